@@ -1,0 +1,397 @@
+//! The browser commands of `/execute`: one type, its reading from JSON and its writing back.
+
+use std::str::FromStr;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    args::{Args, list},
+    page::InteractionMode,
+};
+
+/// A number the agent saw on the last set-of-marks screenshot.
+pub type ShownId = String;
+
+/// CSS pixels of the viewport.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    pub x: f64,
+    pub y: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fill {
+    pub value: String,
+    pub press_enter: bool,
+    pub delete_existing: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scroll {
+    pub amount: f64,
+    pub full_page: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Up,
+    Down,
+    Left,
+    Right,
+}
+
+impl Direction {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Left => "left",
+            Self::Right => "right",
+        }
+    }
+}
+
+impl FromStr for Direction {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.to_ascii_lowercase().as_str() {
+            "up" => Ok(Self::Up),
+            "down" => Ok(Self::Down),
+            "left" => Ok(Self::Left),
+            "right" => Ok(Self::Right),
+            _ => Err(()),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    VisitPage { url: String },
+    Back,
+    ClickCoords { at: Point },
+    ClickId { id: ShownId },
+    FillCoords { at: Point, fill: Fill },
+    FillId { id: ShownId, fill: Fill },
+    SelectOption { id: ShownId },
+    HoverCoords { at: Point },
+    HoverId { id: ShownId },
+    PageDown(Scroll),
+    PageUp(Scroll),
+    ScrollId { id: ShownId, direction: Direction },
+    ScrollCoords { at: Point, direction: Direction },
+    HoverAndScrollCoords { at: Point, direction: Direction },
+    Keypress { keys: Vec<String> },
+    TabAndEnter,
+    Sleep { seconds: f64 },
+    GetPageMetadata,
+    GetWebpageText { n_lines: usize },
+    GetInteractiveRects,
+    GetScreenshotInfo,
+    Screenshot { mode: InteractionMode },
+}
+
+/// Why a body is not a command. The sentence names what is wrong and what is accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    #[error("no command given; send exactly one of: {accepted}")]
+    None { accepted: String },
+    #[error("{count} commands given at once ({names}); send exactly one")]
+    Several { count: usize, names: String },
+    #[error("unknown command {name:?}; accepted are: {accepted}")]
+    Unknown { name: String, accepted: String },
+    #[error("the arguments of {command} must be a JSON object; it accepts: {accepted}")]
+    NotAnObject { command: &'static str, accepted: String },
+    #[error("{command} has no argument {argument:?}; it accepts: {accepted}")]
+    UnknownArgument { command: &'static str, argument: String, accepted: String },
+    #[error("{command} needs the argument {argument:?}; it accepts: {accepted}")]
+    MissingArgument { command: &'static str, argument: &'static str, accepted: String },
+    #[error("{command}: {argument} must be {wanted}, not {got}")]
+    WrongArgument { command: &'static str, argument: &'static str, wanted: &'static str, got: String },
+}
+
+type Reader = fn(&Args<'_>) -> Result<Command, CommandError>;
+
+struct Spec {
+    name: &'static str,
+    accepted: &'static [&'static str],
+    read: Reader,
+}
+
+const FILL_COORDS: &[&str] = &["x", "y", "value", "press_enter", "delete_existing"];
+const FILL_ID: &[&str] = &["id", "value", "press_enter", "delete_existing"];
+const SCROLL: &[&str] = &["amount", "full_page"];
+
+/// The one table of commands: name, arguments, reader.
+const SPECS: &[Spec] = &[
+    Spec { name: "visit_page", accepted: &["url"], read: |a| Ok(Command::VisitPage { url: a.text("url")? }) },
+    Spec { name: "back", accepted: &[], read: |_| Ok(Command::Back) },
+    Spec {
+        name: "click_coords",
+        accepted: &["x", "y"],
+        read: |a| Ok(Command::ClickCoords { at: point(a)? }),
+    },
+    Spec { name: "click_id", accepted: &["id"], read: |a| Ok(Command::ClickId { id: a.id()? }) },
+    Spec {
+        name: "fill_coords",
+        accepted: FILL_COORDS,
+        read: |a| Ok(Command::FillCoords { at: point(a)?, fill: fill(a)? }),
+    },
+    Spec {
+        name: "fill_id",
+        accepted: FILL_ID,
+        read: |a| Ok(Command::FillId { id: a.id()?, fill: fill(a)? }),
+    },
+    Spec { name: "select_option", accepted: &["id"], read: |a| Ok(Command::SelectOption { id: a.id()? }) },
+    Spec {
+        name: "hover_coords",
+        accepted: &["x", "y"],
+        read: |a| Ok(Command::HoverCoords { at: point(a)? }),
+    },
+    Spec { name: "hover_id", accepted: &["id"], read: |a| Ok(Command::HoverId { id: a.id()? }) },
+    Spec { name: "page_down", accepted: SCROLL, read: |a| Ok(Command::PageDown(scroll(a)?)) },
+    Spec { name: "page_up", accepted: SCROLL, read: |a| Ok(Command::PageUp(scroll(a)?)) },
+    Spec {
+        name: "scroll_id",
+        accepted: &["id", "direction"],
+        read: |a| Ok(Command::ScrollId { id: a.id()?, direction: direction(a, None)? }),
+    },
+    Spec {
+        name: "scroll_coords",
+        accepted: &["x", "y", "direction"],
+        read: |a| Ok(Command::ScrollCoords { at: point(a)?, direction: direction(a, None)? }),
+    },
+    Spec {
+        name: "hover_and_scroll_coords",
+        accepted: &["x", "y", "direction"],
+        read: |a| {
+            Ok(Command::HoverAndScrollCoords {
+                at: point(a)?,
+                direction: direction(a, Some(Direction::Down))?,
+            })
+        },
+    },
+    Spec {
+        name: "keypress",
+        accepted: &["keys"],
+        read: |a| Ok(Command::Keypress { keys: a.words("keys")? }),
+    },
+    Spec { name: "tab_and_enter", accepted: &[], read: |_| Ok(Command::TabAndEnter) },
+    Spec { name: "sleep", accepted: &["duration"], read: |a| Ok(Command::Sleep { seconds: seconds(a)? }) },
+    Spec { name: "get_page_metadata", accepted: &[], read: |_| Ok(Command::GetPageMetadata) },
+    Spec {
+        name: "get_webpage_text",
+        accepted: &["n_lines"],
+        read: |a| Ok(Command::GetWebpageText { n_lines: a.count_or("n_lines", 100)? }),
+    },
+    Spec { name: "get_interactive_rects", accepted: &[], read: |_| Ok(Command::GetInteractiveRects) },
+    Spec { name: "get_screenshot_info", accepted: &[], read: |_| Ok(Command::GetScreenshotInfo) },
+    Spec {
+        name: "screenshot",
+        accepted: &["interaction_mode"],
+        read: |a| {
+            let mode = a.parsed(
+                "interaction_mode",
+                "\"set_of_marks\" or \"coordinates\"",
+                Some(InteractionMode::default()),
+            )?;
+            Ok(Command::Screenshot { mode })
+        },
+    },
+];
+
+fn point(args: &Args<'_>) -> Result<Point, CommandError> {
+    Ok(Point { x: args.number("x")?, y: args.number("y")? })
+}
+
+fn fill(args: &Args<'_>) -> Result<Fill, CommandError> {
+    Ok(Fill {
+        value: args.text("value")?,
+        press_enter: args.flag_or("press_enter", true)?,
+        delete_existing: args.flag_or("delete_existing", false)?,
+    })
+}
+
+fn scroll(args: &Args<'_>) -> Result<Scroll, CommandError> {
+    Ok(Scroll { amount: args.number_or("amount", 200.0)?, full_page: args.flag_or("full_page", false)? })
+}
+
+fn direction(args: &Args<'_>, default: Option<Direction>) -> Result<Direction, CommandError> {
+    args.parsed("direction", "\"up\", \"down\", \"left\" or \"right\"", default)
+}
+
+fn seconds(args: &Args<'_>) -> Result<f64, CommandError> {
+    Ok(args.number("duration")?.max(0.0))
+}
+
+impl Command {
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SPECS.iter().map(|spec| spec.name)
+    }
+
+    /// The argument names a command accepts; empty for an unknown one.
+    pub fn accepted_arguments(name: &str) -> &'static [&'static str] {
+        SPECS.iter().find(|spec| spec.name == name).map_or(&[], |spec| spec.accepted)
+    }
+
+    /// Reads `{"<command>": {…args}}`. `beside` names further keys that may stand next to the command.
+    pub fn from_json(body: &Map<String, Value>, beside: &[&str]) -> Result<Self, CommandError> {
+        let mut given = body.iter().filter(|(key, _)| !beside.contains(&key.as_str()));
+        let accepted = || Self::names().collect::<Vec<_>>().join(", ");
+        let Some((name, args)) = given.next() else {
+            return Err(CommandError::None { accepted: accepted() });
+        };
+        if given.next().is_some() {
+            let names: Vec<_> = body.keys().map(String::as_str).filter(|key| !beside.contains(key)).collect();
+            return Err(CommandError::Several { count: names.len(), names: names.join(", ") });
+        }
+        let spec = SPECS
+            .iter()
+            .find(|spec| spec.name == name)
+            .ok_or_else(|| CommandError::Unknown { name: name.clone(), accepted: accepted() })?;
+        let empty = Map::new();
+        let given = match args {
+            Value::Object(map) => map,
+            Value::Null if spec.accepted.is_empty() => &empty,
+            _ => return Err(CommandError::NotAnObject { command: spec.name, accepted: list(spec.accepted) }),
+        };
+        (spec.read)(&Args::new(spec.name, spec.accepted, given)?)
+    }
+
+    /// The command's name on the wire.
+    pub fn name(&self) -> &'static str {
+        self.wire().0
+    }
+
+    /// The command as `{"<name>": {…args}}`.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let (name, args) = self.wire();
+        Map::from_iter([(name.to_owned(), args)])
+    }
+
+    fn wire(&self) -> (&'static str, Value) {
+        match self {
+            Self::VisitPage { url } => ("visit_page", json!({ "url": url })),
+            Self::Back => ("back", json!({})),
+            Self::ClickCoords { at } => ("click_coords", json!({"x": at.x, "y": at.y})),
+            Self::ClickId { id } => ("click_id", json!({ "id": id })),
+            Self::FillCoords { at, fill } => (
+                "fill_coords",
+                json!({"x": at.x, "y": at.y, "value": fill.value, "press_enter": fill.press_enter, "delete_existing": fill.delete_existing}),
+            ),
+            Self::FillId { id, fill } => (
+                "fill_id",
+                json!({"id": id, "value": fill.value, "press_enter": fill.press_enter, "delete_existing": fill.delete_existing}),
+            ),
+            Self::SelectOption { id } => ("select_option", json!({ "id": id })),
+            Self::HoverCoords { at } => ("hover_coords", json!({"x": at.x, "y": at.y})),
+            Self::HoverId { id } => ("hover_id", json!({ "id": id })),
+            Self::PageDown(scroll) => {
+                ("page_down", json!({"amount": scroll.amount, "full_page": scroll.full_page}))
+            }
+            Self::PageUp(scroll) => {
+                ("page_up", json!({"amount": scroll.amount, "full_page": scroll.full_page}))
+            }
+            Self::ScrollId { id, direction } => {
+                ("scroll_id", json!({"id": id, "direction": direction.as_str()}))
+            }
+            Self::ScrollCoords { at, direction } => {
+                ("scroll_coords", json!({"x": at.x, "y": at.y, "direction": direction.as_str()}))
+            }
+            Self::HoverAndScrollCoords { at, direction } => {
+                ("hover_and_scroll_coords", json!({"x": at.x, "y": at.y, "direction": direction.as_str()}))
+            }
+            Self::Keypress { keys } => ("keypress", json!({ "keys": keys })),
+            Self::TabAndEnter => ("tab_and_enter", json!({})),
+            Self::Sleep { seconds } => ("sleep", json!({ "duration": seconds })),
+            Self::GetPageMetadata => ("get_page_metadata", json!({})),
+            Self::GetWebpageText { n_lines } => ("get_webpage_text", json!({ "n_lines": n_lines })),
+            Self::GetInteractiveRects => ("get_interactive_rects", json!({})),
+            Self::GetScreenshotInfo => ("get_screenshot_info", json!({})),
+            Self::Screenshot { mode } => ("screenshot", json!({"interaction_mode": mode.as_str()})),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &Value) -> Result<Command, String> {
+        Command::from_json(body.as_object().unwrap(), &[]).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn numbers_may_come_as_strings_and_ids_as_ints() {
+        assert_eq!(
+            read(&json!({"click_coords": {"x": "10", "y": 20.5}})),
+            Ok(Command::ClickCoords { at: Point { x: 10.0, y: 20.5 } })
+        );
+        assert_eq!(read(&json!({"click_id": {"id": 15}})), Ok(Command::ClickId { id: "15".into() }));
+        assert_eq!(read(&json!({"click_id": {"id": "15"}})), Ok(Command::ClickId { id: "15".into() }));
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let fill = Fill { value: "a".into(), press_enter: true, delete_existing: false };
+        assert_eq!(
+            read(&json!({"fill_id": {"id": 1, "value": "a"}})),
+            Ok(Command::FillId { id: "1".into(), fill })
+        );
+        let scroll = Scroll { amount: 200.0, full_page: false };
+        assert_eq!(read(&json!({"page_down": {}})), Ok(Command::PageDown(scroll)));
+        assert_eq!(read(&json!({"get_webpage_text": {}})), Ok(Command::GetWebpageText { n_lines: 100 }));
+        assert_eq!(
+            read(&json!({"screenshot": {}})),
+            Ok(Command::Screenshot { mode: InteractionMode::SetOfMarks })
+        );
+        assert_eq!(read(&json!({"back": null})), Ok(Command::Back));
+    }
+
+    #[test]
+    fn bad_commands_are_named_with_what_is_accepted() {
+        let cases = [
+            (json!({}), "no command given"),
+            (json!({"back": {}, "sleep": {"duration": 1}}), "2 commands given at once (back, sleep)"),
+            (json!({"clik": {}}), "unknown command \"clik\"; accepted are: visit_page"),
+            (json!({"click_coords": {"x": 1}}), "click_coords needs the argument \"y\"; it accepts: x, y"),
+            (json!({"click_coords": {"x": "a", "y": 1}}), "click_coords: x must be a number, not \"a\""),
+            (json!({"click_coords": {"x": "NaN", "y": 1}}), "x must be a number"),
+            (json!({"click_id": {"id": 1, "jd": 2}}), "click_id has no argument \"jd\"; it accepts: id"),
+            (json!({"click_id": {"id": 1.5}}), "id must be the number of an element"),
+            (json!({"scroll_id": {"id": 1, "direction": "away"}}), "direction must be \"up\", \"down\""),
+            (json!({"keypress": {"keys": "a"}}), "keys must be a list of key names"),
+            (json!({"visit_page": "x"}), "must be a JSON object; it accepts: url"),
+            (json!({"get_webpage_text": {"n_lines": -1}}), "n_lines must be a whole number"),
+        ];
+        for (body, wanted) in cases {
+            let got = read(&body).unwrap_err();
+            assert!(got.contains(wanted), "{body}: {got}");
+        }
+    }
+
+    #[test]
+    fn every_command_survives_its_wire_form() {
+        let args = json!({
+            "url": "https://a.test/", "x": 1.5, "y": 2, "id": "7", "value": "v", "press_enter": false,
+            "delete_existing": true, "amount": 3, "full_page": true, "direction": "left", "keys": ["ctrl", "a"],
+            "duration": 0.5, "n_lines": 9, "interaction_mode": "coordinates",
+        });
+        for spec in SPECS {
+            let given: Map<_, _> =
+                spec.accepted.iter().map(|key| ((*key).to_owned(), args[*key].clone())).collect();
+            let body = json!({ spec.name: given });
+            let command = read(&body).unwrap();
+            assert_eq!(command.name(), spec.name);
+            assert_eq!(Command::from_json(&command.to_json(), &[]), Ok(command));
+        }
+    }
+
+    #[test]
+    fn keys_beside_the_command_are_not_commands() {
+        let body = json!({"node": "n", "instance_id": "i", "back": {}});
+        assert_eq!(
+            Command::from_json(body.as_object().unwrap(), &["node", "instance_id"]),
+            Ok(Command::Back)
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! Names of things: the lease that fences a tenant in, and the `uuid:port` id a client holds.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The fencing token of one tenancy. A new tenant always gets a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LeaseId(Uuid);
+
+impl LeaseId {
+    #[allow(clippy::new_without_default, reason = "a lease is minted on purpose, never by default")]
+    pub fn new() -> Self {
+        Self(Uuid::new_v4())
+    }
+}
+
+impl fmt::Display for LeaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for LeaseId {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        Uuid::parse_str(text).map(Self).map_err(|_| BadId)
+    }
+}
+
+/// What `/get` hands out: the lease and the slot ("port") that it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstanceId {
+    pub lease: LeaseId,
+    pub slot: u16,
+}
+
+/// The text is not `<uuid>:<port>`. The words are the ones existing clients look for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("Invalid instance UUID")]
+pub struct BadId;
+
+impl fmt::Display for InstanceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.lease, self.slot)
+    }
+}
+
+impl FromStr for InstanceId {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let (lease, slot) = text.split_once(':').ok_or(BadId)?;
+        if slot.is_empty() || !slot.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(BadId);
+        }
+        Ok(Self { lease: lease.parse()?, slot: slot.parse().map_err(|_| BadId)? })
+    }
+}
+
+impl Serialize for InstanceId {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for InstanceId {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_id_survives_its_text() {
+        let id = InstanceId { lease: LeaseId::new(), slot: 9007 };
+        assert_eq!(id.to_string().parse(), Ok(id));
+    }
+
+    #[test]
+    fn garbage_ids_are_refused() {
+        let uuid = LeaseId::new().to_string();
+        for bad in [
+            "",
+            ":",
+            "9000",
+            &uuid,
+            &format!("{uuid}:"),
+            &format!("{uuid}:+9000"),
+            &format!("{uuid}:99999"),
+            "x:9000",
+        ] {
+            assert_eq!(bad.parse::<InstanceId>(), Err(BadId), "{bad:?}");
+        }
+    }
+}
