@@ -1,0 +1,17 @@
+//! Trajectories on disk: where they lie, how a run writes them so that a crash loses none, and the shapes in which
+//! other people's tools read them. Owns every file format of the project; touches files only, never the network.
+
+pub mod durable;
+pub mod journal;
+pub mod layout;
+pub mod run;
+pub mod summary;
+
+pub use journal::{Journal, JournalError};
+pub use layout::{IterationId, SavePath, Split};
+pub use run::{RunMetadata, RunRecord};
+pub use summary::Summary;
+
+#[cfg(test)]
+#[path = "../tests/support/sample.rs"]
+mod sample;
