@@ -1,0 +1,41 @@
+//! The style sheets, scripts and icon that the pages share, embedded in the binary.
+
+use axum::{
+    Router,
+    extract::Path,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+
+use crate::html::typed;
+
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+const ICON: &str = include_str!("../assets/favicon.svg");
+
+const FILES: &[(&str, &str, &str)] = &[
+    ("base.css", CSS, include_str!("../assets/base.css")),
+    ("course.css", CSS, include_str!("../assets/course.css")),
+    ("vault.css", CSS, include_str!("../assets/vault.css")),
+    ("course.js", JAVASCRIPT, include_str!("../assets/course.js")),
+    ("permissions.js", JAVASCRIPT, include_str!("../assets/permissions.js")),
+    ("storage.js", JAVASCRIPT, include_str!("../assets/storage.js")),
+];
+
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new()
+        .route("/static/{name}", get(file))
+        .route("/favicon.svg", get(async || typed(SVG, ICON)))
+        .route("/favicon.ico", get(async || typed(SVG, ICON)))
+}
+
+async fn file(Path(name): Path<String>) -> Response {
+    match FILES.iter().find(|(known, _, _)| *known == name) {
+        Some((_, content_type, body)) => {
+            ([(header::CACHE_CONTROL, "max-age=300")], typed(content_type, *body)).into_response()
+        }
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}

@@ -1,0 +1,160 @@
+//! What is left: odd content, heavy pages, permissions, storage, downloads.
+
+use std::fmt::Write;
+
+use axum::{
+    Router,
+    extract::Query,
+    http::{HeaderMap, header},
+    response::{AppendHeaders, Html, IntoResponse, Response},
+    routing::get,
+};
+use maud::html;
+use serde::Deserialize;
+
+use super::{Answer, Obstacle, framed, page};
+use crate::{stop::Stop, vault};
+
+pub(super) const OBSTACLES: &[Obstacle] = &[
+    Obstacle::special(
+        "/course/captcha",
+        "Are you human?",
+        "A page that blocks visitors until they prove themselves looks blocked.",
+        Answer::Page,
+    ),
+    page!(
+        "permissions",
+        "Permissions",
+        "Requests for notifications, place, camera and clipboard are denied without a prompt."
+    ),
+    page!(
+        "permissions-onload",
+        "Permissions on load",
+        "The same requests made by the page itself while it loads."
+    ),
+    page!(
+        "downloads",
+        "Downloads",
+        "Attachments, download links and script downloads neither block nor leave files."
+    ),
+    Obstacle::special(
+        "/course/download-onload",
+        "Download on load",
+        "A page that starts a download by itself.",
+        Answer::Page,
+    ),
+    Obstacle::special("/course/links", "Ten thousand links", "A huge page stays workable.", Answer::Page),
+    page!(
+        "surrogate",
+        "Lone surrogates",
+        "Text, title and attributes with half a character in them do no harm."
+    ),
+    page!(
+        "languages",
+        "Scripts of the world",
+        "Emoji, right-to-left and CJK text is read, typed and clicked."
+    ),
+    page!("crash", "Crash", "A renderer that dies gives an error at once, never a hang."),
+    page!("storm", "DOM storm", "Five thousand changes a second do not keep anything from working."),
+    page!("spin", "Busy processor", "A script that blocks its page for a while delays, and no more."),
+    Obstacle {
+        path: "/course/service-worker/",
+        title: "Service worker",
+        proves: "A worker that answers instead of the server stays with its visitor.",
+        answer: Answer::Page,
+        fragment: Some(include_str!("../../assets/course/service-worker.html")),
+    },
+    Obstacle::special(
+        "/course/storage",
+        "Storage",
+        "Cookies, local and session storage, IndexedDB, caches: what one visitor keeps, no other sees.",
+        Answer::Page,
+    ),
+    Obstacle::special(
+        "/course/metadata",
+        "Metadata",
+        "Meta tags, JSON-LD and microdata are read.",
+        Answer::Page,
+    ),
+    Obstacle::special("/course/big-title", "A title of one megabyte", "Sizes are bounded.", Answer::Page),
+    Obstacle::special("/course/text", "Three hundred lines", "Text is cut at the right line.", Answer::Page),
+    page!("schemes", "Other schemes", "mailto:, tel:, javascript: and file: links lead nowhere bad."),
+];
+
+pub(super) fn routes() -> Router<Stop> {
+    Router::new()
+        .route("/course/captcha", get(async || Html(vault::block_page("course"))))
+        .route("/course/download-onload", get(download_onload))
+        .route("/course/links", get(links))
+        .route("/course/storage", get(storage))
+        .route("/course/metadata", get(async || Html(include_str!("../../assets/course/metadata.html"))))
+        .route("/course/big-title", get(big_title))
+        .route("/course/text", get(text))
+}
+
+async fn download_onload() -> Html<String> {
+    let fragment = "<p>The download starts by itself.</p><p><button id=\"here\">A button</button></p>\
+        <iframe id=\"downloader\" title=\"download\" src=\"/course/download/report.csv\"></iframe>";
+    Html(framed("Download on load", "A frame of this page loads an attachment.", fragment))
+}
+
+async fn links() -> Html<String> {
+    let mut fragment = String::from("<p id=\"top\">Each leads to its own number.</p><p class=\"links\">");
+    for number in 1..=10_000 {
+        // Writing into a String cannot fail.
+        let _ = write!(
+            fragment,
+            "<a id=\"link-{number}\" href=\"/course/arrived?link={number}\">Link {number}</a> "
+        );
+    }
+    fragment.push_str("</p>");
+    Html(framed("Ten thousand links", "Count them if you like.", &fragment))
+}
+
+#[derive(Deserialize)]
+struct Keep {
+    set: Option<String>,
+}
+
+/// Also keeps a value where scripts cannot reach, and says what the server was sent.
+async fn storage(Query(keep): Query<Keep>, headers: HeaderMap) -> Response {
+    let sent = cookie(&headers, "course_http").unwrap_or("none");
+    let fragment = html! {
+        p { "The server was sent the cookie: " strong id="seen-http" { (sent) } }
+        (maud::PreEscaped(include_str!("../../assets/course/storage.html")))
+    };
+    let page = Html(framed("Storage", "What this visitor left here earlier.", &fragment.into_string()));
+    let clean = |value: &str| value.chars().filter(char::is_ascii_alphanumeric).take(64).collect::<String>();
+    match keep.set.as_deref().map(clean).filter(|value| !value.is_empty()) {
+        None => page.into_response(),
+        Some(value) => {
+            let cookie = format!("course_http={value}; Path=/course; HttpOnly; Max-Age=86400");
+            (AppendHeaders([(header::SET_COOKIE, cookie)]), page).into_response()
+        }
+    }
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get(header::COOKIE)?.to_str().ok()?;
+    all.split("; ").find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+async fn big_title() -> Html<String> {
+    let title = "A very long title. ".repeat((1 << 20) / 19 + 1);
+    let body = "<h1>A title of one megabyte</h1><p id=\"result\">done</p>";
+    Html(format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><body>{body}"
+    ))
+}
+
+/// 300 lines of which every fifth is empty, and nothing else on the page.
+async fn text() -> Html<String> {
+    let line = |number: u32| {
+        if number % 5 == 0 { String::from("\n") } else { format!("Line {number} of three hundred.\n") }
+    };
+    let lines: String = (1..=300).map(line).collect();
+    Html(format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Three hundred lines</title>\
+         <link rel=\"stylesheet\" href=\"/static/base.css\"><pre id=\"text\">\n{lines}</pre>"
+    ))
+}

@@ -1,0 +1,105 @@
+//! Pages that change some time after a click, never stop changing, or never change: when is one done?
+
+use axum::{
+    Json, Router,
+    extract::{
+        Query, State, WebSocketUpgrade,
+        ws::{Message, WebSocket},
+    },
+    response::{
+        Response, Sse,
+        sse::{Event, KeepAlive},
+    },
+    routing::get,
+};
+use futures_util::{Stream, stream};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Obstacle, page};
+use crate::stop::Stop;
+
+pub(super) const OBSTACLES: &[Obstacle] = &[
+    page!("settle/fetch", "Fetch, then change", "A click fetches (300 ms) and only then changes the page."),
+    page!(
+        "settle/chain",
+        "Three fetches in a row",
+        "A click starts three fetches of 100 ms, one after another."
+    ),
+    page!("settle/navigate", "Slow navigation", "A click navigates to a page that takes 500 ms."),
+    page!("settle/location", "location.href", "A click assigns location.href."),
+    page!("settle/timeout", "Timer, then navigation", "A click navigates from a timer of zero milliseconds."),
+    page!("settle/submit", "Submit by script", "A click submits a form by script."),
+    page!("settle/redirect", "Redirected twice", "A click leads over two redirects."),
+    page!("settle/write", "document.write", "A click fetches and then rewrites the document."),
+    page!("settle/transition", "Transition", "A click starts a transition of 400 ms."),
+    page!("settle/nothing", "Nothing at all", "A click does nothing; there is nothing to wait for."),
+    page!("settle/polling", "Endless polling", "The page fetches and changes every 100 ms, for ever."),
+    page!("settle/websocket", "WebSocket", "A socket ticks for ever; another echoes."),
+    page!("settle/events", "Event stream", "An EventSource ticks for ever."),
+    page!("settle/css-animation", "Endless CSS animation", "Something turns for ever by style alone."),
+    page!("settle/raf", "Endless script animation", "Something moves for ever by requestAnimationFrame."),
+    page!("settle/never-fetch", "Fetch that never answers", "A request stays open for ever."),
+];
+
+/// Fast enough to never let a page look quiet, slow enough to be no load.
+const TICK_MS: u64 = 100;
+
+pub(super) fn routes() -> Router<Stop> {
+    Router::new()
+        .route("/course/api/answer", get(answer))
+        .route("/course/ws/ticker", get(ticker))
+        .route("/course/ws/echo", get(echo))
+        .route("/course/events", get(events))
+}
+
+#[derive(Deserialize)]
+struct Ask {
+    #[serde(default)]
+    ms: u64,
+    #[serde(default)]
+    n: i64,
+}
+
+async fn answer(State(stop): State<Stop>, Query(ask): Query<Ask>) -> Json<Value> {
+    stop.pause(ask.ms).await;
+    Json(json!({ "answer": "done", "n": ask.n, "ms": ask.ms }))
+}
+
+async fn ticker(State(stop): State<Stop>, upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(async move |mut socket: WebSocket| {
+        let mut count = 0_u64;
+        while stop.tick(TICK_MS).await {
+            count += 1;
+            if socket.send(Message::text(count.to_string())).await.is_err() {
+                return;
+            }
+        }
+    })
+}
+
+async fn echo(State(stop): State<Stop>, upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(async move |mut socket: WebSocket| {
+        loop {
+            let message = tokio::select! {
+                () = stop.announced() => return,
+                message = socket.recv() => message,
+            };
+            let Some(Ok(message)) = message else { return };
+            let told = matches!(message, Message::Text(_) | Message::Binary(_));
+            if told && socket.send(message).await.is_err() {
+                return;
+            }
+        }
+    })
+}
+
+async fn events(
+    State(stop): State<Stop>,
+) -> Sse<impl Stream<Item = Result<Event, std::convert::Infallible>>> {
+    let ticks = stream::unfold((stop, 1_u64), async |(stop, count)| {
+        let more = stop.tick(TICK_MS).await;
+        more.then(|| (Ok(Event::default().data(count.to_string())), (stop, count + 1)))
+    });
+    Sse::new(ticks).keep_alive(KeepAlive::default())
+}

@@ -1,0 +1,54 @@
+//! The front door: the page that lists the sites, and the table of everything served.
+
+use axum::{
+    Router,
+    http::StatusCode,
+    response::{Html, IntoResponse, Redirect, Response},
+    routing::get,
+};
+use maud::html;
+
+use crate::{assets, course, echo, hosts, html::document, stop::Stop, vault};
+
+pub(crate) fn routes(stop: Stop) -> Router {
+    let mut routes = Router::new()
+        .route("/", get(home))
+        .merge(assets::routes())
+        .merge(course::routes())
+        .merge(echo::routes())
+        .merge(vault::routes());
+    for site in hosts::SITES {
+        let inside = format!("/{site}/");
+        routes = routes.route(&format!("/{site}"), get(async move || Redirect::temporary(&inside)));
+    }
+    routes.fallback(nothing_here).with_state(stop)
+}
+
+const ABOUT: &[(&str, &str, &str)] =
+    &[("course", "Obstacle course", "Every awkward thing a page can do to a browser, one at a time.")];
+
+async fn home() -> Html<String> {
+    let body = html! {
+        header.bar { strong { "Practice sites" } }
+        main {
+            h1 { "Practice sites" }
+            p.lead { "Small websites to practise on. They are the same on every run and need no network." }
+            ul.obstacles {
+                @for (site, name, about) in ABOUT {
+                    li { a href={ "/" (site) "/" } { (name) } p { (about) } }
+                }
+            }
+        }
+    };
+    Html(document("Practice sites", "course", &body))
+}
+
+async fn nothing_here() -> Response {
+    let body = html! {
+        main {
+            h1 { "Nothing here" }
+            p.lead { "This address leads nowhere. " a href="/" { "The sites are over there." } }
+        }
+    };
+    (StatusCode::NOT_FOUND, Html(document("Not found", "course", &body))).into_response()
+}

@@ -1,0 +1,50 @@
+//! Ways to answer: whole pages, plain pieces, and the two ways of not answering at all.
+
+use axum::{
+    http::{StatusCode, header},
+    response::{Html, IntoResponse, Response},
+};
+use maud::{DOCTYPE, Markup, html};
+
+/// Marks an answer that is to be none: the connection closes, politely or with a TCP reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HangUp {
+    Close,
+    Reset,
+}
+
+impl IntoResponse for HangUp {
+    fn into_response(self) -> Response {
+        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The frame that all pages share: encoding, title, the base style and the site's own.
+pub(crate) fn document(title: &str, site: &str, body: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                link rel="icon" href="/favicon.svg";
+                link rel="stylesheet" href="/static/base.css";
+                link rel="stylesheet" href={ "/static/" (site) ".css" };
+            }
+            body class=(site) { (body) }
+        }
+    }
+    .into_string()
+}
+
+pub(crate) fn page(title: &str, site: &str, body: &Markup) -> Response {
+    Html(document(title, site, body)).into_response()
+}
+
+/// A body with its content type, for everything that is not a page.
+pub(crate) fn typed(content_type: &'static str, body: impl IntoResponse) -> Response {
+    ([(header::CONTENT_TYPE, content_type)], body).into_response()
+}

@@ -1,0 +1,16 @@
+//! The embedded practice websites: a shop, an encyclopedia, a job board and an obstacle course for browsers,
+//! served by this process on a loopback port, offline and the same on every run.
+//! Owns the sites and the tasks on them; knows nothing of browsers, farms or policies.
+
+mod assets;
+pub mod course;
+mod echo;
+mod home;
+mod hosts;
+mod html;
+mod server;
+mod stop;
+mod vault;
+mod wire;
+
+pub use server::Sites;

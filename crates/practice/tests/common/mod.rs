@@ -1,0 +1,25 @@
+//! What the tests share: a server of their own and a client that follows nothing by itself.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use practice::Sites;
+
+pub(crate) fn sites() -> Sites {
+    Sites::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a free loopback port")
+}
+
+/// A visitor without cookies who follows no redirects.
+pub(crate) fn client() -> reqwest::Client {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .build()
+        .expect("a client")
+}
+
+pub(crate) async fn get(sites: &Sites, path: &str) -> String {
+    let answer = client().get(sites.url(path)).send().await.expect(path);
+    assert_eq!(answer.status(), 200, "{path}");
+    answer.text().await.expect(path)
+}

@@ -1,0 +1,159 @@
+//! The obstacle course, asked over HTTP: every obstacle answers as its table says.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{client, sites};
+use practice::course::{Answer, OBSTACLES};
+use tokio::time::timeout;
+
+#[tokio::test]
+async fn every_obstacle_answers_as_documented() {
+    let sites = sites();
+    for obstacle in &OBSTACLES {
+        let answer = client().get(sites.url(obstacle.path)).send();
+        let answer = timeout(Duration::from_secs(5), answer);
+        match obstacle.answer {
+            Answer::Page => {
+                let page = answer.await.expect(obstacle.path).expect(obstacle.path);
+                assert_eq!(page.status(), 200, "{}", obstacle.path);
+                assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8", "{}", obstacle.path);
+            }
+            Answer::Status(code) => {
+                assert_eq!(answer.await.expect(obstacle.path).unwrap().status(), code, "{}", obstacle.path);
+            }
+            Answer::Redirects => {
+                let redirect = answer.await.expect(obstacle.path).unwrap();
+                assert_eq!(redirect.status(), 302, "{}", obstacle.path);
+                assert!(redirect.headers()["location"].to_str().unwrap().starts_with("/course/"));
+            }
+            Answer::HangsUp => {
+                assert!(answer.await.expect(obstacle.path).is_err(), "{} answered", obstacle.path);
+            }
+            Answer::Never => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_never_answers_ends_when_the_server_stops() {
+    let sites = sites();
+    let asked = tokio::spawn(client().get(sites.url("/course/never")).send());
+    let begun = client().get(sites.url("/course/never-body")).send().await.unwrap();
+    let dawdling = tokio::spawn(client().get(sites.url("/echo/delay?ms=500000")).send());
+    let streaming = client().get(sites.url("/course/events")).send().await.unwrap();
+    // Asked over connections of their own; one more answer shows that theirs have been taken up too.
+    assert_eq!(client().get(sites.url("/healthz")).send().await.unwrap().status(), 200);
+    assert!(!asked.is_finished());
+    timeout(Duration::from_secs(5), sites.stop()).await.expect("the server hangs on an open answer");
+    assert!(timeout(Duration::from_secs(5), asked).await.unwrap().unwrap().is_err());
+    let rest = timeout(Duration::from_secs(5), begun.text()).await.unwrap();
+    assert!(rest.is_err() || rest.unwrap().contains("begun"));
+    let _ = timeout(Duration::from_secs(5), dawdling).await.unwrap();
+    let _ = timeout(Duration::from_secs(5), streaming.text()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reset_is_a_reset_and_a_hang_up_is_none() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let sites = sites();
+    let ask = async |path: &str| {
+        let mut stream = tokio::net::TcpStream::connect(sites.addr()).await.unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.map(|_| answer)
+    };
+    assert_eq!(ask("/course/hang-up").await.unwrap(), b"");
+    assert_eq!(ask("/course/reset").await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn redirects_are_counted() {
+    let sites = sites();
+    for (n, hops) in [(1, 1), (2, 2), (5, 5)] {
+        let mut path = format!("/course/redirect?n={n}");
+        let mut followed = 0;
+        loop {
+            let answer = client().get(sites.url(&path)).send().await.unwrap();
+            if answer.status() == 200 {
+                break;
+            }
+            path = answer.headers()["location"].to_str().unwrap().to_owned();
+            followed += 1;
+        }
+        assert_eq!((followed, path.as_str()), (hops, "/course/arrived?by=redirect"));
+    }
+}
+
+#[tokio::test]
+async fn a_slow_page_takes_its_time() {
+    let sites = sites();
+    let begun = std::time::Instant::now();
+    let page = client().get(sites.url("/course/slow?ms=200")).send().await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(200));
+    assert!(page.text().await.unwrap().contains("<p id=\"result\">done</p>"));
+}
+
+#[tokio::test]
+async fn the_password_opens_the_guarded_page() {
+    let sites = sites();
+    let address = sites.url("/course/basic-auth");
+    let wrong = client().get(&address).basic_auth("visitor", Some("guess")).send().await.unwrap();
+    assert_eq!(wrong.status(), 401);
+    assert!(wrong.headers()["www-authenticate"].to_str().unwrap().starts_with("Basic"));
+    let right = client().get(&address).basic_auth("visitor", Some("practice")).send().await.unwrap();
+    assert_eq!(right.status(), 200);
+}
+
+#[tokio::test]
+async fn popups_lead_to_a_page_that_tells_what_it_was_sent() {
+    let sites = sites();
+    let address = sites.url("/course/opened");
+    let form = [("by", "post-form"), ("word", "<b>hello</b> wörld")];
+    let page = client().post(address).form(&form).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("<strong id=\"method\">POST</strong>"));
+    assert!(page.contains("<dd id=\"field-word\">&lt;b&gt;hello&lt;/b&gt; wörld</dd>"));
+}
+
+#[tokio::test]
+async fn storage_comes_back_to_the_visitor_who_left_it_and_to_no_other() {
+    let sites = sites();
+    let keeper = reqwest::Client::builder().cookie_store(true).no_proxy().build().unwrap();
+    let set = keeper.get(sites.url("/course/storage?set=abc")).send().await.unwrap();
+    assert!(set.headers()["set-cookie"].to_str().unwrap().contains("HttpOnly"));
+    assert!(set.text().await.unwrap().contains("id=\"seen-http\">none<"));
+    let again = keeper.get(sites.url("/course/storage")).send().await.unwrap().text().await.unwrap();
+    assert!(again.contains("id=\"seen-http\">abc<"));
+    let other = client().get(sites.url("/course/storage")).send().await.unwrap().text().await.unwrap();
+    assert!(other.contains("id=\"seen-http\">none<"));
+}
+
+#[tokio::test]
+async fn sizes_are_what_the_course_promises() {
+    let sites = sites();
+    let get = async |path: &str| client().get(sites.url(path)).send().await.unwrap().text().await.unwrap();
+    assert_eq!(get("/course/links").await.matches("<a id=\"link-").count(), 10_000);
+    let titled = get("/course/big-title").await;
+    let title = titled.split("<title>").nth(1).unwrap().split("</title>").next().unwrap();
+    assert!(title.len() >= 1 << 20);
+    let text = get("/course/text").await;
+    let pre = text.split("<pre id=\"text\">\n").nth(1).unwrap().split("</pre>").next().unwrap();
+    assert_eq!(pre.lines().count(), 300);
+    assert_eq!(pre.lines().filter(|line| line.is_empty()).count(), 60);
+}
+
+#[tokio::test]
+async fn the_endless_list_ends_at_five_hundred() {
+    let sites = sites();
+    let (mut seen, mut more) = (0, true);
+    while more {
+        let address = sites.url(&format!("/course/api/items?from={seen}"));
+        let batch: serde_json::Value = client().get(address).send().await.unwrap().json().await.unwrap();
+        let items = batch["items"].as_array().unwrap();
+        assert_eq!(items[0], format!("Item {}", seen + 1));
+        seen += items.len();
+        more = batch["more"].as_bool().unwrap();
+    }
+    assert_eq!(seen, 500);
+}
