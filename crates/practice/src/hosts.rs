@@ -42,10 +42,10 @@ fn site_of(host: &str) -> Option<&'static str> {
 }
 
 /// The request as the router should see it, or the redirect that answers it.
-pub(crate) fn resolve(mut request: Request<Body>) -> Result<Request<Body>, Response> {
+pub(crate) fn resolve(mut request: Request<Body>) -> Result<Request<Body>, Box<Response>> {
     match place(host(request.headers()), request.uri().path()) {
         Place::AsAsked => {}
-        Place::Redirect(to) => return Err(Redirect::temporary(&to).into_response()),
+        Place::Redirect(to) => return Err(Box::new(Redirect::temporary(&to).into_response())),
         Place::Rewrite(path) => {
             let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
             if let Ok(rewritten) = PathAndQuery::try_from(path + &query) {

@@ -130,7 +130,7 @@ async fn answer(
 ) -> Result<Response, HungUp> {
     let response = match hosts::resolve(request.map(Body::new)) {
         Ok(request) => infallible(app.oneshot(request).await),
-        Err(redirect) => redirect,
+        Err(redirect) => *redirect,
     };
     match response.extensions().get::<HangUp>() {
         None => Ok(response),

@@ -150,7 +150,11 @@ async fn big_title() -> Html<String> {
 /// 300 lines of which every fifth is empty, and nothing else on the page.
 async fn text() -> Html<String> {
     let line = |number: u32| {
-        if number % 5 == 0 { String::from("\n") } else { format!("Line {number} of three hundred.\n") }
+        if number.is_multiple_of(5) {
+            String::from("\n")
+        } else {
+            format!("Line {number} of three hundred.\n")
+        }
     };
     let lines: String = (1..=300).map(line).collect();
     Html(format!(

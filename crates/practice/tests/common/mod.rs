@@ -1,5 +1,5 @@
 //! What the tests share: a server of their own and a client that follows nothing by itself.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, clippy::expect_used, reason = "a helper of tests; each test file uses its part")]
 
 use std::net::{Ipv4Addr, SocketAddr};
 
