@@ -1,0 +1,226 @@
+//! Composes files as Hydra does: a `defaults:` list of files in the same folder, `_self_` for the file's own
+//! place in it, later ones over earlier ones. Files come from a folder, then from those inside the binary.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    error::ConfigError,
+    nearest::nearest,
+    node::{Node, NodeMap, Origin, Value},
+    yaml,
+};
+
+/// The files that ship inside the binary.
+const EMBEDDED: [(&str, &str); 4] = [
+    ("default", include_str!("../../../../config/main/default.yaml")),
+    ("rollout", include_str!("../../../../config/main/rollout.yaml")),
+    ("rollout_train", include_str!("../../../../config/main/rollout_train.yaml")),
+    ("rollout_test", include_str!("../../../../config/main/rollout_test.yaml")),
+];
+
+/// Where configuration files are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct SearchPath {
+    folder: Option<PathBuf>,
+    built_in: bool,
+}
+
+impl SearchPath {
+    /// A folder first (`--config-path`), then the built-in files.
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, built_in: true }
+    }
+
+    /// Only the folder, as Hydra itself would look.
+    pub fn only(folder: &Path) -> Self {
+        Self { folder: Some(folder.to_owned()), built_in: false }
+    }
+
+    fn load(&self, name: &str, wanted_by: &str) -> Result<Node, ConfigError> {
+        let stem = name.strip_suffix(".yaml").unwrap_or(name);
+        if let Some(folder) = &self.folder {
+            let path = folder.join(format!("{stem}.yaml"));
+            match std::fs::read_to_string(&path) {
+                Ok(text) => return file(&text, &path.display().to_string()),
+                Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => return Err(ConfigError::Read { file: path.display().to_string(), source }),
+            }
+        }
+        match EMBEDDED.iter().find(|(known, _)| self.built_in && *known == stem) {
+            Some((_, text)) => file(text, &format!("{stem}.yaml (built in)")),
+            None => Err(self.missing(stem, wanted_by)),
+        }
+    }
+
+    fn missing(&self, name: &str, wanted_by: &str) -> ConfigError {
+        let mut searched: Vec<String> = self.folder.iter().map(|f| f.display().to_string()).collect();
+        let mut names: Vec<String> = Vec::new();
+        for entry in self.folder.iter().filter_map(|f| std::fs::read_dir(f).ok()).flatten().flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            names.extend(file.strip_suffix(".yaml").map(str::to_owned));
+        }
+        if self.built_in {
+            searched.push("the built-in files".into());
+            names.extend(EMBEDDED.iter().map(|(name, _)| (*name).to_owned()));
+        }
+        let hint = nearest(name, names.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+        ConfigError::NoSuchConfig {
+            name: name.to_owned(),
+            wanted_by: if wanted_by.is_empty() { String::new() } else { format!(", wanted by {wanted_by}") },
+            searched: searched.join(" and "),
+            hint,
+        }
+    }
+}
+
+fn file(text: &str, name: &str) -> Result<Node, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    check_package(text, name)?;
+    let mut root = yaml::parse(text, name)?;
+    match root.value {
+        Value::Map(_) => Ok(root),
+        Value::Null => {
+            root.value = Value::Map(NodeMap::new());
+            Ok(root)
+        }
+        _ => Err(ConfigError::Yaml {
+            file: name.to_owned(),
+            line: 1,
+            reason: "a configuration file holds keys and values".into(),
+        }),
+    }
+}
+
+/// Hydra reads `# @package …` comments at the top of a file; only the ones that change nothing are understood.
+fn check_package(text: &str, name: &str) -> Result<(), ConfigError> {
+    let comments =
+        text.lines().enumerate().take_while(|(_, line)| line.trim().is_empty() || line.starts_with('#'));
+    for (index, line) in comments {
+        let Some(package) = line.trim_start_matches(['#', ' ']).strip_prefix("@package") else { continue };
+        if !matches!(package.trim(), "_global_" | "_group_" | "") {
+            return Err(ConfigError::Yaml {
+                file: name.to_owned(),
+                line: index + 1,
+                reason: format!("`@package {}` is not supported; write the keys in full", package.trim()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The tree of a configuration by name, before overrides.
+pub(super) fn compose(name: &str, search: &SearchPath) -> Result<Node, ConfigError> {
+    let mut root = Node::new(Value::Map(NodeMap::new()), Origin::Default);
+    include(&mut root, name, "", search, &mut Vec::new())?;
+    if let Value::Map(map) = &mut root.value {
+        map.shift_remove("hydra");
+    }
+    Ok(root)
+}
+
+fn include(
+    root: &mut Node,
+    name: &str,
+    wanted_by: &str,
+    search: &SearchPath,
+    open: &mut Vec<String>,
+) -> Result<(), ConfigError> {
+    let mut own = search.load(name, wanted_by)?;
+    let defaults = match &mut own.value {
+        Value::Map(map) => map.shift_remove("defaults"),
+        _ => None,
+    };
+    open.push(name.to_owned());
+    let mut own = Some(own);
+    if let Some(defaults) = defaults {
+        for entry in entries(&defaults)? {
+            match entry {
+                Entry::Own(origin) => {
+                    let own = own.take().ok_or_else(|| refuse(&origin, "_self_ is there twice".into()))?;
+                    merge(root, own);
+                }
+                Entry::File(name, origin) if open.contains(&name) => {
+                    let circle = open.join(" → ");
+                    return Err(refuse(&origin, format!("{circle} → {name} goes in a circle")));
+                }
+                Entry::File(name, origin) => include(root, &name, &origin.to_string(), search, open)?,
+            }
+        }
+    }
+    // Without `_self_` the file itself comes last.
+    if let Some(own) = own {
+        merge(root, own);
+    }
+    open.pop();
+    Ok(())
+}
+
+enum Entry {
+    Own(Origin),
+    File(String, Origin),
+}
+
+fn refuse(origin: &Origin, reason: String) -> ConfigError {
+    ConfigError::Defaults { origin: origin.clone(), reason }
+}
+
+fn entries(defaults: &Node) -> Result<Vec<Entry>, ConfigError> {
+    let Value::List(list) = &defaults.value else {
+        return Err(refuse(&defaults.origin, "a list of file names was expected".into()));
+    };
+    let mut entries = Vec::new();
+    for node in list {
+        match &node.value {
+            Value::Text(name) if name == "_self_" => entries.push(Entry::Own(node.origin.clone())),
+            Value::Text(name) => {
+                entries.push(Entry::File(file_name(name, &node.origin)?, node.origin.clone()));
+            }
+            // `override hydra/job_logging: …` and the like steer Hydra's own runtime, which is not here.
+            Value::Map(map) if map.keys().all(|key| key.contains("hydra/")) => {}
+            other => {
+                let what = match other {
+                    Value::Map(map) => {
+                        format!("{:?} names a config group", map.keys().next().cloned().unwrap_or_default())
+                    }
+                    _ => "an entry is neither a name nor `_self_`".into(),
+                };
+                return Err(refuse(
+                    &node.origin,
+                    format!("{what}; only names of files in the same folder and `_self_` are supported"),
+                ));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+fn file_name(name: &str, origin: &Origin) -> Result<String, ConfigError> {
+    let plain = name.strip_prefix('/').unwrap_or(name);
+    let plain = plain.strip_suffix(".yaml").unwrap_or(plain);
+    if plain.is_empty() || plain.contains(['/', '\\', '@', ' ', '$']) || plain.starts_with('.') {
+        return Err(refuse(origin, format!("{name:?} is not the name of a file in the same folder")));
+    }
+    Ok(plain.to_owned())
+}
+
+/// Lays `over` on `base`: maps key by key, everything else replaced. `???` never hides a value.
+fn merge(base: &mut Node, over: Node) {
+    match (&mut base.value, over) {
+        (Value::Map(below), Node { value: Value::Map(above), .. }) => {
+            for (key, node) in above {
+                match below.get_mut(&key) {
+                    Some(existing) => {
+                        if !node.is_missing() {
+                            merge(existing, node);
+                        }
+                    }
+                    None => {
+                        below.insert(key, node);
+                    }
+                }
+            }
+        }
+        (_, over) => *base = over,
+    }
+}

@@ -1,0 +1,127 @@
+//! The value of every key that nobody wrote.
+
+use indexmap::IndexMap;
+use proto::InteractionMode;
+
+use super::schema::{
+    Config, ContextConfig, EnvConfig, HttpPools, ImageTransport, Judge, JudgeOverride, MaxSteps, ModelConfig,
+    ModelType, OpenaiConfig, PolicyConfig, PromptVersion, SamplerKind, Split,
+};
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            save_path: None,
+            data_path: None,
+            judge: Judge::Auto,
+            seed: None,
+            model_config: ModelConfig {
+                model_type: ModelType::Instruct,
+                prompt_version: PromptVersion::Complete,
+            },
+            policy_config: PolicyConfig::default(),
+            context_config: ContextConfig {
+                interaction_mode: InteractionMode::Coordinates,
+                include_ac_tree: true,
+            },
+            env_config: EnvConfig::default(),
+            openai_config: OpenaiConfig::default(),
+        }
+    }
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self {
+            base_model: None,
+            checkpoint_path: Some("model.pt".into()),
+            max_new_tokens: 3072,
+            temperature: 1.0,
+            top_p: 0.99,
+            top_k: 2,
+            min_p: 0.0,
+            huggingface_token_env_var: Some("HF_TOKEN".into()),
+        }
+    }
+}
+
+impl Default for HttpPools {
+    fn default() -> Self {
+        Self {
+            metadata: 128,
+            navigate: 128,
+            allocate: 4,
+            release: 4,
+            screenshot: 128,
+            ac_tree: 128,
+            page_metadata: 128,
+            execute: 128,
+        }
+    }
+}
+
+impl Default for EnvConfig {
+    fn default() -> Self {
+        Self {
+            split: Split::Train,
+            host_ip: None,
+            master_port: 7000,
+            cpu_cluster_token_env_var: "CPU_CLUSTER_TOKEN".into(),
+            vllm_server_url: "http://localhost:8999".into(),
+            image_transport: ImageTransport::Auto,
+            server_size: 64,
+            max_vllm_sessions: 64,
+            http_pools: HttpPools::default(),
+            wait_timeout: 2400.0,
+            operation_timeout: 120.0,
+            max_retries: 2,
+            vllm_timeout: 240.0,
+            max_infra_retries: 3,
+            evaluation_workers: 16,
+            screenshot_comparison_workers: 32,
+            instance_lifetime_max: 50,
+            task_timeout_minutes: 20.0,
+            completion_threshold: 0.98,
+            completion_grace_period: 120.0,
+            train_tasks: Some("train.jsonl".into()),
+            test_tasks: Some("test.jsonl".into()),
+            skip_bad_tasks: false,
+            train_tasks_rollout_size: 1024,
+            test_tasks_rollout_size: -1,
+            test_tasks_repeat_times: 1,
+            train_tasks_sampler: SamplerKind::Uniform,
+            difficulty_ratio: IndexMap::new(),
+            deduplicate_across_iterations: false,
+            train_difficulty_max_steps: MaxSteps::TRAIN,
+            test_difficulty_max_steps: MaxSteps::TEST,
+            save_traj_progress: true,
+            save_every_percent: 25.0,
+            resume_checkpoint_path: None,
+            multinode_rank: None,
+            multinode_total_workers: None,
+            rank_load_weight: None,
+            total_load_weight: None,
+            all_rank_weights: None,
+            multinode_rank_suffix: None,
+            test_rank: None,
+            test_total_workers: None,
+            work_queue: None,
+            monitor_port: Some(5000),
+            verbose: false,
+            use_rich_actree: false,
+        }
+    }
+}
+
+impl Default for OpenaiConfig {
+    fn default() -> Self {
+        Self {
+            model: "gpt-4o-mini".into(),
+            openai_api_key_env_var: "OPENAI_API_KEY".into(),
+            base_url: "https://api.openai.com/v1".into(),
+            keypoint_detection: JudgeOverride::default(),
+            blocking_detection: JudgeOverride::default(),
+            evaluation: JudgeOverride::default(),
+        }
+    }
+}

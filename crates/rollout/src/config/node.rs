@@ -1,0 +1,164 @@
+//! The composed configuration before it has a type: a tree whose every value knows where it was written.
+
+use std::{fmt, sync::Arc};
+
+use indexmap::IndexMap;
+use serde_json::Number;
+
+pub(super) type NodeMap = IndexMap<String, Node>;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(NodeMap),
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody wrote it: the built-in default.
+    #[default]
+    Default,
+    File {
+        name: Arc<str>,
+        line: usize,
+    },
+    /// The command line argument as it was given.
+    Argument(Arc<str>),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { name, line } => write!(f, "{name}:{line}"),
+            Self::Argument(text) => write!(f, "argument {text:?}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    pub value: Value,
+    pub origin: Origin,
+    /// Set when an interpolation drew the value from the environment.
+    pub drawn: Option<Arc<Drawn>>,
+}
+
+/// A value that came out of environment variables.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Drawn {
+    /// The interpolation as it was written.
+    pub written: String,
+    /// The variable's name says that its value must not be shown.
+    pub secret: bool,
+}
+
+/// OmegaConf's mark for "must be given".
+pub(super) const MISSING: &str = "???";
+
+impl Node {
+    pub(super) fn new(value: Value, origin: Origin) -> Self {
+        Self { value, origin, drawn: None }
+    }
+
+    pub(super) fn map(&self) -> Option<&NodeMap> {
+        match &self.value {
+            Value::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(&self.value, Value::Text(text) if text == MISSING)
+    }
+
+    /// The node at a dotted path; list elements by their index.
+    pub(super) fn at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
+        path.into_iter().try_fold(self, |node, key| match &node.value {
+            Value::Map(map) => map.get(key),
+            Value::List(list) => list.get(key.parse::<usize>().ok()?),
+            _ => None,
+        })
+    }
+
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            Value::Null => Json::Null,
+            Value::Bool(flag) => Json::Bool(*flag),
+            Value::Int(number) => Json::from(*number),
+            Value::Float(number) => {
+                Number::from_f64(*number).map_or_else(|| Json::String(python_float(*number)), Json::Number)
+            }
+            Value::Text(text) => Json::String(text.clone()),
+            Value::List(list) => list.iter().map(Self::to_json).collect(),
+            Value::Map(map) => map.iter().map(|(key, node)| (key.clone(), node.to_json())).collect(),
+        }
+    }
+
+    pub(super) fn from_json(json: &serde_json::Value, origin: &Origin) -> Self {
+        use serde_json::Value as Json;
+        let value = match json {
+            Json::Null => Value::Null,
+            Json::Bool(flag) => Value::Bool(*flag),
+            Json::Number(number) => match number.as_i64() {
+                Some(int) => Value::Int(int),
+                None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(text) => Value::Text(text.clone()),
+            Json::Array(list) => Value::List(list.iter().map(|item| Self::from_json(item, origin)).collect()),
+            Json::Object(map) => Value::Map(
+                map.iter().map(|(key, item)| (key.clone(), Self::from_json(item, origin))).collect(),
+            ),
+        };
+        Self::new(value, origin.clone())
+    }
+}
+
+/// A float as Python prints it, which is how OmegaConf puts one inside a string.
+pub(super) fn python_float(number: f64) -> String {
+    if number.is_nan() {
+        return "nan".into();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "inf".into() } else { "-inf".into() };
+    }
+    let magnitude = number.abs();
+    if magnitude != 0.0 && !(1e-4..1e16).contains(&magnitude) {
+        let text = format!("{number:e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+        return format!("{mantissa}e{sign}{digits:0>2}");
+    }
+    let text = number.to_string();
+    if text.contains('.') { text } else { text + ".0" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_print_as_in_python() {
+        let cases = [
+            (1.0, "1.0"),
+            (0.99, "0.99"),
+            (-0.5, "-0.5"),
+            (1e-5, "1e-05"),
+            (1.5e-7, "1.5e-07"),
+            (1e16, "1e+16"),
+            (1e15, "1000000000000000.0"),
+            (f64::INFINITY, "inf"),
+            (0.0, "0.0"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(python_float(number), text);
+        }
+    }
+}

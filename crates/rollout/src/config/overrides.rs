@@ -1,0 +1,232 @@
+//! Command line overrides: reading `key=value`, `+key=value`, `++key=value`, `~key`, `~key=value`, and applying
+//! them to the composed tree under Hydra's rules of what may be set, added or removed.
+
+use super::{
+    error::ConfigError,
+    grammar,
+    node::{Node, NodeMap, Origin, Value},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Set,
+    Add,
+    ForceAdd,
+    Delete,
+}
+
+#[derive(Debug)]
+pub(super) struct Override {
+    kind: Kind,
+    path: Vec<String>,
+    value: Option<Node>,
+    text: String,
+}
+
+/// Answers whether a dotted key is one that the program knows although no file names it.
+pub(super) type Known<'a> = &'a dyn Fn(&str) -> bool;
+
+impl Override {
+    pub(super) fn parse(text: &str) -> Result<Self, ConfigError> {
+        let fail = |reason: String| ConfigError::Argument { argument: text.to_owned(), reason };
+        let (kind, rest) = if let Some(rest) = text.strip_prefix("++") {
+            (Kind::ForceAdd, rest)
+        } else if let Some(rest) = text.strip_prefix('+') {
+            (Kind::Add, rest)
+        } else if let Some(rest) = text.strip_prefix('~') {
+            (Kind::Delete, rest)
+        } else {
+            (Kind::Set, text)
+        };
+        let (key, value) = match rest.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None if kind == Kind::Delete => (rest, None),
+            None => return Err(fail("an override is written key=value".into())),
+        };
+        let path = path(key).map_err(fail)?;
+        let origin = Origin::Argument(text.into());
+        let value = value.map(|value| grammar::value(value, &origin)).transpose().map_err(fail)?;
+        Ok(Self { kind, path, value, text: text.to_owned() })
+    }
+
+    /// Hydra's own settings (`hydra.run.dir=…`) have nothing to govern here.
+    pub(super) fn is_about_hydra(&self) -> bool {
+        self.path.first().is_some_and(|head| head == "hydra")
+    }
+
+    pub(super) fn key(&self) -> String {
+        self.path.join(".")
+    }
+
+    pub(super) fn apply(self, root: &mut Node, known: Known<'_>) -> Result<(), Refusal> {
+        let key = self.key();
+        let present = root.at(self.path.iter().map(String::as_str));
+        let has_value = present.is_some_and(|node| node.value != Value::Null && !node.is_missing());
+        let value = self.value.unwrap_or_else(|| Node::new(Value::Null, Origin::Default));
+        match self.kind {
+            Kind::Delete => {
+                if !has_value {
+                    return Err(Refusal::NotThere);
+                }
+                let given = (value.value != Value::Null).then(|| value.to_json());
+                let is = present.map(Node::to_json).unwrap_or_default();
+                if let Some(given) = given.filter(|given| *given != is) {
+                    return Err(Refusal::Other(format!("the value is {is} and not {given}")));
+                }
+                remove(root, &self.path)
+            }
+            Kind::Add if has_value && !matches!(value.value, Value::List(_) | Value::Map(_)) => {
+                Err(Refusal::Other(format!(
+                    "{key} has a value already; drop the `+` to change it, or write `++` to add or change"
+                )))
+            }
+            Kind::Add | Kind::ForceAdd => set(root, &self.path, value, &|_| true),
+            Kind::Set => set(root, &self.path, value, known),
+        }
+    }
+
+    pub(super) fn failed(text: &str, reason: String) -> ConfigError {
+        ConfigError::Argument { argument: text.to_owned(), reason }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Why an override does not apply. The caller knows the valid keys and words the advice.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// To be set, but nothing is there. Holds the key that is missing.
+    Unknown(String),
+    /// To be removed, but nothing is there.
+    NotThere,
+    Other(String),
+}
+
+fn path(key: &str) -> Result<Vec<String>, String> {
+    if key.is_empty() {
+        return Err("the key is missing".into());
+    }
+    if key.contains('@') || key.contains('/') {
+        return Err("config groups (group/name, group@package) are not supported; \
+                    write a dotted key such as env_config.server_size=4"
+            .into());
+    }
+    let parts: Vec<String> = key.split('.').map(str::to_owned).collect();
+    let is_word = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$'))
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$'))
+    };
+    let is_index = |part: &str| {
+        part == "0"
+            || (!part.starts_with('0') && !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let bad = parts.iter().find(|part| !(is_word(part) || (parts.len() > 1 && is_index(part))));
+    match bad {
+        None => Ok(parts),
+        Some(bad) => Err(format!("{bad:?} cannot be part of a key; keys look like env_config.server_size")),
+    }
+}
+
+fn remove(root: &mut Node, path: &[String]) -> Result<(), Refusal> {
+    let Some((last, parents)) = path.split_last() else { return Err(Refusal::NotThere) };
+    let parent = parents.iter().try_fold(root, |node, key| child(node, key)).ok_or(Refusal::NotThere)?;
+    match &mut parent.value {
+        Value::Map(map) => {
+            map.shift_remove(last);
+        }
+        Value::List(list) => match last.parse::<usize>() {
+            Ok(index) if index < list.len() => {
+                list.remove(index);
+            }
+            _ => return Err(Refusal::NotThere),
+        },
+        _ => return Err(Refusal::NotThere),
+    }
+    Ok(())
+}
+
+fn child<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Node> {
+    match &mut node.value {
+        Value::Map(map) => map.get_mut(key),
+        Value::List(list) => list.get_mut(key.parse::<usize>().ok()?),
+        _ => None,
+    }
+}
+
+/// Puts `value` at `path`. A key that is not there is made only when `allowed` says so.
+fn set(root: &mut Node, path: &[String], value: Node, allowed: Known<'_>) -> Result<(), Refusal> {
+    let Some((last, parents)) = path.split_last() else { return Err(Refusal::NotThere) };
+    let full = path.join(".");
+    let mut node = root;
+    for key in parents {
+        let origin = value.origin.clone();
+        let next = place(node, key, &full, allowed, &origin)?;
+        if !matches!(next.value, Value::Map(_) | Value::List(_)) {
+            // A scalar on the way gives room only when the whole key may be made.
+            if !allowed(&full) {
+                return Err(Refusal::Unknown(full));
+            }
+            *next = Node::new(Value::Map(NodeMap::new()), origin);
+        }
+        node = next;
+    }
+    let origin = value.origin.clone();
+    let slot = place(node, last, &full, allowed, &origin)?;
+    if let (Value::Map(existing), Value::Map(_)) = (&mut slot.value, &value.value) {
+        let Value::Map(given) = value.value else { return Ok(()) };
+        return merge_allowed(existing, given, &full, allowed);
+    }
+    *slot = value;
+    Ok(())
+}
+
+/// The node under `key`, made when it is missing and may be.
+fn place<'a>(
+    parent: &'a mut Node,
+    key: &str,
+    full: &str,
+    allowed: Known<'_>,
+    origin: &Origin,
+) -> Result<&'a mut Node, Refusal> {
+    match &mut parent.value {
+        Value::Map(map) => {
+            if !map.contains_key(key) && !allowed(full) {
+                return Err(Refusal::Unknown(full.to_owned()));
+            }
+            Ok(map.entry(key.to_owned()).or_insert_with(|| Node::new(Value::Null, origin.clone())))
+        }
+        Value::List(list) => {
+            let length = list.len();
+            key.parse::<usize>()
+                .ok()
+                .and_then(|index| list.get_mut(index))
+                .ok_or_else(|| Refusal::Other(format!("the list at {full} has {length} elements")))
+        }
+        _ => Err(Refusal::Unknown(full.to_owned())),
+    }
+}
+
+fn merge_allowed(
+    existing: &mut NodeMap,
+    given: NodeMap,
+    prefix: &str,
+    allowed: Known<'_>,
+) -> Result<(), Refusal> {
+    for (key, node) in given {
+        let full = format!("{prefix}.{key}");
+        match existing.get_mut(&key) {
+            None if !allowed(&full) => return Err(Refusal::Unknown(full)),
+            Some(Node { value: Value::Map(inner), .. }) if matches!(node.value, Value::Map(_)) => {
+                if let Value::Map(given) = node.value {
+                    merge_allowed(inner, given, &full, allowed)?;
+                }
+            }
+            _ => {
+                existing.insert(key, node);
+            }
+        }
+    }
+    Ok(())
+}

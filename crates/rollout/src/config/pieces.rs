@@ -1,0 +1,99 @@
+//! Takes interpolated text apart: literal stretches, `${…}` expressions, a resolver's name and arguments.
+
+use super::interpolate::Failure;
+
+pub(super) enum Piece<'a> {
+    Literal(String),
+    /// What stands between `${` and its `}`.
+    Expression(&'a str),
+}
+
+pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Failure> {
+    let mut pieces = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let before = &rest[..at];
+        let plain = before.trim_end_matches('\\');
+        let backslashes = before.len() - plain.len();
+        literal.push_str(plain);
+        literal.extend(std::iter::repeat_n('\\', backslashes / 2));
+        if backslashes % 2 == 1 {
+            literal.push_str("${");
+            rest = &rest[at + 2..];
+            continue;
+        }
+        let inner = &rest[at + 2..];
+        let end = closing(inner).ok_or_else(|| Failure::new("`${` without its `}`"))?;
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+        }
+        pieces.push(Piece::Expression(&inner[..end]));
+        rest = &inner[end + 1..];
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() {
+        pieces.push(Piece::Literal(literal));
+    }
+    Ok(pieces)
+}
+
+/// Where the expression ends, minding quotes and inner braces.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, character) in outside_quotes(text) {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The characters that no pair of quotes encloses. An unclosed quote hides the rest.
+fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut quote = None;
+    text.char_indices().filter(move |(_, character)| match quote {
+        Some(open) => {
+            if *character == open {
+                quote = None;
+            }
+            false
+        }
+        None if matches!(character, '\'' | '"') => {
+            quote = Some(*character);
+            false
+        }
+        None => true,
+    })
+}
+
+/// `oc.env:HOME` → (`oc.env`, `HOME`); `None` for a key.
+pub(super) fn split_resolver(expression: &str) -> Option<(&str, &str)> {
+    let (name, arguments) = expression.split_once(':')?;
+    let name = name.trim();
+    let is_name =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
+    is_name.then_some((name, arguments))
+}
+
+pub(super) fn split_arguments(text: &str) -> Vec<&str> {
+    let mut arguments = Vec::new();
+    let mut depth = 0_i32;
+    let mut start = 0;
+    for (at, character) in outside_quotes(text) {
+        match character {
+            '{' | '[' | '(' => depth += 1,
+            '}' | ']' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                arguments.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    arguments.push(text[start..].trim());
+    arguments
+}

@@ -1,0 +1,275 @@
+//! The typed configuration: every key, its type and its default. `config/main/*.yaml` say the same with comments.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use proto::InteractionMode;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    pub save_path: Option<PathBuf>,
+    pub data_path: Option<PathBuf>,
+    /// Who scores an episode.
+    pub judge: Judge,
+    /// Drawn from the clock when not given; the run's record has it.
+    pub seed: Option<u64>,
+    pub model_config: ModelConfig,
+    pub policy_config: PolicyConfig,
+    pub context_config: ContextConfig,
+    pub env_config: EnvConfig,
+    pub openai_config: OpenaiConfig,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judge {
+    /// A model when its key is there, else the reference answer.
+    Auto,
+    Openai,
+    Reference,
+    None,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelConfig {
+    pub model_type: ModelType,
+    pub prompt_version: PromptVersion,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ModelType {
+    #[serde(rename = "qwen3-instruct")]
+    Instruct,
+    #[serde(rename = "qwen3-think")]
+    Think,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptVersion {
+    Complete,
+    Vanilla,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicyConfig {
+    pub base_model: Option<String>,
+    pub checkpoint_path: Option<String>,
+    pub max_new_tokens: u32,
+    pub temperature: f64,
+    pub top_p: f64,
+    /// -1 or 0: no limit.
+    pub top_k: i64,
+    pub min_p: f64,
+    /// Accepted for existing files; nothing here downloads a model.
+    pub huggingface_token_env_var: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContextConfig {
+    pub interaction_mode: InteractionMode,
+    /// The text of the marked elements beside the picture, in set-of-marks mode.
+    pub include_ac_tree: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Split {
+    Train,
+    Test,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplerKind {
+    Uniform,
+    Ratio,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageTransport {
+    /// File URLs when the policy server can read them, else data URLs.
+    Auto,
+    File,
+    Data,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvConfig {
+    pub split: Split,
+    /// Unset: a farm of `server_size` instances inside the process.
+    pub host_ip: Option<String>,
+    /// 443 means https.
+    pub master_port: u16,
+    pub cpu_cluster_token_env_var: String,
+    pub vllm_server_url: String,
+    pub image_transport: ImageTransport,
+    pub server_size: usize,
+    pub max_vllm_sessions: usize,
+    pub http_pools: HttpPools,
+    /// Seconds an operation may wait for a place in its pool.
+    pub wait_timeout: f64,
+    /// Seconds an operation may then run.
+    pub operation_timeout: f64,
+    pub max_retries: u32,
+    pub vllm_timeout: f64,
+    /// How often an episode lost to infrastructure is started afresh.
+    pub max_infra_retries: u32,
+    pub evaluation_workers: usize,
+    pub screenshot_comparison_workers: usize,
+    /// Minutes without a request after which the farm takes an instance back.
+    pub instance_lifetime_max: u32,
+    pub task_timeout_minutes: f64,
+    pub completion_threshold: f64,
+    pub completion_grace_period: f64,
+    pub train_tasks: Option<String>,
+    pub test_tasks: Option<String>,
+    pub skip_bad_tasks: bool,
+    pub train_tasks_rollout_size: i64,
+    /// 0 or less: all.
+    pub test_tasks_rollout_size: i64,
+    pub test_tasks_repeat_times: u32,
+    pub train_tasks_sampler: SamplerKind,
+    pub difficulty_ratio: IndexMap<String, RatioClass>,
+    pub deduplicate_across_iterations: bool,
+    pub train_difficulty_max_steps: MaxSteps,
+    pub test_difficulty_max_steps: MaxSteps,
+    pub save_traj_progress: bool,
+    pub save_every_percent: f64,
+    pub resume_checkpoint_path: Option<PathBuf>,
+    pub multinode_rank: Option<usize>,
+    pub multinode_total_workers: Option<usize>,
+    pub rank_load_weight: Option<f64>,
+    pub total_load_weight: Option<f64>,
+    pub all_rank_weights: Option<RankWeights>,
+    pub multinode_rank_suffix: Option<String>,
+    pub test_rank: Option<usize>,
+    pub test_total_workers: Option<usize>,
+    /// `redis://…`: collectors take their tasks from one queue instead of by fixed shares.
+    pub work_queue: Option<String>,
+    /// Unset: no monitor. 0: any free port.
+    pub monitor_port: Option<u16>,
+    /// Accepted for existing files; the log level is set on the command line.
+    pub verbose: bool,
+    /// Accepted for existing files; there is one kind of tree.
+    pub use_rich_actree: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpPools {
+    pub metadata: usize,
+    pub navigate: usize,
+    pub allocate: usize,
+    pub release: usize,
+    pub screenshot: usize,
+    pub ac_tree: usize,
+    pub page_metadata: usize,
+    pub execute: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaxSteps {
+    pub easy: u32,
+    pub medium: u32,
+    pub hard: u32,
+}
+
+impl MaxSteps {
+    pub const TRAIN: Self = Self { easy: 10, medium: 20, hard: 30 };
+    pub const TEST: Self = Self { easy: 30, medium: 50, hard: 70 };
+
+    pub fn of(&self, difficulty: i64) -> u32 {
+        match DifficultyClass::of(difficulty) {
+            DifficultyClass::Easy => self.easy,
+            DifficultyClass::Medium => self.medium,
+            DifficultyClass::Hard => self.hard,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DifficultyClass {
+    Easy,
+    Medium,
+    Hard,
+}
+
+impl DifficultyClass {
+    pub const fn of(difficulty: i64) -> Self {
+        match difficulty {
+            ..=3 => Self::Easy,
+            4..=6 => Self::Medium,
+            7.. => Self::Hard,
+        }
+    }
+}
+
+/// A class of the ratio sampler: difficulties from–to, and its share.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RatioClass {
+    pub range: [i64; 2],
+    pub weight: f64,
+}
+
+/// The weights of all ranks: `"2,1,1"`, `[2,1,1]` or one number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "String")]
+pub struct RankWeights(pub Vec<f64>);
+
+impl From<RankWeights> for String {
+    fn from(weights: RankWeights) -> Self {
+        weights.0.iter().map(f64::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl<'de> Deserialize<'de> for RankWeights {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Words;
+        impl<'de> serde::de::Visitor<'de> for Words {
+            type Value = RankWeights;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the weights of all ranks such as \"2,1,1\"")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RankWeights, E> {
+                let weights: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+                weights
+                    .map(RankWeights)
+                    .map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<RankWeights, E> {
+                Ok(RankWeights(vec![number as f64]))
+            }
+            fn visit_f64<E>(self, number: f64) -> Result<RankWeights, E> {
+                Ok(RankWeights(vec![number]))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<RankWeights, A::Error> {
+                let mut weights = Vec::new();
+                while let Some(weight) = list.next_element()? {
+                    weights.push(weight);
+                }
+                Ok(RankWeights(weights))
+            }
+        }
+        from.deserialize_any(Words)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenaiConfig {
+    pub model: String,
+    pub openai_api_key_env_var: String,
+    pub base_url: String,
+    pub keypoint_detection: JudgeOverride,
+    pub blocking_detection: JudgeOverride,
+    pub evaluation: JudgeOverride,
+}
+
+/// What one kind of question does differently.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JudgeOverride {
+    pub model: Option<String>,
+    pub openai_api_key_env_var: Option<String>,
+    pub base_url: Option<String>,
+}

@@ -1,0 +1,74 @@
+//! What the configuration means in use: which task file, which model name, which farm, which judge.
+
+use std::path::{Path, PathBuf};
+
+use super::schema::{Config, JudgeOverride, Split};
+
+/// The three kinds of question a judge is asked; each may go to another model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Question {
+    KeypointDetection,
+    BlockingDetection,
+    Evaluation,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JudgeEndpoint {
+    pub model: String,
+    pub api_key_env_var: String,
+    pub base_url: String,
+}
+
+impl Config {
+    /// The task file of the split: relative names are looked for under `data_path`.
+    pub fn tasks_path(&self) -> Option<PathBuf> {
+        let env = &self.env_config;
+        let name = match env.split {
+            Split::Train => env.train_tasks.as_deref(),
+            Split::Test => env.test_tasks.as_deref(),
+        };
+        let name = Path::new(name.filter(|name| !name.is_empty())?);
+        if name.is_absolute() {
+            return Some(name.to_owned());
+        }
+        Some(self.data_path.as_deref().unwrap_or(Path::new("")).join(name))
+    }
+
+    /// The model's name at the policy server: the checkpoint when it is there, else the base model.
+    pub fn policy_model(&self) -> Option<String> {
+        let policy = &self.policy_config;
+        let checkpoint = match (&self.save_path, policy.checkpoint_path.as_deref()) {
+            (Some(save_path), Some(name)) if !name.is_empty() => {
+                Some(save_path.join(name)).filter(|p| p.exists())
+            }
+            _ => None,
+        };
+        checkpoint.map(|path| path.display().to_string()).or_else(|| policy.base_model.clone())
+    }
+
+    /// The farm's address, or `None` for a farm inside the process.
+    pub fn farm_url(&self) -> Option<String> {
+        let host = self.env_config.host_ip.as_deref()?;
+        let bare_v6 = host.contains(':') && !host.starts_with('[');
+        let host = if bare_v6 { format!("[{host}]") } else { host.to_owned() };
+        Some(match self.env_config.master_port {
+            443 => format!("https://{host}"),
+            port => format!("http://{host}:{port}"),
+        })
+    }
+
+    pub fn judge_endpoint(&self, question: Question) -> JudgeEndpoint {
+        let base = &self.openai_config;
+        let JudgeOverride { model, openai_api_key_env_var, base_url } = match question {
+            Question::KeypointDetection => &base.keypoint_detection,
+            Question::BlockingDetection => &base.blocking_detection,
+            Question::Evaluation => &base.evaluation,
+        };
+        let or = |given: &Option<String>, base: &String| given.as_ref().unwrap_or(base).clone();
+        JudgeEndpoint {
+            model: or(model, &base.model),
+            api_key_env_var: or(openai_api_key_env_var, &base.openai_api_key_env_var),
+            base_url: or(base_url, &base.base_url),
+        }
+    }
+}

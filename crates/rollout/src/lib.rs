@@ -1,0 +1,5 @@
+//! The collector's room: configuration, tasks, sampling, policy and the clients it speaks to the farm and the
+//! model with. It meets the farm on the wire only and never names its crate.
+
+pub mod config;
+pub mod shares;

@@ -1,0 +1,130 @@
+//! How several collectors divide one run: shares by weight of tasks, instances, pools and policy sessions.
+//! Pure arithmetic; every rank computes the same answer from the same configuration.
+
+use crate::config::{EnvConfig, RankWeights, Split};
+
+/// This collector's place among all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranks {
+    pub rank: usize,
+    /// One weight a rank, in millionths, so that every machine rounds alike.
+    weights: Vec<u64>,
+}
+
+/// A key of `env_config` and what is wrong with it.
+pub type RankProblem = (&'static str, String);
+
+const SCALE: f64 = 1e6;
+
+impl Ranks {
+    pub fn single() -> Self {
+        Self { rank: 0, weights: vec![1] }
+    }
+
+    pub fn new(rank: usize, weights: &[f64]) -> Result<Self, RankProblem> {
+        let usable = |weight: &f64| weight.is_finite() && *weight >= 1.0 / SCALE && *weight <= 1e9;
+        if weights.is_empty() || !weights.iter().all(usable) {
+            return Err(("all_rank_weights", "every rank needs a weight above 0".into()));
+        }
+        if rank >= weights.len() {
+            let reason = format!("rank {rank} has no weight among the {} given", weights.len());
+            return Err(("all_rank_weights", reason));
+        }
+        Ok(Self { rank, weights: weights.iter().map(|weight| (weight * SCALE).round() as u64).collect() })
+    }
+
+    /// From the keys of a configuration; contradictions between them are errors.
+    pub fn of(env: &EnvConfig) -> Result<Self, RankProblem> {
+        let (rank, total) = match env.split {
+            Split::Test if env.test_rank.is_some() => (env.test_rank, env.test_total_workers),
+            _ => (env.multinode_rank, env.multinode_total_workers),
+        };
+        let Some(rank) = rank else { return Ok(Self::single()) };
+        let weights = match (&env.all_rank_weights, total) {
+            (Some(RankWeights(weights)), _) => weights.clone(),
+            (None, Some(total)) => vec![1.0; total],
+            (None, None) => return Err(("multinode_total_workers", "must be given beside the rank".into())),
+        };
+        if let Some(total) = total.filter(|total| *total != weights.len()) {
+            let reason = format!("{} weights for {total} ranks", weights.len());
+            return Err(("all_rank_weights", reason));
+        }
+        let ranks = Self::new(rank, &weights)?;
+        check_loads(env, &weights, rank)?;
+        Ok(ranks)
+    }
+
+    pub fn count(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn total(&self) -> u64 {
+        self.weights.iter().sum()
+    }
+
+    /// This rank's part of `whole` things: largest remainder, never below 1.
+    pub fn share(&self, whole: usize) -> usize {
+        let weights: Vec<f64> = self.weights.iter().map(|weight| *weight as f64).collect();
+        largest_remainder(whole, &weights).get(self.rank).copied().unwrap_or(0).max(1)
+    }
+
+    /// Whose the items at positions 0.. are: weighted round robin, so that every stretch is divided fairly.
+    pub fn deal(&self, items: usize) -> Vec<usize> {
+        let total = i128::from(self.total());
+        let mut dealt = vec![0_i128; self.weights.len()];
+        let mut owners = Vec::with_capacity(items);
+        for position in 1..=items as i128 {
+            // The rank furthest behind its share; the lowest rank among equals.
+            let owner = (0..self.weights.len())
+                .max_by_key(|rank| {
+                    let due = i128::from(self.weights[*rank]) * position - dealt[*rank] * total;
+                    (due, std::cmp::Reverse(*rank))
+                })
+                .unwrap_or(0);
+            dealt[owner] += 1;
+            owners.push(owner);
+        }
+        owners
+    }
+}
+
+/// The per-rank keys of the Python system must not contradict the list of all weights.
+fn check_loads(env: &EnvConfig, weights: &[f64], rank: usize) -> Result<(), RankProblem> {
+    let close = |left: f64, right: f64| (left - right).abs() < 1e-6;
+    let total: f64 = weights.iter().sum();
+    match (env.rank_load_weight, env.total_load_weight) {
+        (Some(own), Some(all)) if !close(own / all, weights[rank] / total) => Err((
+            "rank_load_weight",
+            format!(
+                "{own} of {all} is not rank {rank}'s share by all_rank_weights; give all_rank_weights for every rank"
+            ),
+        )),
+        (Some(own), None) if env.all_rank_weights.is_some() && !close(own, weights[rank]) => Err((
+            "rank_load_weight",
+            format!("all_rank_weights gives rank {rank} the weight {}", weights[rank]),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Divides `whole` by weights so that the parts add up: the floors first, what is left to the largest remainders
+/// (the earlier among equals).
+pub fn largest_remainder(whole: usize, weights: &[f64]) -> Vec<usize> {
+    let total: f64 = weights.iter().sum();
+    if total <= 0.0 {
+        return vec![0; weights.len()];
+    }
+    let exact: Vec<f64> = weights.iter().map(|weight| whole as f64 * weight / total).collect();
+    let mut parts: Vec<usize> = exact.iter().map(|share| (share + 1e-9).floor() as usize).collect();
+    let mut order: Vec<usize> = (0..weights.len()).filter(|index| weights[*index] > 0.0).collect();
+    order.sort_by(|a, b| {
+        let left = exact[*a] - parts[*a] as f64;
+        let right = exact[*b] - parts[*b] as f64;
+        right.total_cmp(&left).then(a.cmp(b))
+    });
+    let left_over = whole.saturating_sub(parts.iter().sum());
+    for index in order.into_iter().cycle().take(left_over) {
+        parts[index] += 1;
+    }
+    parts
+}

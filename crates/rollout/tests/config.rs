@@ -1,0 +1,286 @@
+//! The typed configuration as a user meets it: shipped files, overrides, errors, provenance, records.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use std::path::Path;
+
+use proto::InteractionMode;
+use rollout::config::{
+    Config, ConfigError, ImageTransport, Judge, JudgeEndpoint, Question, RankWeights, Resolved, SearchPath,
+    Split, load,
+};
+use serde_json::json;
+
+fn with(name: &str, folder: Option<&Path>, overrides: &[&str]) -> Result<Resolved, ConfigError> {
+    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+    let environment = |name: &str| match name {
+        "PORT" => Some("7443".to_owned()),
+        "FARM_TOKEN" => Some("hush-hush".to_owned()),
+        "NAME" => Some("exp9".to_owned()),
+        _ => None,
+    };
+    load(name, &SearchPath::new(folder.map(Path::to_owned)), &overrides, &environment)
+}
+
+fn error(overrides: &[&str]) -> String {
+    with("rollout_train", None, overrides).unwrap_err().to_string()
+}
+
+fn config(overrides: &[&str]) -> Config {
+    with("rollout_train", None, overrides).unwrap().config
+}
+
+#[test]
+fn the_shipped_files_say_what_the_code_says() {
+    assert_eq!(with("rollout", None, &[]).unwrap().config, Config::default());
+    let train = config(&[]);
+    assert_eq!(train.env_config.difficulty_ratio.len(), 3);
+    let mut same = train.clone();
+    same.env_config.difficulty_ratio.clear();
+    same.env_config.max_vllm_sessions = 64;
+    assert_eq!(same, Config::default());
+    let test = with("rollout_test", None, &[]).unwrap().config;
+    assert_eq!(test.env_config.split, Split::Test);
+}
+
+#[test]
+fn a_folder_comes_before_the_built_in_files_and_may_build_on_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "defaults: [rollout_test, _self_]\nenv_config: {server_size: 3, train_difficulty_max_steps: []}\n";
+    std::fs::write(folder.path().join("mine.yaml"), text).unwrap();
+    let mine = with("mine", Some(folder.path()), &["env_config.monitor_port=null"]).unwrap();
+    assert_eq!(mine.config.env_config.server_size, 3);
+    assert_eq!(mine.config.env_config.split, Split::Test);
+    assert_eq!(mine.config.env_config.train_difficulty_max_steps.hard, 30);
+    assert!(mine.origin("env_config.server_size").to_string().ends_with("mine.yaml:2"));
+    assert_eq!(mine.origin("env_config.split").to_string(), "rollout_test.yaml (built in):9");
+    assert_eq!(
+        mine.origin("env_config.monitor_port").to_string(),
+        "argument \"env_config.monitor_port=null\""
+    );
+}
+
+#[test]
+fn overrides_reach_keys_that_no_file_names() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bare.yaml"), "save_path: /x\n").unwrap();
+    let overrides = ["env_config.server_size=4", "+env_config.seed=1"];
+    let got = with("bare", Some(folder.path()), &overrides[..1]).unwrap().config;
+    assert_eq!(got.env_config.server_size, 4);
+    assert_eq!(got.env_config.max_retries, 2);
+    let problem = with("bare", Some(folder.path()), &overrides).unwrap_err().to_string();
+    assert!(
+        problem
+            .contains("env_config.seed (argument \"+env_config.seed=1\"): unknown key; did you mean seed?")
+    );
+}
+
+#[test]
+fn values_of_every_kind_are_read() {
+    let got = config(&[
+        "save_path=/data/exp-1",
+        "judge=reference",
+        "seed=7",
+        "context_config.interaction_mode=set_of_marks",
+        "env_config.image_transport=data",
+        "env_config.all_rank_weights='2,1,1'",
+        "env_config.multinode_rank=2",
+        "policy_config.temperature=0",
+        "env_config.difficulty_ratio.easy.weight=2.5",
+        "env_config.master_port=${oc.env:PORT}",
+        "env_config.work_queue=redis://h:6379/2",
+    ]);
+    assert_eq!(got.save_path.as_deref(), Some(Path::new("/data/exp-1")));
+    assert_eq!((got.judge, got.seed), (Judge::Reference, Some(7)));
+    assert_eq!(got.context_config.interaction_mode, InteractionMode::SetOfMarks);
+    assert_eq!(got.env_config.image_transport, ImageTransport::Data);
+    assert_eq!(got.env_config.all_rank_weights, Some(RankWeights(vec![2.0, 1.0, 1.0])));
+    assert!((got.env_config.difficulty_ratio["easy"].weight - 2.5).abs() < 1e-9);
+    assert_eq!(got.env_config.master_port, 7443);
+    let listed = config(&["env_config.all_rank_weights=[2,1]", "env_config.multinode_rank=0"]);
+    assert_eq!(listed.env_config.all_rank_weights, Some(RankWeights(vec![2.0, 1.0])));
+}
+
+#[test]
+fn unknown_keys_are_named_with_place_and_nearest_key() {
+    let got = error(&["env_config.sever_size=4"]);
+    assert_eq!(
+        got,
+        "argument \"env_config.sever_size=4\": there is no key env_config.sever_size; did you mean env_config.server_size?"
+    );
+    assert!(error(&["server_size=4"]).contains("did you mean env_config.server_size?"));
+    assert!(error(&["env_config.colour=4"]).contains("to add it, write +env_config.colour=4"));
+    let folder = tempfile::tempdir().unwrap();
+    let text = "defaults: [rollout_train]\nenv_config:\n  sevrer_size: 3\npolicy_confg:\n  top_p: 1\n";
+    std::fs::write(folder.path().join("typo.yaml"), text).unwrap();
+    let got = with("typo", Some(folder.path()), &[]).unwrap_err().to_string();
+    assert!(got.contains("the configuration has 2 problems"), "{got}");
+    assert!(got.contains("typo.yaml:3): unknown key; did you mean env_config.server_size?"), "{got}");
+    assert!(got.contains("typo.yaml:5): unknown key; did you mean policy_config?"), "{got}");
+}
+
+#[test]
+fn values_of_the_wrong_type_are_named_with_place() {
+    let cases = [
+        (
+            "env_config.server_size=many",
+            "env_config.server_size (argument \"env_config.server_size=many\"): invalid type: string \"many\", expected usize",
+        ),
+        ("env_config.server_size=-1", "invalid value: integer `-1`, expected usize"),
+        ("env_config.server_size=1.5", "expected usize"),
+        ("env_config.split=tran", "must be one of train, test; did you mean train?"),
+        ("model_config.model_type=qwen3", "must be one of qwen3-instruct, qwen3-think"),
+        (
+            "env_config.http_pools=4",
+            "env_config.http_pools (argument \"env_config.http_pools=4\"): a mapping with the keys metadata",
+        ),
+        ("env_config.difficulty_ratio.easy.range=[1]", "env_config.difficulty_ratio.easy.range"),
+        ("env_config.skip_bad_tasks=1", "invalid type: integer `1`, expected a boolean"),
+        ("env_config.vllm_server_url=null", "expected a string"),
+        ("env_config.vllm_server_url=???", "a value must be given"),
+        ("env_config.all_rank_weights=x", "the weights of all ranks"),
+        ("env_config.monitor_port=70000", "expected u16"),
+    ];
+    for (argument, wanted) in cases {
+        let got = error(&[argument]);
+        assert!(got.contains(wanted), "{argument}: {got}");
+    }
+}
+
+#[test]
+fn senseless_values_are_refused_all_at_once() {
+    let cases = [
+        ("env_config.server_size=0", "at least 1"),
+        ("env_config.http_pools.execute=0", "at least 1"),
+        ("env_config.completion_threshold=0", "above 0 and at most 1"),
+        ("env_config.completion_threshold=1.01", "above 0 and at most 1"),
+        ("env_config.operation_timeout=0", "more than 0"),
+        ("env_config.wait_timeout=inf", "more than 0"),
+        ("env_config.save_every_percent=101", "at most 100"),
+        ("env_config.vllm_server_url=localhost:8000", "http://"),
+        ("env_config.host_ip='<your-host-ip>'", "host name"),
+        ("env_config.train_tasks_rollout_size=0", "at least 1 for the train split"),
+        ("env_config.train_difficulty_max_steps.easy=0", "at least 1"),
+        ("env_config.difficulty_ratio.easy.range=[5,3]", "not 5 to 3"),
+        ("policy_config.top_p=0", "above 0"),
+        ("policy_config.temperature=-1", "0 or more"),
+        ("policy_config.min_p=2", "between 0 and 1"),
+        ("policy_config.max_new_tokens=0", "at least 1"),
+        ("openai_config.base_url=api.example.com", "http://"),
+    ];
+    for (argument, wanted) in cases {
+        let got = error(&[argument]);
+        assert!(got.contains(wanted) && got.contains(&format!("argument {argument:?}")), "{argument}: {got}");
+    }
+    let both = error(&["env_config.server_size=0", "policy_config.top_p=3"]);
+    assert!(both.contains("2 problems"), "{both}");
+    assert!(error(&["env_config.multinode_rank=1"]).contains("multinode_total_workers"));
+    let ratio = error(&["env_config.train_tasks_sampler=ratio", "~env_config.difficulty_ratio"]);
+    assert!(ratio.contains("needs classes"), "{ratio}");
+}
+
+#[test]
+fn a_secret_in_the_place_of_a_variable_name_is_refused_and_not_repeated() {
+    let got = error(&["openai_config.openai_api_key_env_var=sk-abc.123"]);
+    assert!(got.contains("never the secret itself") && !got.contains("sk-abc"), "{got}");
+}
+
+#[test]
+fn the_record_of_a_run_is_appended_as_yaml_documents_without_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let got = with(
+        "rollout",
+        None,
+        &[
+            "save_path=/data/${oc.env:NAME}",
+            "policy_config.base_model=${oc.env:FARM_TOKEN}",
+            "env_config.vllm_server_url='http://me:pass@h:1'",
+            "data_path='a: b # c'",
+        ],
+    )
+    .unwrap();
+    let now: jiff::Timestamp = "2025-03-04T05:06:07Z".parse().unwrap();
+    for seed in [1, 2] {
+        got.append_hyperparameters(folder.path(), now, &[("used_seed", json!(seed))]).unwrap();
+    }
+    let text = std::fs::read_to_string(folder.path().join("hyperparameters.yaml")).unwrap();
+    assert!(!text.contains("hush-hush") && !text.contains("pass@"), "{text}");
+    let documents: Vec<&str> = text.split("---\n").filter(|part| !part.is_empty()).collect();
+    assert_eq!(documents.len(), 2);
+    for (document, seed) in documents.iter().zip(["1", "2"]) {
+        assert!(document.starts_with(&format!("timestamp: \"2025-03-04T05:06:07Z\"\nused_seed: {seed}\n")));
+        assert!(document.contains("save_path: /data/exp9\n"));
+        assert!(document.contains("base_model: \"${oc.env:FARM_TOKEN}\"\n"));
+        assert!(document.contains("vllm_server_url: \"http://***@h:1\"\n"));
+    }
+    assert!(!got.show().contains("pass@"));
+    assert_eq!(got.to_json()["policy_config"]["base_model"], "${oc.env:FARM_TOKEN}");
+}
+
+#[test]
+fn the_record_reads_back_as_the_same_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = "data_path=\"yes: 'no' # 12 \\t é | ~ \"";
+    let got =
+        with("rollout_train", None, &["save_path='010'", odd, "policy_config.base_model='1e3'"]).unwrap();
+    got.append_hyperparameters(folder.path(), jiff::Timestamp::UNIX_EPOCH, &[]).unwrap();
+    let text = std::fs::read_to_string(folder.path().join("hyperparameters.yaml")).unwrap();
+    let text = text.replace("---\n", "").replace("timestamp: \"1970-01-01T00:00:00Z\"\n", "");
+    std::fs::write(folder.path().join("again.yaml"), text).unwrap();
+    let again = with("again", Some(folder.path()), &[]).unwrap();
+    assert_eq!(again.config, got.config);
+}
+
+#[test]
+fn config_show_says_where_each_value_came_from() {
+    let got = with("rollout_test", None, &["save_path=/data/exp1", "env_config.server_size=4"]).unwrap();
+    insta::assert_snapshot!(got.show());
+}
+
+#[test]
+fn derived_values_follow_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = format!("save_path={}", folder.path().display());
+    let mut got = config(&[&save, "data_path=/d", "policy_config.base_model=org/model"]);
+    assert_eq!(got.tasks_path().unwrap(), Path::new("/d/train.jsonl"));
+    assert_eq!(got.policy_model().as_deref(), Some("org/model"));
+    std::fs::write(folder.path().join("model.pt"), "").unwrap();
+    assert_eq!(got.policy_model(), Some(folder.path().join("model.pt").display().to_string()));
+    assert_eq!(got.farm_url(), None);
+    for (host, port, url) in [
+        ("10.0.0.7", 7000, "http://10.0.0.7:7000"),
+        ("farm.example", 443, "https://farm.example"),
+        ("::1", 7000, "http://[::1]:7000"),
+    ] {
+        got.env_config.host_ip = Some(host.into());
+        got.env_config.master_port = port;
+        assert_eq!(got.farm_url().as_deref(), Some(url));
+    }
+    let judge = config(&["openai_config.evaluation.model=big"]);
+    let endpoint = |model: &str| JudgeEndpoint {
+        model: model.into(),
+        api_key_env_var: "OPENAI_API_KEY".into(),
+        base_url: "https://api.openai.com/v1".into(),
+    };
+    assert_eq!(judge.judge_endpoint(Question::Evaluation), endpoint("big"));
+    assert_eq!(judge.judge_endpoint(Question::BlockingDetection), endpoint("gpt-4o-mini"));
+}
+
+#[test]
+fn missing_and_unsupported_files_are_explained() {
+    let got = with("rollout_tran", None, &[]).unwrap_err().to_string();
+    assert!(got.contains("did you mean \"rollout_train\"?"), "{got}");
+    let folder = tempfile::tempdir().unwrap();
+    for (text, wanted) in [
+        ("defaults:\n  - db: mysql\n", "x.yaml:2: defaults: \"db\" names a config group"),
+        ("defaults:\n  - sub/name\n", "not the name of a file in the same folder"),
+        ("defaults: default\n", "a list of file names was expected"),
+        ("# @package foo.bar\na: 1\n", "x.yaml:1: `@package foo.bar` is not supported"),
+        ("defaults: [gone]\n", "there is no configuration \"gone\", wanted by"),
+    ] {
+        std::fs::write(folder.path().join("x.yaml"), text).unwrap();
+        let got = with("x", Some(folder.path()), &[]).unwrap_err().to_string();
+        assert!(got.contains(wanted), "{text:?}: {got}");
+    }
+}

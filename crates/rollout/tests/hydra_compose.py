@@ -1,0 +1,39 @@
+"""Composes cases with the real hydra-core. Reads a JSON list of cases on standard input, writes a JSON list of
+{"ok": config} or {"error": text}, in the same order."""
+
+import json
+import math
+import os
+import sys
+import warnings
+
+warnings.simplefilter("ignore")
+
+from hydra import compose, initialize_config_dir  # noqa: E402
+from omegaconf import OmegaConf  # noqa: E402
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def run(case):
+    os.environ.update(case["environment"])
+    try:
+        with initialize_config_dir(version_base=None, config_dir=case["folder"]):
+            config = compose(config_name=case["name"], overrides=case["overrides"])
+            return {"ok": plain(OmegaConf.to_container(config, resolve=True))}
+    except BaseException as problem:  # noqa: BLE001 - the kind of failure is not compared
+        return {"error": f"{type(problem).__name__}: {problem}"}
+    finally:
+        for name in case["environment"]:
+            os.environ.pop(name, None)
+
+
+json.dump([run(case) for case in json.load(sys.stdin)], sys.stdout)
