@@ -1,0 +1,49 @@
+//! Why a command on an instance failed, and the one table from that to the wire.
+
+use std::time::Duration;
+
+use cdp::{CallError, Gone};
+use proto::ErrorCode;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BrowserError {
+    /// The page or its browser is gone; only a new instance helps.
+    #[error("the browser of this instance is lost: {0}")]
+    Lost(Gone),
+    #[error("there is no element {id} to act on: {why}")]
+    ElementNotFound { id: String, why: String },
+    #[error("{url} did not load: {why}")]
+    NavigationFailed { url: String, why: String },
+    #[error("{url:?} cannot be visited: {why}")]
+    UrlRefused { url: String, why: String },
+    #[error("{0}")]
+    BadArgument(String),
+    #[error("the page did not answer within {} s: {what}", after.as_secs())]
+    Timeout { what: String, after: Duration },
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl BrowserError {
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Lost(_) => ErrorCode::InstanceLost,
+            Self::ElementNotFound { .. } => ErrorCode::ElementNotFound,
+            Self::NavigationFailed { .. } => ErrorCode::NavigationFailed,
+            Self::UrlRefused { .. } => ErrorCode::UrlRefused,
+            Self::BadArgument(_) => ErrorCode::BadRequest,
+            Self::Timeout { .. } => ErrorCode::Timeout,
+            Self::Internal(_) => ErrorCode::Internal,
+        }
+    }
+}
+
+impl From<CallError> for BrowserError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Gone { gone, .. } => Self::Lost(gone),
+            CallError::Deadline { after, method } => Self::Timeout { what: method.to_string(), after },
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A Chromium process that hosts instances, each in a browser context of its own. Owns the process; knows which
+//! context every new target belongs to.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use cdp::{
+    BrowserKind, Connection, Events, Gone, Launch, LaunchError, NoParams, Process, Session, Version,
+    protocol as p,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    context::{Attached, Context},
+    error::BrowserError,
+    instance::Instance,
+    options::Options,
+    page::Page,
+};
+
+/// Routes new targets to the context they belong to.
+#[derive(Default)]
+struct Targets(Mutex<HashMap<String, Weak<Context>>>);
+
+impl Targets {
+    fn contexts(&self) -> MutexGuard<'_, HashMap<String, Weak<Context>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, context: &Arc<Context>) {
+        let mut contexts = self.contexts();
+        contexts.retain(|_, context| context.strong_count() > 0);
+        contexts.insert(context.id().to_owned(), Arc::downgrade(context));
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AttachedToTarget {
+    session_id: String,
+    target_info: TargetInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TargetInfo {
+    target_id: String,
+    #[serde(default)]
+    browser_context_id: String,
+}
+
+struct Deaf;
+
+impl Events for Deaf {
+    fn event(&self, _: &Session, _: &str, _: &[u8]) {}
+}
+
+impl Events for Targets {
+    fn event(&self, root: &Session, method: &str, params: &[u8]) {
+        if method != p::TARGET_ATTACHED_TO_TARGET {
+            return;
+        }
+        let Ok(event) = cdp::params::<AttachedToTarget>(params) else { return };
+        let context = self.contexts().get(&event.target_info.browser_context_id).and_then(Weak::upgrade);
+        let attached = Attached { session: event.session_id, target: event.target_info.target_id };
+        match context {
+            Some(context) => context.attached(root.connection(), attached),
+            // The browser's own, or a tenant's that is being disposed of: let it run, it is not ours.
+            None => root
+                .connection()
+                .attach(&attached.session, Arc::new(Deaf))
+                .tell(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &NoParams {}),
+        }
+    }
+}
+
+/// A running browser that instances can be made in.
+pub struct Host {
+    process: Process,
+    targets: Arc<Targets>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CreatedContext {
+    browser_context_id: String,
+}
+
+impl Host {
+    pub async fn launch(launch: &Launch) -> Result<Self, LaunchError> {
+        let targets = Arc::new(Targets::default());
+        let process = launch.start(Arc::clone(&targets) as Arc<dyn Events>).await?;
+        let silent = |error| LaunchError::Silent { path: launch.executable.path.clone(), error };
+        let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": [{"type": "page"}]});
+        process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await.map_err(silent)?;
+        Ok(Self { process, targets })
+    }
+
+    /// Makes an isolated instance: own cookies, storage, cache and page.
+    pub async fn instance(&self, options: &Options) -> Result<Instance, BrowserError> {
+        let connection = self.process.connection();
+        let root = connection.root();
+        let CreatedContext { browser_context_id } =
+            root.call(p::TARGET_CREATE_BROWSER_CONTEXT, &json!({"disposeOnDetach": true})).await?;
+        let context = Context::new(browser_context_id);
+        let instance = Unfinished { connection, context: Some(Arc::clone(&context)) };
+        self.targets.add(&context);
+        let id = context.id();
+        let downloads =
+            root.send(p::BROWSER_SET_DOWNLOAD_BEHAVIOR, &json!({"behavior": "deny", "browserContextId": id}));
+        let permissions =
+            root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": [], "browserContextId": id}));
+        let page = context.expect_page();
+        let (width, height) = options.viewport;
+        let target = json!({"url": "about:blank", "browserContextId": id, "width": width, "height": height});
+        root.call::<_, Value>(p::TARGET_CREATE_TARGET, &target).await?;
+        downloads.within(options.operation_limit).await?;
+        permissions.within(options.operation_limit).await?;
+        let attached = page
+            .await
+            .map_err(|_| BrowserError::Internal("the browser made a page but did not announce it".into()))?;
+        let options = Arc::new(options.clone());
+        let page = Page::adopt(
+            connection,
+            &attached.session,
+            &attached.target,
+            &context,
+            Arc::clone(&options),
+            None,
+        )
+        .await?;
+        instance.finish();
+        Ok(Instance::new(connection.clone(), context, page, options))
+    }
+
+    pub fn version(&self) -> &Version {
+        self.process.version()
+    }
+
+    pub fn kind(&self) -> BrowserKind {
+        self.process.kind()
+    }
+
+    /// The browser's process, and the group its whole tree is in.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub fn sandboxed(&self) -> bool {
+        self.process.sandboxed()
+    }
+
+    pub fn profile(&self) -> &Path {
+        self.process.profile()
+    }
+
+    pub fn connection(&self) -> &Connection {
+        self.process.connection()
+    }
+
+    /// Why the browser is gone, once it is.
+    pub fn dead(&self) -> Option<Gone> {
+        self.process.connection().dead()
+    }
+
+    /// Ends the browser; returns when its processes and its profile are gone.
+    pub async fn close(self) {
+        self.process.close().await;
+    }
+
+    /// The same without asking the browser first.
+    pub async fn kill(self) {
+        self.process.kill().await;
+    }
+}
+
+/// Disposes of a context whose instance was never finished.
+struct Unfinished<'a> {
+    connection: &'a Connection,
+    context: Option<Arc<Context>>,
+}
+
+impl Unfinished<'_> {
+    fn finish(mut self) {
+        self.context = None;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(context) = self.context.take() {
+            dispose(self.connection, &context);
+        }
+    }
+}
+
+pub(crate) fn dispose(connection: &Connection, context: &Context) {
+    connection.root().tell(p::TARGET_DISPOSE_BROWSER_CONTEXT, &json!({"browserContextId": context.id()}));
+}

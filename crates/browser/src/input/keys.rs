@@ -1,0 +1,212 @@
+//! What each key is called, by people and by the protocol, on a US keyboard.
+
+/// One key as the protocol wants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) key: String,
+    pub(crate) code: String,
+    pub(crate) key_code: u32,
+    /// What the key types, if anything.
+    pub(crate) text: Option<String>,
+    pub(crate) modifier: Option<Modifier>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Modifier {
+    Alt,
+    Control,
+    Meta,
+    Shift,
+}
+
+impl Modifier {
+    pub(crate) fn bit(self) -> u32 {
+        match self {
+            Self::Alt => 1,
+            Self::Control => 2,
+            Self::Meta => 4,
+            Self::Shift => 8,
+        }
+    }
+}
+
+/// Name as the protocol spells it, code, key code.
+const NAMED: &[(&str, &str, u32)] = &[
+    ("Alt", "AltLeft", 18),
+    ("ArrowDown", "ArrowDown", 40),
+    ("ArrowLeft", "ArrowLeft", 37),
+    ("ArrowRight", "ArrowRight", 39),
+    ("ArrowUp", "ArrowUp", 38),
+    ("Backspace", "Backspace", 8),
+    ("CapsLock", "CapsLock", 20),
+    ("Control", "ControlLeft", 17),
+    ("ContextMenu", "ContextMenu", 93),
+    ("Delete", "Delete", 46),
+    ("End", "End", 35),
+    ("Enter", "Enter", 13),
+    ("Escape", "Escape", 27),
+    ("Home", "Home", 36),
+    ("Insert", "Insert", 45),
+    ("Meta", "MetaLeft", 91),
+    ("NumLock", "NumLock", 144),
+    ("PageDown", "PageDown", 34),
+    ("PageUp", "PageUp", 33),
+    ("Pause", "Pause", 19),
+    ("PrintScreen", "PrintScreen", 44),
+    ("ScrollLock", "ScrollLock", 145),
+    ("Shift", "ShiftLeft", 16),
+    ("Tab", "Tab", 9),
+];
+
+/// What people and models call them.
+const ALIASES: &[(&str, &str)] = &[
+    ("cmd", "Meta"),
+    ("command", "Meta"),
+    ("super", "Meta"),
+    ("win", "Meta"),
+    ("windows", "Meta"),
+    ("ctrl", "Control"),
+    ("option", "Alt"),
+    ("esc", "Escape"),
+    ("return", "Enter"),
+    ("del", "Delete"),
+    ("up", "ArrowUp"),
+    ("down", "ArrowDown"),
+    ("left", "ArrowLeft"),
+    ("right", "ArrowRight"),
+];
+
+/// Unshifted character, shifted character, code, key code.
+const SYMBOLS: &[(char, char, &str, u32)] = &[
+    (' ', ' ', "Space", 32),
+    ('0', ')', "Digit0", 48),
+    ('1', '!', "Digit1", 49),
+    ('2', '@', "Digit2", 50),
+    ('3', '#', "Digit3", 51),
+    ('4', '$', "Digit4", 52),
+    ('5', '%', "Digit5", 53),
+    ('6', '^', "Digit6", 54),
+    ('7', '&', "Digit7", 55),
+    ('8', '*', "Digit8", 56),
+    ('9', '(', "Digit9", 57),
+    ('-', '_', "Minus", 189),
+    ('=', '+', "Equal", 187),
+    ('[', '{', "BracketLeft", 219),
+    (']', '}', "BracketRight", 221),
+    ('\\', '|', "Backslash", 220),
+    (';', ':', "Semicolon", 186),
+    ('\'', '"', "Quote", 222),
+    ('`', '~', "Backquote", 192),
+    (',', '<', "Comma", 188),
+    ('.', '>', "Period", 190),
+    ('/', '?', "Slash", 191),
+];
+
+impl Key {
+    /// The key of a name as `keypress` takes it: any case, aliases, W3C names, or a single character.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut characters = name.chars();
+        if let (Some(only), None) = (characters.next(), characters.next()) {
+            return Some(Self::character(only).unwrap_or_else(|| Self::foreign(only)));
+        }
+        let name = name.trim();
+        if name.eq_ignore_ascii_case("space") {
+            return Self::character(' ');
+        }
+        let alias =
+            ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map_or(name, |(_, name)| name);
+        let named = NAMED.iter().find(|(key, ..)| key.eq_ignore_ascii_case(alias));
+        if let Some((key, code, key_code)) = named {
+            return Some(Self::special(key, code, *key_code));
+        }
+        function_key(alias)
+    }
+
+    /// The key that types this character, if a US keyboard has one.
+    pub(crate) fn character(wanted: char) -> Option<Self> {
+        let typed = |code: String, key_code| Self {
+            key: wanted.to_string(),
+            code,
+            key_code,
+            text: Some(wanted.to_string()),
+            modifier: None,
+        };
+        if wanted == '\n' || wanted == '\r' {
+            return Some(Self::special("Enter", "Enter", 13));
+        }
+        if wanted == '\t' {
+            return Some(Self::special("Tab", "Tab", 9));
+        }
+        if wanted.is_ascii_alphabetic() {
+            let upper = wanted.to_ascii_uppercase();
+            return Some(typed(format!("Key{upper}"), upper as u32));
+        }
+        let symbol = SYMBOLS.iter().find(|(plain, shifted, ..)| *plain == wanted || *shifted == wanted)?;
+        Some(typed(symbol.2.to_owned(), symbol.3))
+    }
+
+    fn special(key: &str, code: &str, key_code: u32) -> Self {
+        let modifier = match key {
+            "Alt" => Some(Modifier::Alt),
+            "Control" => Some(Modifier::Control),
+            "Meta" => Some(Modifier::Meta),
+            "Shift" => Some(Modifier::Shift),
+            _ => None,
+        };
+        let text = (key == "Enter").then(|| "\r".to_owned());
+        Self { key: key.to_owned(), code: code.to_owned(), key_code, text, modifier }
+    }
+
+    fn foreign(character: char) -> Self {
+        let text = character.to_string();
+        Self { key: text.clone(), code: String::new(), key_code: 0, text: Some(text), modifier: None }
+    }
+
+    /// The same key while modifiers are held: shift changes what it types, the others keep it from typing.
+    pub(crate) fn with(mut self, modifiers: u32) -> Self {
+        let shift = modifiers & Modifier::Shift.bit() != 0;
+        if let Some(only) = self.key.chars().next().filter(|_| shift && self.key.chars().count() == 1) {
+            let shifted =
+                SYMBOLS.iter().find(|(plain, ..)| *plain == only).map_or(only.to_ascii_uppercase(), |s| s.1);
+            self.key = shifted.to_string();
+            self.text = self.text.map(|_| shifted.to_string());
+        }
+        if modifiers & !Modifier::Shift.bit() != 0 {
+            self.text = None;
+        }
+        self
+    }
+}
+
+fn function_key(name: &str) -> Option<Key> {
+    let number: u32 =
+        name.strip_prefix(['f', 'F'])?.parse().ok().filter(|number| (1..=24).contains(number))?;
+    let name = format!("F{number}");
+    Some(Key { key: name.clone(), code: name, key_code: 111 + number, text: None, modifier: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_the_contract_is_a_key() {
+        let names = "alt arrowdown arrowleft arrowright arrowup backspace capslock cmd ctrl delete end enter esc home insert \
+                     option pagedown pageup shift space super tab win / \\ Enter F5 PageDown a Z ! é";
+        for name in names.split(' ') {
+            assert!(Key::named(name).is_some(), "{name}");
+            assert!(name.len() < 2 || Key::named(&name.to_uppercase()).is_some(), "{name}");
+        }
+        assert_eq!(Key::named("nosuchkey"), None);
+        assert_eq!(Key::named(""), None);
+        assert_eq!(Key::named("F25"), None);
+    }
+
+    #[test]
+    fn modifiers_change_what_is_typed() {
+        let a = Key::named("a").unwrap();
+        assert_eq!(a.clone().with(8).text.as_deref(), Some("A"));
+        assert_eq!(a.with(2).text, None);
+        assert_eq!(Key::named("1").unwrap().with(8).text.as_deref(), Some("!"));
+    }
+}

@@ -1,0 +1,96 @@
+//! Looking at the page: picture, metadata and elements, asked for together and in one go.
+
+use bytes::Bytes;
+use proto::{
+    ImageFormat, InteractionMode,
+    page::{PageMetadata, ScreenshotInfo},
+};
+
+use super::{Instance, Shown};
+use crate::{
+    error::BrowserError,
+    marks,
+    page::{Page, elements::MarkedElement},
+};
+
+/// What an observation should hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObserveRequest {
+    pub mode: InteractionMode,
+    pub format: ImageFormat,
+    pub screenshot: bool,
+    pub metadata: bool,
+    /// The interactive elements; in set-of-marks mode they come with the screenshot anyway.
+    pub elements: bool,
+}
+
+impl ObserveRequest {
+    pub fn screenshot(mode: InteractionMode) -> Self {
+        Self { mode, format: ImageFormat::Png, screenshot: true, metadata: false, elements: false }
+    }
+}
+
+/// An encoded picture of the viewport.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    pub format: ImageFormat,
+    pub width: u32,
+    pub height: u32,
+    pub bytes: Bytes,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    pub picture: Option<Picture>,
+    pub metadata: Option<PageMetadata>,
+    pub elements: Option<ScreenshotInfo>,
+}
+
+impl Instance {
+    pub async fn observe(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
+        let marked = request.screenshot && request.mode == InteractionMode::SetOfMarks;
+        let mut seen = Observation::default();
+        let (picture, collected, metadata) = tokio::join!(
+            async {
+                if !request.screenshot || marked {
+                    return Ok(None);
+                }
+                self.capture(request.format).await.map(Some)
+            },
+            async { if request.elements || marked { self.page.collect().await.map(Some) } else { Ok(None) } },
+            async { if request.metadata { self.page.metadata().await.map(Some) } else { Ok(None) } },
+        );
+        seen.picture = picture?;
+        seen.metadata = metadata?;
+        if let Some(collected) = collected? {
+            let (info, marks) = collected.number();
+            let agent = self.page.agent();
+            if marked {
+                // The picture is taken after the elements were listed, so that each number is on what it names.
+                seen.picture = Some(self.capture_marked(request.format, marks).await?);
+                self.shown = Some(Shown { info: info.clone(), agent });
+            }
+            seen.elements = Some(info);
+        }
+        Ok(seen)
+    }
+
+    async fn capture(&self, format: ImageFormat) -> Result<Picture, BrowserError> {
+        let shot = Page::finish_capture(self.page.start_capture(format)).await?;
+        let (width, height) = self.options.viewport;
+        Ok(Picture { format, width, height, bytes: shot.0 })
+    }
+
+    async fn capture_marked(
+        &self,
+        format: ImageFormat,
+        marks: Vec<MarkedElement>,
+    ) -> Result<Picture, BrowserError> {
+        let plain = Page::finish_capture(self.page.start_capture(ImageFormat::Png)).await?.0;
+        let drawn = tokio::task::spawn_blocking(move || marks::annotate(&plain, &marks, format)).await;
+        let drawn =
+            drawn.map_err(|error| BrowserError::Internal(format!("drawing the marks failed: {error}")))?;
+        let drawn = drawn.map_err(BrowserError::Internal)?;
+        Ok(Picture { format, width: drawn.width, height: drawn.height, bytes: drawn.bytes.into() })
+    }
+}

@@ -1,0 +1,92 @@
+//! A picture in memory, three bytes a pixel, and the few ways we paint on it. All painting is clipped.
+
+use super::colour::Colour;
+
+/// Half-open: `right` and `bottom` are the first pixels outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Area {
+    pub(crate) left: i64,
+    pub(crate) top: i64,
+    pub(crate) right: i64,
+    pub(crate) bottom: i64,
+}
+
+pub(crate) struct Canvas {
+    width: u32,
+    height: u32,
+    pixels: Vec<u8>,
+}
+
+impl Canvas {
+    pub(crate) fn new(width: u32, height: u32, pixels: Vec<u8>) -> Option<Self> {
+        (pixels.len() == width as usize * height as usize * 3).then_some(Self { width, height, pixels })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn filled(width: u32, height: u32, colour: Colour) -> Self {
+        let pixels = [colour.0, colour.1, colour.2].repeat(width as usize * height as usize);
+        Self { width, height, pixels }
+    }
+
+    pub(crate) fn width(&self) -> u32 {
+        self.width
+    }
+
+    pub(crate) fn height(&self) -> u32 {
+        self.height
+    }
+
+    pub(crate) fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    #[cfg(test)]
+    pub(crate) fn pixel(&self, x: u32, y: u32) -> Colour {
+        let at = (y as usize * self.width as usize + x as usize) * 3;
+        Colour(self.pixels[at], self.pixels[at + 1], self.pixels[at + 2])
+    }
+
+    fn clip(&self, area: Area) -> (usize, usize, usize, usize) {
+        let (width, height) = (i64::from(self.width), i64::from(self.height));
+        let x = |value: i64| value.clamp(0, width) as usize;
+        let y = |value: i64| value.clamp(0, height) as usize;
+        (x(area.left), y(area.top), x(area.right), y(area.bottom))
+    }
+
+    /// Paints the area with `opacity` of 255.
+    pub(crate) fn blend(&mut self, area: Area, colour: Colour, opacity: u8) {
+        let (left, top, right, bottom) = self.clip(area);
+        if left >= right {
+            return;
+        }
+        for y in top..bottom {
+            let row = y * self.width as usize;
+            for pixel in self.pixels[(row + left) * 3..(row + right) * 3].chunks_exact_mut(3) {
+                mix(pixel, colour, opacity);
+            }
+        }
+    }
+
+    pub(crate) fn blend_pixel(&mut self, x: i64, y: i64, colour: Colour, opacity: u8) {
+        self.blend(Area { left: x, top: y, right: x + 1, bottom: y + 1 }, colour, opacity);
+    }
+
+    /// A frame of the given thickness just inside the area.
+    pub(crate) fn outline(&mut self, area: Area, colour: Colour, thickness: i64) {
+        let Area { left, top, right, bottom } = area;
+        let inner_top = top.saturating_add(thickness).min(bottom);
+        let inner_bottom = bottom.saturating_sub(thickness).max(inner_top);
+        self.blend(Area { bottom: inner_top, ..area }, colour, 255);
+        self.blend(Area { top: inner_bottom, ..area }, colour, 255);
+        let sides = Area { left, top: inner_top, right, bottom: inner_bottom };
+        self.blend(Area { right: left.saturating_add(thickness).min(right), ..sides }, colour, 255);
+        self.blend(Area { left: right.saturating_sub(thickness).max(left), ..sides }, colour, 255);
+    }
+}
+
+fn mix(pixel: &mut [u8], colour: Colour, opacity: u8) {
+    let share = u32::from(opacity);
+    for (value, paint) in pixel.iter_mut().zip([colour.0, colour.1, colour.2]) {
+        *value = ((u32::from(*value) * (255 - share) + u32::from(paint) * share + 127) / 255) as u8;
+    }
+}

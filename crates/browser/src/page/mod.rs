@@ -1,0 +1,119 @@
+//! One page of the browser: its session, what it is doing, and our isolated world inside its document.
+//! Everything an instance does to its page goes through here.
+
+mod capture;
+pub(crate) mod elements;
+mod events;
+mod navigate;
+mod read;
+pub(crate) mod settle;
+mod tracker;
+mod world;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use cdp::{Connection, Method, Pending, Session, protocol as p};
+use serde_json::{Value, json};
+
+use crate::{context::Context, error::BrowserError, options::Options};
+
+pub(crate) use events::answer_dialog;
+use events::{PageEvents, Visit};
+use tracker::Tracker;
+use world::World;
+
+pub(crate) struct Page {
+    session: Session,
+    target: String,
+    tracker: Arc<Tracker>,
+    visit: Arc<Visit>,
+    world: Mutex<Option<World>>,
+    options: Arc<Options>,
+    /// Where "back" leads from the first entry of the history: the page that opened this one.
+    opener: Option<String>,
+}
+
+/// The moment an action begins: what the page does after it is the action's doing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    at: Instant,
+    document: u64,
+}
+
+impl Page {
+    /// Takes over an attached target as the page of `context` and makes it ours: size, focus, nothing that
+    /// could block. The target may still be waiting to run; it is let go at the end.
+    pub(crate) async fn adopt(
+        connection: &Connection,
+        session: &str,
+        target: &str,
+        context: &Arc<Context>,
+        options: Arc<Options>,
+        opener: Option<String>,
+    ) -> Result<Self, BrowserError> {
+        let tracker = Arc::new(Tracker::new());
+        target.clone_into(&mut tracker.state().main_frame);
+        let visit = Arc::new(Visit::default());
+        let events = PageEvents::new(Arc::clone(&tracker), Arc::clone(&visit), context);
+        let session = connection.attach(session, Arc::new(events));
+        let limit = options.operation_limit;
+        let page = Self {
+            session,
+            target: target.to_owned(),
+            tracker,
+            visit,
+            world: Mutex::new(None),
+            options,
+            opener,
+        };
+        let (width, height) = page.options.viewport;
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let setup: Vec<Pending> = [
+            (p::PAGE_ENABLE, json!({})),
+            (
+                p::NETWORK_ENABLE,
+                json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0, "maxPostDataSize": 0}),
+            ),
+            (p::INSPECTOR_ENABLE, json!({})),
+            (p::PAGE_SET_LIFECYCLE_EVENTS_ENABLED, json!({"enabled": true})),
+            (p::PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG, json!({"enabled": true})),
+            (p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, metrics),
+            (p::EMULATION_SET_FOCUS_EMULATION_ENABLED, json!({"enabled": true})),
+            (p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, json!({})),
+        ]
+        .iter()
+        .map(|(method, params): &(Method, Value)| page.session.send(*method, params))
+        .collect();
+        for pending in setup {
+            pending.within(limit).await?;
+        }
+        Ok(page)
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    pub(crate) fn tracker(&self) -> &Arc<Tracker> {
+        &self.tracker
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.tracker.state().url.clone()
+    }
+
+    pub(crate) fn document(&self) -> u64 {
+        self.tracker.state().document
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { at: Instant::now(), document: self.document() }
+    }
+}

@@ -1,0 +1,102 @@
+//! The names we say to the browser, each declared once so that a test can hold the whole list against the
+//! protocol description that the browser serves.
+
+use std::fmt;
+
+/// The name of a protocol method. Only this module makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Method(&'static str);
+
+impl Method {
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+macro_rules! methods {
+    ($($constant:ident = $name:literal;)*) => {
+        $(pub const $constant: Method = Method($name);)*
+        /// Every method we ever send.
+        pub const METHODS: &[Method] = &[$($constant),*];
+    };
+}
+
+macro_rules! events {
+    ($($constant:ident = $name:literal;)*) => {
+        $(pub const $constant: &str = $name;)*
+        /// Every event we ever look at.
+        pub const EVENTS: &[&str] = &[$($constant),*];
+    };
+}
+
+methods! {
+    BROWSER_CLOSE = "Browser.close";
+    BROWSER_GET_VERSION = "Browser.getVersion";
+    BROWSER_GRANT_PERMISSIONS = "Browser.grantPermissions";
+    BROWSER_SET_DOWNLOAD_BEHAVIOR = "Browser.setDownloadBehavior";
+    EMULATION_SET_DEVICE_METRICS_OVERRIDE = "Emulation.setDeviceMetricsOverride";
+    EMULATION_SET_FOCUS_EMULATION_ENABLED = "Emulation.setFocusEmulationEnabled";
+    EMULATION_SET_USER_AGENT_OVERRIDE = "Emulation.setUserAgentOverride";
+    FETCH_CONTINUE_REQUEST = "Fetch.continueRequest";
+    FETCH_DISABLE = "Fetch.disable";
+    FETCH_ENABLE = "Fetch.enable";
+    FETCH_FAIL_REQUEST = "Fetch.failRequest";
+    INPUT_DISPATCH_KEY_EVENT = "Input.dispatchKeyEvent";
+    INPUT_DISPATCH_MOUSE_EVENT = "Input.dispatchMouseEvent";
+    INPUT_INSERT_TEXT = "Input.insertText";
+    INSPECTOR_ENABLE = "Inspector.enable";
+    NETWORK_ENABLE = "Network.enable";
+    PAGE_CAPTURE_SCREENSHOT = "Page.captureScreenshot";
+    PAGE_CRASH = "Page.crash";
+    PAGE_CREATE_ISOLATED_WORLD = "Page.createIsolatedWorld";
+    PAGE_ENABLE = "Page.enable";
+    PAGE_GET_FRAME_TREE = "Page.getFrameTree";
+    PAGE_GET_NAVIGATION_HISTORY = "Page.getNavigationHistory";
+    PAGE_HANDLE_JAVASCRIPT_DIALOG = "Page.handleJavaScriptDialog";
+    PAGE_NAVIGATE = "Page.navigate";
+    PAGE_NAVIGATE_TO_HISTORY_ENTRY = "Page.navigateToHistoryEntry";
+    PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG = "Page.setInterceptFileChooserDialog";
+    PAGE_SET_LIFECYCLE_EVENTS_ENABLED = "Page.setLifecycleEventsEnabled";
+    PAGE_STOP_LOADING = "Page.stopLoading";
+    RUNTIME_CALL_FUNCTION_ON = "Runtime.callFunctionOn";
+    RUNTIME_EVALUATE = "Runtime.evaluate";
+    RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER = "Runtime.runIfWaitingForDebugger";
+    TARGET_CLOSE_TARGET = "Target.closeTarget";
+    TARGET_CREATE_BROWSER_CONTEXT = "Target.createBrowserContext";
+    TARGET_CREATE_TARGET = "Target.createTarget";
+    TARGET_DISPOSE_BROWSER_CONTEXT = "Target.disposeBrowserContext";
+    TARGET_SET_AUTO_ATTACH = "Target.setAutoAttach";
+}
+
+events! {
+    FETCH_REQUEST_PAUSED = "Fetch.requestPaused";
+    INSPECTOR_TARGET_CRASHED = "Inspector.targetCrashed";
+    NETWORK_LOADING_FAILED = "Network.loadingFailed";
+    NETWORK_LOADING_FINISHED = "Network.loadingFinished";
+    NETWORK_REQUEST_WILL_BE_SENT = "Network.requestWillBeSent";
+    NETWORK_RESPONSE_RECEIVED = "Network.responseReceived";
+    PAGE_DOWNLOAD_WILL_BEGIN = "Page.downloadWillBegin";
+    PAGE_FRAME_DETACHED = "Page.frameDetached";
+    PAGE_FRAME_NAVIGATED = "Page.frameNavigated";
+    PAGE_FRAME_REQUESTED_NAVIGATION = "Page.frameRequestedNavigation";
+    PAGE_FRAME_STARTED_LOADING = "Page.frameStartedLoading";
+    PAGE_FRAME_STARTED_NAVIGATING = "Page.frameStartedNavigating";
+    PAGE_FRAME_STOPPED_LOADING = "Page.frameStoppedLoading";
+    PAGE_JAVASCRIPT_DIALOG_OPENING = "Page.javascriptDialogOpening";
+    PAGE_LIFECYCLE_EVENT = "Page.lifecycleEvent";
+    PAGE_NAVIGATED_WITHIN_DOCUMENT = "Page.navigatedWithinDocument";
+    PAGE_WINDOW_OPEN = "Page.windowOpen";
+    TARGET_ATTACHED_TO_TARGET = "Target.attachedToTarget";
+    TARGET_DETACHED_FROM_TARGET = "Target.detachedFromTarget";
+    TARGET_TARGET_CRASHED = "Target.targetCrashed";
+}
+
+/// Parameters of a method that takes none.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct NoParams {}
