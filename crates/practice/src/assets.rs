@@ -20,6 +20,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("course.css", CSS, include_str!("../assets/course.css")),
     ("vault.css", CSS, include_str!("../assets/vault.css")),
     ("course.js", JAVASCRIPT, include_str!("../assets/course.js")),
+    ("shop.css", CSS, include_str!("../assets/shop.css")),
     ("permissions.js", JAVASCRIPT, include_str!("../assets/permissions.js")),
     ("storage.js", JAVASCRIPT, include_str!("../assets/storage.js")),
 ];

@@ -8,7 +8,7 @@ use axum::{
 };
 use maud::html;
 
-use crate::{assets, course, echo, hosts, html::document, stop::Stop, vault};
+use crate::{assets, course, echo, hosts, html::document, shop, stop::Stop, vault};
 
 pub(crate) fn routes(stop: Stop) -> Router {
     let mut routes = Router::new()
@@ -16,6 +16,7 @@ pub(crate) fn routes(stop: Stop) -> Router {
         .merge(assets::routes())
         .merge(course::routes())
         .merge(echo::routes())
+        .merge(shop::routes())
         .merge(vault::routes());
     for site in hosts::SITES {
         let inside = format!("/{site}/");
@@ -24,8 +25,10 @@ pub(crate) fn routes(stop: Stop) -> Router {
     routes.fallback(nothing_here).with_state(stop)
 }
 
-const ABOUT: &[(&str, &str, &str)] =
-    &[("course", "Obstacle course", "Every awkward thing a page can do to a browser, one at a time.")];
+const ABOUT: &[(&str, &str, &str)] = &[
+    ("shop", "Tidewater Goods", "A shop with shelves, search, filters, a cart and a checkout."),
+    ("course", "Obstacle course", "Every awkward thing a page can do to a browser, one at a time."),
+];
 
 async fn home() -> Html<String> {
     let body = html! {

@@ -1,7 +1,7 @@
 //! Ways to answer: whole pages, plain pieces, and the two ways of not answering at all.
 
 use axum::{
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, html};
@@ -47,4 +47,10 @@ pub(crate) fn page(title: &str, site: &str, body: &Markup) -> Response {
 /// A body with its content type, for everything that is not a page.
 pub(crate) fn typed(content_type: &'static str, body: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, content_type)], body).into_response()
+}
+
+/// The value of one cookie of a request.
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get(header::COOKIE)?.to_str().ok()?;
+    all.split("; ").find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }

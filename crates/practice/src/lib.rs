@@ -5,10 +5,12 @@
 mod assets;
 pub mod course;
 mod echo;
+mod forms;
 mod home;
 mod hosts;
 mod html;
 mod server;
+mod shop;
 mod stop;
 mod vault;
 mod wire;

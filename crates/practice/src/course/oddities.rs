@@ -13,7 +13,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::{Answer, Obstacle, framed, page};
-use crate::{stop::Stop, vault};
+use crate::{html::cookie, stop::Stop, vault};
 
 pub(super) const OBSTACLES: &[Obstacle] = &[
     Obstacle::special(
@@ -132,11 +132,6 @@ async fn storage(Query(keep): Query<Keep>, headers: HeaderMap) -> Response {
             (AppendHeaders([(header::SET_COOKIE, cookie)]), page).into_response()
         }
     }
-}
-
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let all = headers.get(header::COOKIE)?.to_str().ok()?;
-    all.split("; ").find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
 async fn big_title() -> Html<String> {

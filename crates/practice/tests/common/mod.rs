@@ -23,3 +23,8 @@ pub(crate) async fn get(sites: &Sites, path: &str) -> String {
     assert_eq!(answer.status(), 200, "{path}");
     answer.text().await.expect(path)
 }
+
+/// A visitor with cookies who follows redirects, as a browser does.
+pub(crate) fn visitor() -> reqwest::Client {
+    reqwest::Client::builder().cookie_store(true).no_proxy().build().expect("a client")
+}

@@ -1,0 +1,71 @@
+//! The frame of every page of the shop, and the card that shows a product in a list.
+
+use axum::response::Response;
+use maud::{Markup, html};
+
+use super::{
+    cart::Cart,
+    catalog::{CATEGORIES, Category, Product},
+    pictures::picture,
+};
+use crate::html;
+
+pub(crate) const NAME: &str = "Tidewater Goods";
+
+pub(crate) fn page(title: &str, words: &str, cart: &Cart, body: &Markup) -> Response {
+    html::page(&format!("{title} · {NAME}"), "shop", &frame(words, cart, body))
+}
+
+pub(crate) fn frame(words: &str, cart: &Cart, body: &Markup) -> Markup {
+    html! {
+        header.bar {
+            a.brand href="/shop/" { (NAME) }
+            form.find action="/shop/search" role="search" {
+                input type="search" name="q" id="search" value=(words) placeholder="Search the shop" aria-label="Search the shop";
+                button type="submit" id="search-button" { "Search" }
+            }
+            a.cart-link href="/shop/cart" id="cart-link" { "Cart (" (cart.count()) ")" }
+        }
+        nav.shelves aria-label="Categories" {
+            @for category in CATEGORIES {
+                a href={ "/shop/search?category=" (category.slug) } { (category.name) }
+            }
+        }
+        main { (body) }
+        footer { p.small { (NAME) " is a practice shop. Nothing here is for sale." } }
+    }
+}
+
+pub(crate) fn card(category: &Category, product: &Product) -> Markup {
+    html! {
+        li.product {
+            a href={ "/shop/p/" (product.slug) } {
+                (picture(category, product))
+                span.name { (product.name) }
+            }
+            span.small { (product.brand) }
+            span { (rating(product)) }
+            span.price { (product.price()) }
+            (availability(product))
+        }
+    }
+}
+
+pub(crate) fn rating(product: &Product) -> Markup {
+    let full = ((product.rating + 5) / 10) as usize;
+    html! {
+        span.stars aria-hidden="true" { ("★".repeat(full)) ("☆".repeat(5 - full)) }
+        " " (product.stars()) " "
+        span.small { "(" (product.reviews) " reviews)" }
+    }
+}
+
+pub(crate) fn availability(product: &Product) -> Markup {
+    html! {
+        @match product.stock {
+            0 => span.sold-out { "Out of stock" },
+            left @ 1..=9 => span.few { "Only " (left) " left" },
+            _ => span.in-stock { "In stock" },
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The pages one looks at: the front, the results, a product.
+
+use axum::{
+    extract::{Path, Query},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use maud::{Markup, html};
+
+use super::{
+    cart::Cart,
+    catalog::{self, CATEGORIES, Category, Product, brands, products},
+    layout::{availability, card, page, rating},
+    pictures::picture,
+    search::{PAGE_SIZE, Sort, Wanted},
+};
+use crate::forms::Fields;
+
+pub(super) async fn front(cart: Cart) -> Response {
+    let mut best: Vec<_> = products().filter(|(_, product)| product.in_stock()).collect();
+    best.sort_by_key(|(_, product)| std::cmp::Reverse((product.rating, product.reviews)));
+    let body = html! {
+        section.hero {
+            h1 { "Good things, kept simple" }
+            p { "Lamps, pots, tents and books that last. Free shipping on orders of $100 and more." }
+            a.button.primary href="/shop/search" { "See all " (products().count()) " products" }
+        }
+        h2 { "Shelves" }
+        ul.shelf-list {
+            @for category in CATEGORIES {
+                li { a href={ "/shop/search?category=" (category.slug) } { strong { (category.name) } span.small { (category.about) } } }
+            }
+        }
+        h2 { "Best rated" }
+        ul.products { @for (category, product) in best.iter().take(8) { (card(category, product)) } }
+    };
+    page("Welcome", "", &cart, &body)
+}
+
+pub(super) async fn results(cart: Cart, Query(pairs): Query<Vec<(String, String)>>) -> Response {
+    let fields = Fields(pairs);
+    let wanted = Wanted::read(&fields);
+    let found = wanted.results();
+    let pages = found.len().div_ceil(PAGE_SIZE).max(1);
+    let current = (fields.number("page").unwrap_or(1) as usize).clamp(1, pages);
+    let first = (current - 1) * PAGE_SIZE;
+    let heading = if wanted.words.is_empty() {
+        "All products".to_owned()
+    } else {
+        format!("Results for “{}”", wanted.words)
+    };
+    let body = html! {
+        div.with-sidebar {
+            (filters(&wanted))
+            section {
+                h1 { (heading) }
+                p id="result-count" { (found.len()) @if found.len() == 1 { " product" } @else { " products" } @if pages > 1 { ", page " (current) " of " (pages) } }
+                @if found.is_empty() { p { "Nothing matches. Try fewer words or wider filters." } }
+                ul.products { @for (category, product) in found.iter().skip(first).take(PAGE_SIZE) { (card(category, product)) } }
+                (pagination(&wanted, current, pages))
+            }
+        }
+    };
+    page(&heading, &wanted.words, &cart, &body)
+}
+
+fn filters(wanted: &Wanted) -> Markup {
+    let amount =
+        |cents: Option<u32>| cents.map(|cents| (f64::from(cents) / 100.0).to_string()).unwrap_or_default();
+    html! {
+        form.filters.card action="/shop/search" id="filters" {
+            input type="hidden" name="q" value=(wanted.words);
+            fieldset {
+                legend { "Category" }
+                @for category in CATEGORIES {
+                    label { input type="checkbox" name="category" value=(category.slug) checked[wanted.categories.iter().any(|slug| slug == category.slug)]; " " (category.name) }
+                }
+            }
+            label for="min" { "Price from ($)" } input type="number" id="min" name="min" min="0" step="0.01" value=(amount(wanted.least_cents));
+            label for="max" { "Price up to ($)" } input type="number" id="max" name="max" min="0" step="0.01" value=(amount(wanted.most_cents));
+            label for="brand" { "Brand" }
+            select id="brand" name="brand" {
+                option value="" { "All brands" }
+                @for brand in brands() { option value=(brand) selected[wanted.brand == brand] { (brand) } }
+            }
+            label for="rating" { "Rating" }
+            select id="rating" name="rating" {
+                option value="" { "Any rating" }
+                @for least in [45, 40, 35] { option value={ (least / 10) "." (least % 10) } selected[wanted.least_rating == Some(least)] { (least / 10) "." (least % 10) " and up" } }
+            }
+            label { input type="checkbox" name="in_stock" id="in-stock" value="1" checked[wanted.in_stock]; " In stock only" }
+            label for="sort" { "Sort by" }
+            select id="sort" name="sort" {
+                @for (sort, word, name) in Sort::ALL { option value=(word) selected[wanted.sort == sort] { (name) } }
+            }
+            button.primary type="submit" id="apply" { "Apply filters" }
+            a.small href="/shop/search" { "Clear filters" }
+        }
+    }
+}
+
+fn pagination(wanted: &Wanted, current: usize, pages: usize) -> Markup {
+    html! {
+        @if pages > 1 {
+            nav.pages aria-label="Pages" {
+                @if current > 1 { a rel="prev" href=(wanted.address(current - 1)) { "Previous" } }
+                @for number in 1..=pages {
+                    @if number == current { strong aria-current="page" { (number) } }
+                    @else { a href=(wanted.address(number)) { (number) } }
+                }
+                @if current < pages { a rel="next" href=(wanted.address(current + 1)) { "Next" } }
+            }
+        }
+    }
+}
+
+pub(super) async fn product(cart: Cart, Path(slug): Path<String>) -> Response {
+    let Some((category, product)) = catalog::find(&slug) else {
+        let body = html! { h1 { "No such product" } p { a href="/shop/search" { "See all products" } } };
+        return (StatusCode::NOT_FOUND, page("No such product", "", &cart, &body)).into_response();
+    };
+    page(product.name, "", &cart, &details(category, product))
+}
+
+fn details(category: &Category, product: &Product) -> Markup {
+    let others = category.products.iter().filter(|other| other.slug != product.slug).take(4);
+    html! {
+        nav.crumbs aria-label="Breadcrumb" {
+            a href="/shop/" { "Shop" } " › "
+            a href={ "/shop/search?category=" (category.slug) } { (category.name) } " › " (product.name)
+        }
+        article.detail {
+            div.frame { (picture(category, product)) }
+            div {
+                h1 { (product.name) }
+                p { "by " a href=(by_brand(product.brand)) { (product.brand) } }
+                p { (rating(product)) }
+                p.price.large id="price" { (product.price()) }
+                p id="availability" { (availability(product)) @if product.in_stock() { span.small { " · " (product.stock) " in stock" } } }
+                p { (product.description) }
+                form.buy action="/shop/cart/add" method="post" {
+                    input type="hidden" name="product" value=(product.slug);
+                    label for="quantity" { "Quantity" }
+                    input type="number" id="quantity" name="quantity" value="1" min="1" max=(product.stock.max(1)) disabled[!product.in_stock()];
+                    button.primary type="submit" id="add-to-cart" disabled[!product.in_stock()] { "Add to cart" }
+                }
+            }
+        }
+        h2 { "Specifications" }
+        table.specifications id="specifications" {
+            tr { th { "Article number" } td { (product.article_number(category)) } }
+            tr { th { "Brand" } td { (product.brand) } }
+            tr { th { "Colour" } td { (product.colour) } }
+            @for (name, value) in category.specifications.iter().zip(product.specifications) { tr { th { (name) } td { (value) } } }
+        }
+        h2 { "More from " (category.name) }
+        ul.products { @for other in others { (card(category, other)) } }
+    }
+}
+
+fn by_brand(brand: &str) -> String {
+    Wanted { brand: brand.to_owned(), ..Wanted::default() }.address(1)
+}
