@@ -1,5 +1,9 @@
 //! The collector's room: configuration, tasks, sampling, policy and the clients it speaks to the farm and the
 //! model with. It meets the farm on the wire only and never names its crate.
 
+pub mod address;
+pub mod blocklist;
 pub mod config;
+pub mod sampler;
 pub mod shares;
+pub mod tasks;

@@ -128,3 +128,116 @@ pub fn largest_remainder(whole: usize, weights: &[f64]) -> Vec<usize> {
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ranks(rank: usize, weights: &[f64]) -> Ranks {
+        Ranks::new(rank, weights).unwrap()
+    }
+
+    #[test]
+    fn the_example_of_the_contract_holds() {
+        let shares: Vec<usize> = (0..3).map(|rank| ranks(rank, &[2.0, 1.0, 1.0]).share(64)).collect();
+        assert_eq!(shares, [32, 16, 16]);
+        assert_eq!(ranks(0, &[2.0, 1.0, 1.0]).deal(8), [0, 1, 2, 0, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn nobody_is_left_without_a_place() {
+        assert_eq!(ranks(1, &[100.0, 1.0]).share(4), 1);
+        assert_eq!(ranks(2, &[1.0, 1.0, 1.0]).share(1), 1);
+    }
+
+    #[test]
+    fn the_largest_remainder_gets_what_is_left() {
+        assert_eq!(largest_remainder(10, &[1.0, 1.0, 1.0]), [4, 3, 3]);
+        assert_eq!(largest_remainder(10, &[0.5, 0.3, 0.2]), [5, 3, 2]);
+        assert_eq!(largest_remainder(7, &[0.0, 1.0, 1.0]), [0, 4, 3]);
+        assert_eq!(largest_remainder(3, &[0.0]), [0]);
+        assert_eq!(largest_remainder(100, &[1.0, 2.0]), [33, 67]);
+    }
+
+    fn configured(change: impl Fn(&mut EnvConfig)) -> Result<Ranks, RankProblem> {
+        let mut env = EnvConfig::default();
+        change(&mut env);
+        Ranks::of(&env)
+    }
+
+    #[test]
+    fn ranks_are_read_from_the_configuration() {
+        assert_eq!(configured(|_| {}), Ok(Ranks::single()));
+        let weighted = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(1);
+            env.multinode_total_workers = Some(3);
+            env.rank_load_weight = Some(1.0);
+            env.total_load_weight = Some(4.0);
+            env.all_rank_weights = Some(RankWeights(vec![2.0, 1.0, 1.0]));
+        };
+        assert_eq!(configured(weighted), Ok(ranks(1, &[2.0, 1.0, 1.0])));
+        let test_split = |env: &mut EnvConfig| {
+            env.split = Split::Test;
+            env.test_rank = Some(1);
+            env.test_total_workers = Some(2);
+        };
+        assert_eq!(configured(test_split), Ok(ranks(1, &[1.0, 1.0])));
+    }
+
+    #[test]
+    fn contradictions_between_the_keys_are_named() {
+        let key = |change: &dyn Fn(&mut EnvConfig)| configured(change).unwrap_err().0;
+        assert_eq!(key(&|env| env.multinode_rank = Some(0)), "multinode_total_workers");
+        let wrong_count = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(0);
+            env.multinode_total_workers = Some(2);
+            env.all_rank_weights = Some(RankWeights(vec![2.0, 1.0, 1.0]));
+        };
+        assert_eq!(key(&wrong_count), "all_rank_weights");
+        let wrong_load = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(0);
+            env.multinode_total_workers = Some(2);
+            env.rank_load_weight = Some(2.0);
+            env.total_load_weight = Some(3.0);
+        };
+        assert_eq!(key(&wrong_load), "rank_load_weight");
+        let no_weight = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(3);
+            env.all_rank_weights = Some(RankWeights(vec![2.0, 1.0]));
+        };
+        assert_eq!(key(&no_weight), "all_rank_weights");
+        let zero = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(0);
+            env.all_rank_weights = Some(RankWeights(vec![0.0, 1.0]));
+        };
+        assert_eq!(key(&zero), "all_rank_weights");
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_and_stay_near_their_share(whole in 0_usize..5000, weights in prop::collection::vec(0.01_f64..50.0, 1..9)) {
+            let parts = largest_remainder(whole, &weights);
+            prop_assert_eq!(parts.iter().sum::<usize>(), whole);
+            let total: f64 = weights.iter().sum();
+            for (part, weight) in parts.iter().zip(&weights) {
+                prop_assert!((*part as f64 - whole as f64 * weight / total).abs() < 1.0 + 1e-6);
+            }
+        }
+
+        #[test]
+        fn every_item_is_dealt_once_and_every_stretch_fairly(items in 0_usize..400, weights in prop::collection::vec(1_u32..9, 1..6)) {
+            let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
+            let total: f64 = weights.iter().sum();
+            let owners = ranks(0, &weights).deal(items);
+            prop_assert_eq!(owners.len(), items);
+            for (rank, weight) in weights.iter().enumerate() {
+                let own = owners.iter().filter(|owner| **owner == rank).count() as f64;
+                prop_assert!((own - items as f64 * weight / total).abs() <= weights.len() as f64);
+            }
+            // Whoever deals, the answer is the same, and a shorter deal is the start of a longer one.
+            let last = ranks(weights.len() - 1, &weights);
+            prop_assert_eq!(&last.deal(items / 2)[..], &owners[..items / 2]);
+        }
+    }
+}

@@ -259,7 +259,7 @@ mod tests {
         let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for level in 1..9 {
             let before = format!("*a{}", level - 1);
-            bomb += &format!("a{level}: &a{level} [{}]\n", vec![before; 10].join(","));
+            bomb.extend([format!("a{level}: &a{level} [{}]\n", vec![before; 10].join(","))]);
         }
         assert!(parse(&bomb, "x").unwrap_err().to_string().contains("too many values"));
     }

@@ -1,0 +1,118 @@
+//! Task files as users write them: good ones, bad ones, huge ones.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use std::{fmt::Write as _, path::PathBuf};
+
+use rollout::tasks::{TaskError, TaskFile, TaskKey};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn task(number: usize) -> Value {
+    json!({
+        "task_id": number, "task_name": format!("Find item {number}"), "website": format!("www.shop{}.example", number % 50),
+        "domain": "Shopping", "subdomain": "Lamps", "difficulty": number % 9 + 1,
+        "evaluator_reference": [{"id": 1, "description": "Price", "facts": ["It is shown", "It is right"]}],
+        "definite_answer": null, "origin": "made up",
+    })
+}
+
+fn file(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tasks.jsonl");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn chosen_tasks_are_read_back_from_their_places() {
+    let text = format!("\u{feff}{}\r\n\r\n  {}\n{}", task(0), task(1), task(2));
+    let (_folder, path) = file(&text);
+    let tasks = TaskFile::open(&path, false).unwrap();
+    assert_eq!(tasks.entries().len(), 3);
+    assert_eq!(tasks.domain(&tasks.entries()[1]), "shop1.example");
+    let loaded = tasks.load(&[2, 0, 2]).unwrap();
+    let names: Vec<&str> = loaded.iter().map(|task| task.task_name.as_str()).collect();
+    assert_eq!(names, ["Find item 2", "Find item 0", "Find item 2"]);
+    assert_eq!(loaded[0].extra["origin"], "made up");
+    assert_eq!(loaded[0].evaluator_reference[1].description, "[Group 1: Price] It is right");
+    assert_eq!(TaskKey::of(&loaded[1]), tasks.entries()[0].key);
+}
+
+#[test]
+fn bad_lines_stop_the_run_and_the_first_twenty_are_told() {
+    let mut text = format!("{}\n", task(0));
+    for _ in 0..25 {
+        text.push_str("{\"task_name\": 3}\n");
+    }
+    let (_folder, path) = file(&text);
+    let problem = TaskFile::open(&path, false).unwrap_err().to_string();
+    assert!(problem.starts_with("25 lines are not a task:\n"), "{problem}");
+    assert!(problem.contains("tasks.jsonl:2: task_name must be a string, not a number"), "{problem}");
+    assert!(problem.contains("tasks.jsonl:21: ") && !problem.contains("tasks.jsonl:22: "), "{problem}");
+    assert!(problem.contains("… and 5 more"), "{problem}");
+    assert!(problem.contains("skip_bad_tasks=true"), "{problem}");
+}
+
+#[test]
+fn bad_lines_are_left_out_when_told_so() {
+    let (_folder, path) = file(&format!("{}\nnot json\n{}\n", task(0), task(1)));
+    let tasks = TaskFile::open(&path, true).unwrap();
+    assert_eq!(tasks.entries().len(), 2);
+    assert_eq!(tasks.skipped.count, 1);
+    assert_eq!(tasks.skipped.first[0].0, 2);
+}
+
+#[test]
+fn a_repeated_task_id_is_reported_with_the_first_line() {
+    let mut other = task(1);
+    other["task_id"] = json!(0);
+    let mut text_id = task(2);
+    text_id["task_id"] = json!("0");
+    let (_folder, path) = file(&format!("{}\n{other}\n{text_id}\n", task(0)));
+    let problem = TaskFile::open(&path, false).unwrap_err();
+    let TaskError::BadLines(bad) = problem else { panic!("{problem}") };
+    assert_eq!(bad.first, [(2, "task_id 0 is already that of line 1".to_owned())]);
+}
+
+#[test]
+fn an_empty_and_a_missing_file_are_errors() {
+    let (folder, path) = file("\n \n");
+    assert!(matches!(TaskFile::open(&path, false), Err(TaskError::Empty { .. })));
+    let problem = TaskFile::open(&folder.path().join("none.jsonl"), false).unwrap_err().to_string();
+    assert!(problem.contains("none.jsonl"), "{problem}");
+}
+
+#[test]
+fn a_file_that_changed_under_us_is_noticed() {
+    let (_folder, path) = file(&format!("{}\n{}\n", task(0), task(1)));
+    let tasks = TaskFile::open(&path, false).unwrap();
+    std::fs::write(&path, format!("{}\n{}\n", task(5), task(6))).unwrap();
+    let problem = tasks.load(&[1]).unwrap_err().to_string();
+    assert!(problem.contains("tasks.jsonl:2: the file has changed"), "{problem}");
+}
+
+#[test]
+fn a_huge_file_costs_little_memory() {
+    // An unoptimised build reads as correctly, only slowly.
+    const COUNT: usize = if cfg!(debug_assertions) { 60_000 } else { 300_000 };
+    let mut text = String::new();
+    for number in 0..COUNT {
+        writeln!(text, "{}", task(number)).unwrap();
+    }
+    let (_folder, path) = file(&text);
+    let before = resident_kib();
+    let started = std::time::Instant::now();
+    let tasks = TaskFile::open(&path, false).unwrap();
+    let kept = resident_kib().saturating_sub(before);
+    println!("{COUNT} tasks, {} MiB, {:?}, {kept} KiB more resident", text.len() >> 20, started.elapsed());
+    assert_eq!(tasks.entries().len(), COUNT);
+    assert!(size_of_val(tasks.entries()) <= COUNT * 64, "{} bytes", size_of_val(tasks.entries()));
+    assert_eq!(tasks.load(&[COUNT - 1]).unwrap()[0].task_name, format!("Find item {}", COUNT - 1));
+}
+
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
