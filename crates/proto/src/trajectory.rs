@@ -1,7 +1,7 @@
 //! What an episode leaves behind: the task, its steps, the verdict. The journal, the `.pt` files and the
 //! viewer all hold this.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// Tasks are named by text or by number; which of the two is kept.
@@ -106,11 +106,17 @@ pub struct StepExtras {
     pub prompt_token_ids: Option<Vec<u32>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_ids: Option<Vec<u32>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "numbers")]
     pub logprobs: Option<Vec<f64>>,
     /// Stage → milliseconds.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub timings_ms: Map<String, Value>,
+}
+
+/// JSON has no word for numbers that are not finite and says null; such a step must still be readable.
+fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<f64>>, D::Error> {
+    let numbers: Option<Vec<Option<f64>>> = Option::deserialize(deserializer)?;
+    Ok(numbers.map(|numbers| numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect()))
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Writing files so that a crash or a power cut never leaves half of one under its real name.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,13 +34,13 @@ impl AtomicFile {
         Ok(Self { target, temporary, file: Some(BufWriter::with_capacity(1 << 20, file)) })
     }
 
-    pub fn writer(&mut self) -> io::Result<&mut BufWriter<File>> {
-        self.file.as_mut().ok_or_else(|| io::Error::other("the file was already committed"))
+    fn writer(&mut self) -> io::Result<&mut BufWriter<File>> {
+        self.file.as_mut().ok_or_else(committed)
     }
 
     /// Syncs the content, gives the file its name and syncs the directory that now holds the name.
     pub fn commit(mut self, existing: Existing) -> io::Result<()> {
-        let file = self.file.take().ok_or_else(|| io::Error::other("the file was already committed"))?;
+        let file = self.file.take().ok_or_else(committed)?;
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         match existing {
@@ -48,6 +48,26 @@ impl AtomicFile {
             Existing::Refuse => name_exclusively(&self.temporary, &self.target)?,
         }
         sync_parent(&self.target)
+    }
+}
+
+fn committed() -> io::Error {
+    io::Error::other("the file was already committed")
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer()?.flush()
+    }
+}
+
+impl Seek for AtomicFile {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        self.writer()?.seek(position)
     }
 }
 
@@ -114,7 +134,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("a");
         let mut file = AtomicFile::create(&target).unwrap();
-        file.writer().unwrap().write_all(b"half").unwrap();
+        file.write_all(b"half").unwrap();
         assert!(!target.exists());
         file.commit(Existing::Refuse).unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"half");
@@ -125,7 +145,7 @@ mod tests {
     fn dropped_without_commit_it_leaves_no_trace() {
         let directory = tempfile::tempdir().unwrap();
         let mut file = AtomicFile::create(directory.path().join("a")).unwrap();
-        file.writer().unwrap().write_all(b"half").unwrap();
+        file.write_all(b"half").unwrap();
         drop(file);
         assert!(names(directory.path()).is_empty());
     }

@@ -2,11 +2,16 @@
 //! other people's tools read them. Owns every file format of the project; touches files only, never the network.
 
 pub mod durable;
+pub mod finish;
 pub mod journal;
 pub mod layout;
+mod pickle;
+pub mod pt;
 pub mod run;
 pub mod summary;
+pub mod unpickle;
 
+pub use finish::finish_iteration;
 pub use journal::{Journal, JournalError};
 pub use layout::{IterationId, SavePath, Split};
 pub use run::{RunMetadata, RunRecord};

@@ -9,7 +9,7 @@ use super::JournalError;
 use crate::durable::sync_parent;
 
 /// Opens an existing file for appending and locks it.
-pub(super) fn open_locked(path: &Path) -> Result<File, JournalError> {
+pub(crate) fn open_locked(path: &Path) -> Result<File, JournalError> {
     let file = File::options()
         .read(true)
         .append(true)

@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use lock::open_locked as lock_existing;
 pub use lock::set_aside;
 pub use read::{Entry, JournalReader, LineError};
 pub use record::{Episode, Finished, Record, StepRecord};

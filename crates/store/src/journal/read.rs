@@ -85,7 +85,7 @@ impl JournalReader {
         let mut is_too_long = false;
         loop {
             let buffer = self.file.fill_buf()?;
-            let end = buffer.iter().position(|byte| *byte == b'\n').map(|position| position + 1);
+            let end = memchr::memchr(b'\n', buffer).map(|position| position + 1);
             let taken = &buffer[..end.unwrap_or(buffer.len())];
             is_too_long |= self.line.len() + taken.len() > MAX_LINE;
             if !is_too_long {

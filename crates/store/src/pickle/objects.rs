@@ -1,0 +1,319 @@
+//! Trajectories as the Python system has them: lists of step dicts that hold instances of five classes, with exactly
+//! the attributes of the reference. What has no place there (unknown task fields, token ids, timings) goes into
+//! `trajectory_metadata`, a dict, where existing readers do not look.
+
+use proto::trajectory::{
+    Action, Evaluation, Observation, Response, Reward, Step, StepExtras, Task, TaskId, Trajectory,
+};
+
+use super::encode::{Pickler, TooLong};
+use crate::run::RunMetadata;
+
+type Written = Result<(), TooLong>;
+
+pub(crate) const MODULE: &str = "webgym.data.components";
+pub(crate) const CLASSES: [&str; 5] = ["Task", "Observation", "Action", "Response", "Reward"];
+
+/// Keys and attributes that occur in every step.
+const NAMES: [&str; 30] = [
+    "observation",
+    "action",
+    "response",
+    "reward",
+    "same_as_next_screenshot",
+    "trajectory_metadata",
+    "keypoint_step_ids",
+    "outcome",
+    "task",
+    "image_path",
+    "ac_tree",
+    "page_metadata",
+    "title",
+    "url",
+    "key",
+    "arguments",
+    "action_string",
+    "raw_response",
+    "answering_tokens",
+    "raw_prompt",
+    "evaluation",
+    "is_blocked",
+    "submit",
+    "submission_judgment",
+    "description",
+    "difficulty",
+    "task_name",
+    "domain",
+    "subdomain",
+    "website",
+];
+
+/// Up to where `trajectories` is an empty list on the stack; every trajectory then follows with an `append`.
+/// Answers the length of the part that defines the names, which makes any single trajectory readable by itself.
+pub(crate) fn begin(pickler: &mut Pickler) -> Result<usize, TooLong> {
+    pickler.protocol();
+    for class in CLASSES {
+        pickler.define_class(MODULE, class);
+    }
+    for name in NAMES {
+        pickler.define(name)?;
+    }
+    let length = pickler.buffer.len();
+    pickler.begin_dict();
+    pickler.text("trajectories")?;
+    pickler.empty_list();
+    Ok(length)
+}
+
+/// The metadata and the end, after the last trajectory.
+pub(crate) fn end(pickler: &mut Pickler, metadata: &RunMetadata) -> Written {
+    pickler.text("metadata")?;
+    pickler.begin_dict();
+    let mut entry = |name: &str, value: &serde_json::Value| {
+        pickler.text(name)?;
+        pickler.value(value)
+    };
+    let RunMetadata { judge_model_overrides, max_steps, extra, .. } = metadata;
+    entry("solution_model", &metadata.solution_model.as_deref().into())?;
+    entry("judge_model", &metadata.judge_model.as_deref().into())?;
+    entry("judge_model_overrides", judge_model_overrides)?;
+    entry("dataset_file", &metadata.dataset_file.as_deref().into())?;
+    entry("split", &metadata.split.as_deref().into())?;
+    entry("server_size", &metadata.server_size.into())?;
+    entry("max_steps", max_steps)?;
+    entry("timestamp", &metadata.timestamp.as_deref().into())?;
+    entry("iteration", &metadata.iteration.into())?;
+    entry("seed", &metadata.seed.into())?;
+    for (name, value) in extra {
+        entry(name, value)?;
+    }
+    pickler.end_dict();
+    pickler.end_dict();
+    pickler.stop();
+    Ok(())
+}
+
+/// One trajectory, left on the stack. Only its task is shared, by its steps, through the memo.
+pub(crate) fn trajectory(pickler: &mut Pickler, trajectory: &Trajectory) -> Written {
+    pickler.begin_list();
+    let mut task_slot = None;
+    for (number, step) in trajectory.steps.iter().enumerate() {
+        pickler.begin_dict();
+        pickler.name("observation")?;
+        observation(pickler, &step.observation, &trajectory.task, &mut task_slot)?;
+        pickler.name("action")?;
+        match &step.action {
+            Some(action) => self::action(pickler, action)?,
+            None => pickler.none(),
+        }
+        pickler.name("response")?;
+        response(pickler, &step.response)?;
+        pickler.name("reward")?;
+        reward(pickler, &step.reward)?;
+        pickler.name("same_as_next_screenshot")?;
+        match step.same_as_next_screenshot {
+            Some(same) => pickler.boolean(same),
+            None => pickler.none(),
+        }
+        if number == 0 {
+            pickler.name("trajectory_metadata")?;
+            metadata(pickler, trajectory)?;
+        }
+        pickler.end_dict();
+    }
+    pickler.end_list();
+    Ok(())
+}
+
+fn observation(
+    pickler: &mut Pickler,
+    observation: &Observation,
+    task: &Task,
+    task_slot: &mut Option<u32>,
+) -> Written {
+    pickler.begin_object("Observation")?;
+    pickler.begin_attributes();
+    pickler.name("task")?;
+    match *task_slot {
+        Some(slot) => pickler.get(slot),
+        None => *task_slot = Some(self::task(pickler, task)?),
+    }
+    pickler.name("image_path")?;
+    pickler.text(&observation.image_path)?;
+    pickler.name("ac_tree")?;
+    pickler.optional_text(observation.ac_tree.as_deref())?;
+    pickler.name("page_metadata")?;
+    pickler.begin_dict();
+    pickler.name("title")?;
+    pickler.text(&observation.title)?;
+    pickler.name("url")?;
+    pickler.text(&observation.url)?;
+    pickler.end_dict();
+    pickler.end_object();
+    Ok(())
+}
+
+fn task(pickler: &mut Pickler, task: &Task) -> Result<u32, TooLong> {
+    pickler.begin_object("Task")?;
+    let slot = pickler.put();
+    pickler.begin_attributes();
+    let texts = [
+        ("task_name", &task.task_name),
+        ("domain", &task.domain),
+        ("subdomain", &task.subdomain),
+        ("website", &task.website),
+    ];
+    for (name, text) in texts {
+        pickler.name(name)?;
+        pickler.text(text)?;
+    }
+    pickler.name("difficulty")?;
+    pickler.integer(task.difficulty);
+    pickler.name("evaluator_reference")?;
+    pickler.begin_list();
+    for item in &task.evaluator_reference {
+        pickler.begin_dict();
+        pickler.name("description")?;
+        pickler.text(&item.description)?;
+        pickler.name("difficulty")?;
+        pickler.integer(item.difficulty);
+        pickler.end_dict();
+    }
+    pickler.end_list();
+    pickler.name("reference_answer")?;
+    pickler.optional_text(task.reference_answer.as_deref())?;
+    pickler.name("attempt_level")?;
+    pickler.integer(task.attempt_level);
+    pickler.name("task_id")?;
+    match &task.task_id {
+        None => pickler.none(),
+        Some(TaskId::Number(number)) => pickler.integer(*number),
+        Some(TaskId::Text(text)) => pickler.text(text)?,
+    }
+    pickler.name("max_steps")?;
+    pickler.integer(task.max_steps);
+    pickler.name("trajectory_index")?;
+    pickler.integer(task.trajectory_index);
+    pickler.end_object();
+    Ok(slot)
+}
+
+fn action(pickler: &mut Pickler, action: &Action) -> Written {
+    pickler.begin_object("Action")?;
+    pickler.begin_attributes();
+    pickler.name("action")?;
+    pickler.begin_dict();
+    pickler.name("key")?;
+    pickler.text(&action.key)?;
+    pickler.name("arguments")?;
+    pickler.map(&action.arguments)?;
+    pickler.end_dict();
+    pickler.name("action_string")?;
+    pickler.text(&action.action_string)?;
+    pickler.end_object();
+    Ok(())
+}
+
+fn response(pickler: &mut Pickler, response: &Response) -> Written {
+    pickler.begin_object("Response")?;
+    pickler.begin_attributes();
+    pickler.name("raw_response")?;
+    pickler.text(&response.raw_response)?;
+    pickler.name("answering_tokens")?;
+    pickler.map(&response.answering_tokens)?;
+    pickler.name("raw_prompt")?;
+    pickler.text(&response.raw_prompt)?;
+    pickler.end_object();
+    Ok(())
+}
+
+fn reward(pickler: &mut Pickler, reward: &Reward) -> Written {
+    pickler.begin_object("Reward")?;
+    pickler.begin_attributes();
+    pickler.name("reward")?;
+    pickler.integer(reward.reward);
+    pickler.name("evaluation")?;
+    match &reward.evaluation {
+        Evaluation::Text(text) => pickler.text(text)?,
+        Evaluation::Texts(texts) => {
+            pickler.begin_list();
+            for text in texts {
+                pickler.text(text)?;
+            }
+            pickler.end_list();
+        }
+    }
+    pickler.name("is_blocked")?;
+    pickler.boolean(reward.is_blocked);
+    pickler.name("submit")?;
+    pickler.boolean(reward.submit);
+    pickler.name("submission_judgment")?;
+    pickler.optional_text(reward.submission_judgment.as_deref())?;
+    pickler.end_object();
+    Ok(())
+}
+
+fn metadata(pickler: &mut Pickler, trajectory: &Trajectory) -> Written {
+    let Trajectory { task, steps, metadata } = trajectory;
+    pickler.begin_dict();
+    pickler.name("keypoint_step_ids")?;
+    pickler.begin_list();
+    for id in &metadata.keypoint_step_ids {
+        pickler.integer(*id);
+    }
+    pickler.end_list();
+    if let Some(outcome) = metadata.outcome {
+        pickler.name("outcome")?;
+        pickler.text(outcome.as_str())?;
+    }
+    if !task.extra.is_empty() {
+        pickler.text(TASK_EXTRA)?;
+        pickler.map(&task.extra)?;
+    }
+    if steps.iter().any(|step| step.extras != StepExtras::default()) {
+        pickler.text(STEP_EXTRAS)?;
+        pickler.begin_list();
+        for step in steps {
+            extras(pickler, step)?;
+        }
+        pickler.end_list();
+    }
+    for (name, value) in &metadata.extra {
+        pickler.text(name)?;
+        pickler.value(value)?;
+    }
+    pickler.end_dict();
+    Ok(())
+}
+
+pub(crate) const TASK_EXTRA: &str = "task_extra";
+pub(crate) const STEP_EXTRAS: &str = "step_extras";
+
+fn extras(pickler: &mut Pickler, step: &Step) -> Written {
+    let StepExtras { prompt_token_ids, token_ids, logprobs, timings_ms } = &step.extras;
+    pickler.begin_dict();
+    for (name, ids) in [("prompt_token_ids", prompt_token_ids), ("token_ids", token_ids)] {
+        if let Some(ids) = ids {
+            pickler.text(name)?;
+            pickler.begin_list();
+            for id in ids {
+                pickler.unsigned(u64::from(*id));
+            }
+            pickler.end_list();
+        }
+    }
+    if let Some(logprobs) = logprobs {
+        pickler.text("logprobs")?;
+        pickler.begin_list();
+        for logprob in logprobs {
+            pickler.float(*logprob);
+        }
+        pickler.end_list();
+    }
+    if !timings_ms.is_empty() {
+        pickler.text("timings_ms")?;
+        pickler.map(timings_ms)?;
+    }
+    pickler.end_dict();
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! `.pt` files as files: whole or not there, the same after a round trip whatever is in them.
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+#[path = "support/sample.rs"]
+mod sample;
+
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proto::trajectory::{
+    Action, Evaluation, Observation, Outcome, Response, Reward, RubricItem, Step, StepExtras, Task, TaskId,
+    Trajectory, TrajectoryMetadata,
+};
+use serde_json::{Map, Value};
+use store::durable::Existing;
+use store::pt::{self, PtError, PtFile, PtWriter};
+use store::unpickle::{Limits, load};
+use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath, Split, finish_iteration};
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![vec(inner.clone(), 0..4).prop_map(Value::from), map_of(inner).prop_map(Value::Object)]
+    })
+}
+
+fn map_of(values: impl Strategy<Value = Value>) -> impl Strategy<Value = Map<String, Value>> {
+    btree_map(any::<String>(), values, 0..4).prop_map(Map::from_iter)
+}
+
+fn task() -> impl Strategy<Value = Task> {
+    let rubric = vec((any::<String>(), any::<i64>()), 0..3).prop_map(|items| {
+        items.into_iter().map(|(description, difficulty)| RubricItem { description, difficulty }).collect()
+    });
+    let id = option::of(prop_oneof![
+        any::<i64>().prop_map(TaskId::Number),
+        any::<String>().prop_map(TaskId::Text)
+    ]);
+    let texts = (any::<String>(), any::<String>(), any::<String>(), any::<String>(), any::<Option<String>>());
+    (texts, any::<[i64; 4]>(), rubric, id, map_of(json())).prop_map(
+        |(texts, numbers, rubric, task_id, extra)| Task {
+            task_name: texts.0,
+            domain: texts.1,
+            subdomain: texts.2,
+            website: texts.3,
+            difficulty: numbers[0],
+            evaluator_reference: rubric,
+            reference_answer: texts.4,
+            attempt_level: numbers[1],
+            task_id,
+            max_steps: numbers[2],
+            trajectory_index: numbers[3],
+            extra,
+        },
+    )
+}
+
+fn extras() -> impl Strategy<Value = StepExtras> {
+    let numbers = option::of(vec(-1e6..0.0, 0..3));
+    (any::<Option<Vec<u32>>>(), any::<Option<Vec<u32>>>(), numbers, map_of(json())).prop_map(
+        |(prompt_token_ids, token_ids, logprobs, timings_ms)| StepExtras {
+            prompt_token_ids,
+            token_ids,
+            logprobs,
+            timings_ms,
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let observation = (any::<[String; 3]>(), any::<Option<String>>())
+        .prop_map(|([image_path, title, url], ac_tree)| Observation { image_path, ac_tree, title, url });
+    let action = (any::<[String; 2]>(), map_of(json()))
+        .prop_map(|([key, action_string], arguments)| Action { key, arguments, action_string });
+    let response =
+        (any::<[String; 2]>(), map_of(json())).prop_map(|([raw_response, raw_prompt], answering_tokens)| {
+            Response { raw_response, answering_tokens, raw_prompt }
+        });
+    let evaluation = prop_oneof![
+        any::<String>().prop_map(Evaluation::Text),
+        any::<Vec<String>>().prop_map(Evaluation::Texts)
+    ];
+    let reward = (any::<i64>(), evaluation, any::<[bool; 2]>(), any::<Option<String>>()).prop_map(
+        |(reward, evaluation, [is_blocked, submit], submission_judgment)| Reward {
+            reward,
+            evaluation,
+            is_blocked,
+            submit,
+            submission_judgment,
+        },
+    );
+    (observation, option::of(action), response, reward, any::<Option<bool>>(), extras()).prop_map(
+        |(observation, action, response, reward, same_as_next_screenshot, extras)| Step {
+            observation,
+            action,
+            response,
+            reward,
+            same_as_next_screenshot,
+            extras,
+        },
+    )
+}
+
+fn trajectory() -> impl Strategy<Value = Trajectory> {
+    let outcome = option::of(prop_oneof![
+        Just(Outcome::Success),
+        Just(Outcome::Failure),
+        Just(Outcome::Blocked),
+        Just(Outcome::InfraLost),
+        Just(Outcome::JudgeError),
+        Just(Outcome::Cancelled),
+    ]);
+    let metadata =
+        (any::<Vec<i64>>(), outcome, map_of(json())).prop_map(|(keypoint_step_ids, outcome, extra)| {
+            TrajectoryMetadata { keypoint_step_ids, outcome, extra }
+        });
+    (task(), vec(step(), 1..4), metadata).prop_map(|(task, steps, metadata)| Trajectory {
+        task,
+        steps,
+        metadata,
+    })
+}
+
+fn write(path: &std::path::Path, trajectories: &[Trajectory]) {
+    let mut writer = PtWriter::create(path).unwrap();
+    for trajectory in trajectories {
+        writer.push(trajectory).unwrap();
+    }
+    writer.finish(&RunMetadata::default(), Existing::Refuse).unwrap();
+}
+
+fn read(path: &std::path::Path) -> Vec<Trajectory> {
+    PtFile::open(path).unwrap().trajectories().unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_trajectory_is_the_same_after_a_round_trip(trajectories in vec(trajectory(), 0..4)) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        write(&path, &trajectories);
+        prop_assert_eq!(&read(&path), &trajectories);
+        let file = PtFile::open(&path).unwrap();
+        for (position, trajectory) in trajectories.iter().enumerate() {
+            prop_assert_eq!(&file.read(position).unwrap(), trajectory);
+        }
+        // The journal holds the same.
+        for trajectory in &trajectories {
+            let line = serde_json::to_string(trajectory).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Trajectory>(&line).unwrap(), trajectory);
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in vec(any::<u8>(), 0..2000)) {
+        let _ = load(&bytes, Limits::default());
+    }
+
+    #[test]
+    fn random_instructions_never_panic(
+        codes in vec(prop::sample::select(&b"(.01N\x88\x89K\x05]ae}ldsu\x8f\x90\x91)\x85\x86\x87tR\x81bq\x01h\x01\x94\x93"[..]), 0..300)
+    ) {
+        let _ = load(&[&b"\x80\x04"[..], &codes, b"."].concat(), Limits::default());
+    }
+
+    #[test]
+    fn altered_files_never_panic(changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..20)) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        write(&path, &[sample::trajectory(0, 2), sample::trajectory(1, 3)]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        if let Ok(file) = PtFile::open(&path) {
+            let _ = file.trajectories().map(|trajectories| trajectories.take(10).count());
+            let _ = file.read(1);
+        }
+        let start = bytes.windows(2).position(|two| two == [0x80, 2]).unwrap_or(0);
+        let _ = load(&bytes[start..], Limits::default());
+    }
+}
+
+fn journal_of(save_path: &SavePath, id: IterationId, indices: std::ops::Range<i64>) {
+    save_path.create_directories(id.split).unwrap();
+    let run = RunRecord {
+        split: id.split,
+        iteration: id.iteration,
+        rank: id.rank,
+        seed: 1,
+        config_digest: String::new(),
+        tasks: indices.clone().count() as u64,
+        metadata: RunMetadata { seed: Some(1), ..RunMetadata::default() },
+    };
+    let journal = Journal::create(&save_path.journal(id), &run).unwrap();
+    for index in indices {
+        journal.append_finished_blocking(&sample::trajectory(index, 2)).unwrap();
+    }
+    journal.close_blocking().unwrap();
+}
+
+#[test]
+fn a_finished_run_leaves_its_file_and_no_journal() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    let id = IterationId::new(Split::Train, 0);
+    journal_of(&save_path, id, 0..4);
+    let finished = finish_iteration(&save_path, id).unwrap();
+    assert_eq!((finished.trajectories, finished.tasks), (4, 4));
+    assert_eq!(read(&finished.path).len(), 4);
+    assert!(!save_path.journal(id).exists());
+    assert_eq!(save_path.next_iteration(Split::Train, None).unwrap(), 1);
+    assert_eq!(PtFile::open(&finished.path).unwrap().own_metadata().unwrap().seed, Some(1));
+}
+
+#[test]
+fn an_interrupted_finish_is_completed_and_a_foreign_file_in_the_way_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    let id = IterationId::new(Split::Train, 0);
+    journal_of(&save_path, id, 0..4);
+    pt::write_from_journal(&save_path.journal(id), &save_path.iteration_file(id), Existing::Refuse).unwrap();
+    finish_iteration(&save_path, id).unwrap();
+    assert!(!save_path.journal(id).exists());
+
+    journal_of(&save_path, id, 0..2);
+    assert!(matches!(finish_iteration(&save_path, id), Err(PtError::Exists { .. })));
+    assert!(save_path.journal(id).exists(), "the journal is kept");
+    assert_eq!(read(&save_path.iteration_file(id)).len(), 4, "and so is the file");
+}
+
+#[test]
+fn a_journal_that_is_being_written_is_not_finished_under_its_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    let id = IterationId::new(Split::Train, 0);
+    journal_of(&save_path, id, 0..1);
+    let (journal, _) = Journal::resume(&save_path.journal(id)).unwrap();
+    assert!(finish_iteration(&save_path, id).is_err());
+    journal.close_blocking().unwrap();
+    finish_iteration(&save_path, id).unwrap();
+}
+
+#[test]
+fn a_rewritten_file_has_the_changes_and_all_of_the_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let mut trajectories: Vec<Trajectory> = (0..5).map(|index| sample::trajectory(index, 2)).collect();
+    write(&path, &trajectories);
+    let count = pt::rewrite(&path, |mut trajectory| {
+        trajectory.steps[1].reward.reward = 7;
+        (trajectory.task.trajectory_index != 2).then_some(trajectory)
+    });
+    trajectories.remove(2);
+    for trajectory in &mut trajectories {
+        trajectory.steps[1].reward.reward = 7;
+    }
+    assert_eq!(count.unwrap(), 4);
+    assert_eq!(read(&path), trajectories);
+}
+
+#[test]
+fn an_empty_trajectory_is_an_empty_list_that_our_reader_still_knows() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let mut empty = sample::trajectory(3, 1);
+    empty.steps.clear();
+    write(&path, &[sample::trajectory(0, 1), empty.clone()]);
+    let found = read(&path).pop().unwrap();
+    assert!(found.steps.is_empty());
+    assert_eq!((&found.task.task_name, found.task.trajectory_index), (&empty.task.task_name, 3));
+}
+
+#[test]
+fn files_that_are_something_else_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    for (content, words) in [(&b"\x80\x02}."[..], "no list of trajectories"), (b"hello", "neither")] {
+        std::fs::write(&path, content).unwrap();
+        let result: Result<Vec<_>, _> =
+            PtFile::open(&path).and_then(|file| file.trajectories()).and_then(Iterator::collect);
+        let said = result.unwrap_err().to_string();
+        assert!(said.contains(words) && said.contains("file"), "{said}");
+    }
+}

@@ -1,0 +1,58 @@
+//! Runs Python for the tests that let the real PyTorch, pyarrow or DuckDB look at our files.
+
+#![allow(
+    unreachable_pub,
+    dead_code,
+    reason = "shared by several test programs, none of which uses all of it"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The five classes as the Python system has them, as far as pickling goes.
+const STUB: &str = "\
+class Task: pass
+class Observation: pass
+class Action: pass
+class Response: pass
+class Reward: pass
+";
+
+/// A Python that can import `module`: the one named by `WEBGYM_PYTHON`, that of the workspace's `.venv`, or one of the
+/// system's.
+pub fn with_module(module: &str) -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let named = std::env::var_os("WEBGYM_PYTHON").map(PathBuf::from);
+    let candidates = named.into_iter().chain([
+        workspace.join(".venv/bin/python"),
+        "/usr/bin/python3".into(),
+        "python3".into(),
+    ]);
+    for python in candidates {
+        let import = Command::new(&python).args(["-c", &format!("import {module}")]).output();
+        if import.is_ok_and(|output| output.status.success()) {
+            return python;
+        }
+    }
+    panic!("no Python here can import {module}; `make setup` installs it (or set WEBGYM_PYTHON)");
+}
+
+/// Runs a script with the stub classes on its path; answers what it printed.
+pub fn run(python: &Path, script: &str, arguments: &[&Path]) -> String {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let package = directory.path().join("webgym/data");
+    std::fs::create_dir_all(&package).expect("a package directory");
+    for (name, content) in [("../__init__.py", ""), ("__init__.py", ""), ("components.py", STUB)] {
+        std::fs::write(package.join(name), content).expect("a stub module");
+    }
+    let output = Command::new(python)
+        .args(["-c", script])
+        .args(arguments)
+        .env("PYTHONPATH", directory.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("Python starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "Python failed:\n{errors}");
+    String::from_utf8(output.stdout).expect("Python prints UTF-8")
+}
