@@ -21,6 +21,8 @@ const FILES: &[(&str, &str, &str)] = &[
     ("vault.css", CSS, include_str!("../assets/vault.css")),
     ("course.js", JAVASCRIPT, include_str!("../assets/course.js")),
     ("shop.css", CSS, include_str!("../assets/shop.css")),
+    ("wiki.css", CSS, include_str!("../assets/wiki.css")),
+    ("wiki.js", JAVASCRIPT, include_str!("../assets/wiki.js")),
     ("permissions.js", JAVASCRIPT, include_str!("../assets/permissions.js")),
     ("storage.js", JAVASCRIPT, include_str!("../assets/storage.js")),
 ];

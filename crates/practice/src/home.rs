@@ -8,7 +8,7 @@ use axum::{
 };
 use maud::html;
 
-use crate::{assets, course, echo, hosts, html::document, shop, stop::Stop, vault};
+use crate::{assets, course, echo, hosts, html::document, shop, stop::Stop, vault, wiki};
 
 pub(crate) fn routes(stop: Stop) -> Router {
     let mut routes = Router::new()
@@ -17,7 +17,8 @@ pub(crate) fn routes(stop: Stop) -> Router {
         .merge(course::routes())
         .merge(echo::routes())
         .merge(shop::routes())
-        .merge(vault::routes());
+        .merge(vault::routes())
+        .merge(wiki::routes());
     for site in hosts::SITES {
         let inside = format!("/{site}/");
         routes = routes.route(&format!("/{site}"), get(async move || Redirect::temporary(&inside)));
@@ -27,6 +28,11 @@ pub(crate) fn routes(stop: Stop) -> Router {
 
 const ABOUT: &[(&str, &str, &str)] = &[
     ("shop", "Tidewater Goods", "A shop with shelves, search, filters, a cart and a checkout."),
+    (
+        "wiki",
+        "Aldermark Encyclopedia",
+        "Long articles on an invented country, with tables, links and a search.",
+    ),
     ("course", "Obstacle course", "Every awkward thing a page can do to a browser, one at a time."),
 ];
 

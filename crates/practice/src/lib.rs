@@ -13,6 +13,7 @@ mod server;
 mod shop;
 mod stop;
 mod vault;
+mod wiki;
 mod wire;
 
 pub use server::Sites;

@@ -18,7 +18,8 @@ pub(super) const LIGHTING: Category = Category {
             stock: 14,
             colour: "Brass",
             specifications: ["7 W", "45 cm", "1.8 kg", "2 years"],
-            description: "A slim lamp for the desk with a jointed arm that stays where you put it and a shade that keeps the light off your eyes.",
+            description: "A slim lamp for the desk with a jointed arm that stays where you put it and a \
+                 shade that keeps the light off your eyes.",
         },
         Product {
             slug: "paper-globe-pendant",
