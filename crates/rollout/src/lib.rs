@@ -4,6 +4,7 @@
 pub mod address;
 pub mod blocklist;
 pub mod config;
+pub mod policy;
 pub mod sampler;
 pub mod shares;
 pub mod tasks;

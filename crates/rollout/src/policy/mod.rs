@@ -1,0 +1,15 @@
+//! The policy's side of an episode: what the model is told, what it answers, what that means for the browser.
+//! Pure: no network, no files. The client that carries the messages is elsewhere.
+
+mod call;
+mod lenient;
+mod reply;
+mod step;
+mod text_form;
+mod thinking;
+mod words;
+
+pub use call::tool_name;
+pub use reply::Reply;
+pub use step::{ActionError, DEFAULT_WAIT, LONGEST_WAIT, Scene, Step, pixel};
+pub use words::ActionKey;

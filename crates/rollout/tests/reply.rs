@@ -1,0 +1,438 @@
+//! Replies as models write them, and what the browser is told to do for each.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use proptest::prelude::*;
+use proto::{
+    Command,
+    InteractionMode::{self, Coordinates, SetOfMarks},
+    command::{Direction, Fill, Point, Scroll},
+    trajectory::Action,
+};
+use rollout::policy::{ActionError, ActionKey, Reply, Scene, Step, pixel};
+use serde_json::{Value, json};
+
+fn parsed(text: &str, mode: InteractionMode) -> (String, Value, Option<String>) {
+    let reply = Reply::parse(text, mode);
+    (reply.action.key, Value::Object(reply.action.arguments), reply.problem)
+}
+
+fn is(text: &str, mode: InteractionMode, key: &str, arguments: &Value) {
+    assert_eq!(parsed(text, mode), (key.to_owned(), arguments.clone(), None), "{text}");
+}
+
+#[test]
+fn the_reply_we_ask_for_is_taken_apart() {
+    let text = "<think>The box is in the middle.</think>\n\nMemory: lamp costs 30\nProgress: found the shop\n\
+                Intention: search\nAction: Type the name.\n\
+                <tool_call>\n{\"name\": \"computer_use\", \"arguments\": {\"action\": \"type\", \"coordinate\": [512, 300], \"text\": \"lamp\"}}\n</tool_call>";
+    let reply = Reply::parse(text, Coordinates);
+    assert_eq!(reply.thinking, "The box is in the middle.");
+    assert_eq!((reply.memory.as_str(), reply.progress.as_str()), ("lamp costs 30", "found the shop"));
+    assert_eq!((reply.intention.as_str(), reply.action_sentence.as_str()), ("search", "Type the name."));
+    assert_eq!(reply.action.key, "type");
+    assert_eq!(
+        Value::Object(reply.action.arguments.clone()),
+        json!({"coordinate": [512, 300], "text": "lamp"})
+    );
+    assert_eq!(reply.action.action_string, "Type [512, 300] [lamp]");
+    assert!(reply.tool_call.starts_with("{\"name\"") && reply.tool_call.ends_with("}}"));
+    assert!(reply.thought.starts_with("Memory: lamp") && reply.thought.ends_with("Type the name."));
+    let tokens = reply.answering_tokens();
+    let names: Vec<&str> = tokens.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        ["thought", "action", "tool_call", "thinking", "observation", "memory", "progress", "intention"]
+    );
+    assert_eq!(tokens["observation"], "");
+}
+
+#[test]
+fn a_tool_call_is_found_wherever_and_however_it_is_written() {
+    let click = json!({"coordinate": [5, 6]});
+    for text in [
+        r#"<tool_call>{"name":"computer_use","arguments":{"action":"left_click","coordinate":[5,6]}}</tool_call>"#,
+        r#"<tool_call>{"name":"computer_use","arguments":{"action":"left_click","coordinate":[5,6]}}"#,
+        r#"<tool_call>{"name":"computer_use","arguments":{"action":"left_click","coordinate":[5,6]}</tool_call>"#,
+        "<tool_call>\n```json\n{\"name\":\"computer_use\",\"arguments\":{\"action\":\"click\",\"coordinate\":[5,6]}}\n```\n</tool_call>",
+        "Here:\n```json\n{\"name\": \"computer_use\", \"arguments\": {\"action\": \"click\", \"coordinate\": [5, 6],}}\n```",
+        r#"I say {"name": "click", "arguments": {"coordinate": "5, 6"}} and no more"#,
+        r#"{"action": "click", "x": 5, "y": "6"}"#,
+        r#"{"name":"computer_use","arguments":"{\"action\":\"click\",\"coordinate\":[5,6]}"}"#,
+        r#"{"function": {"name": "computer_use", "parameters": {"action": "click", "coordinate": [[5, 6]]}}}"#,
+        r#"[{"name":"computer_use","args":{"action":"click","point":"(5, 6)"}}]"#,
+        r#"{"key": "click", "arguments": {"coordinate": [5, 6]}}"#,
+        r#"{"action": {"type": "click", "coordinate": [5, 6]}}"#,
+        "{'name': 'computer_use', 'arguments': {'action': 'click', 'coordinate': (5, 6)}}",
+        r#"{"not": "a call"} then {"action": "click", "coordinate": [5, 6]}"#,
+        r#"<tool_call>nonsense</tool_call><tool_call>{"action":"click","coordinate":[5,6]}</tool_call>"#,
+        "<tool_call>Click [5, 6]</tool_call>",
+    ] {
+        is(text, Coordinates, "click", &click);
+    }
+}
+
+#[test]
+fn the_first_usable_call_wins() {
+    let text = r#"<tool_call>{"action":"fly"}</tool_call><tool_call>{"action":"wait"}</tool_call><tool_call>{"action":"go_back"}</tool_call>"#;
+    is(text, Coordinates, "wait", &json!({}));
+}
+
+#[test]
+fn a_tool_call_inside_a_thought_is_not_an_action() {
+    let inner = r#"<tool_call>{"action":"answer","text":"x"}</tool_call>"#;
+    for (text, wanted) in [
+        (format!("<think>maybe {inner}</think>"), "the reply has no tool call"),
+        (format!("maybe {inner}</think>"), "the reply has no tool call"),
+        (format!("<think>maybe {inner}"), "the reply ended while thinking"),
+    ] {
+        let (key, _, problem) = parsed(&text, Coordinates);
+        assert_eq!((key.as_str(), problem.as_deref()), ("wait", Some(wanted)), "{text}");
+    }
+    let text = format!("<think>{inner}</think>{}", r#"<tool_call>{"action":"go_back"}</tool_call>"#);
+    is(&text, Coordinates, "goback", &json!({}));
+}
+
+#[test]
+fn every_action_is_known_in_both_modes() {
+    let cases = [
+        (
+            Coordinates,
+            json!({"action": "hover", "coordinate": [1, 2, 3, 4]}),
+            "hover",
+            json!({"coordinate": [1, 2, 3, 4]}),
+        ),
+        (Coordinates, json!({"action": "scroll", "direction": "UP"}), "scroll", json!({"direction": "up"})),
+        (
+            Coordinates,
+            json!({"action": "scroll", "coordinate": [9, 9], "direction": "down"}),
+            "scroll",
+            json!({"coordinate": [9, 9], "direction": "down"}),
+        ),
+        (Coordinates, json!({"action": "scroll", "pixels": -500}), "scroll", json!({"direction": "down"})),
+        (Coordinates, json!({"action": "scroll", "pixels": 500}), "scroll", json!({"direction": "up"})),
+        (Coordinates, json!({"action": "scroll", "amount": "-3"}), "scroll", json!({"direction": "up"})),
+        (Coordinates, json!({"action": "scroll_down"}), "scroll", json!({"direction": "down"})),
+        (
+            Coordinates,
+            json!({"action": "hover_and_scroll", "coordinate": [1, 2], "direction": "up"}),
+            "hover_and_scroll",
+            json!({"coordinate": [1, 2], "direction": "up"}),
+        ),
+        (Coordinates, json!({"action": "wait", "time": "3 s"}), "wait", json!({"time": 3.0})),
+        (Coordinates, json!({"action": "go_back"}), "goback", json!({})),
+        (
+            Coordinates,
+            json!({"action": "goback", "goback_to": "homepage"}),
+            "goback",
+            json!({"goback_to": "homepage"}),
+        ),
+        (
+            Coordinates,
+            json!({"action": "navigate", "url": " example.com "}),
+            "navigate",
+            json!({"url": "example.com"}),
+        ),
+        (Coordinates, json!({"action": "tab_and_enter"}), "tabandenter", json!({})),
+        (Coordinates, json!({"action": "answer", "text": "42"}), "answer", json!({"text": "42"})),
+        (Coordinates, json!({"action": "answer", "answer": 42}), "answer", json!({"text": "42"})),
+        (
+            Coordinates,
+            json!({"action": "type", "coordinate": [1, 2], "text": 7}),
+            "type",
+            json!({"coordinate": [1, 2], "text": "7"}),
+        ),
+        (SetOfMarks, json!({"action": "click", "element_id": 12}), "click", json!({"element_id": "12"})),
+        (SetOfMarks, json!({"action": "click", "element_id": "[12]"}), "click", json!({"element_id": "12"})),
+        (
+            SetOfMarks,
+            json!({"action": "type", "element_id": "3", "text": "x"}),
+            "type",
+            json!({"element_id": "3", "text": "x"}),
+        ),
+        (SetOfMarks, json!({"action": "hover", "id": [4]}), "hover", json!({"element_id": "4"})),
+        (
+            SetOfMarks,
+            json!({"action": "scroll", "element_id": 5, "direction": "left"}),
+            "scroll",
+            json!({"element_id": "5", "direction": "left"}),
+        ),
+    ];
+    for (mode, call, key, arguments) in cases {
+        is(&format!("<tool_call>{call}</tool_call>"), mode, key, &arguments);
+    }
+}
+
+#[test]
+fn an_unusable_call_waits_and_says_why() {
+    let cases = [
+        (Coordinates, r#"{"action": "click"}"#, "click needs a coordinate of two numbers"),
+        (Coordinates, r#"{"action": "click", "element_id": 3}"#, "click needs a coordinate of two numbers"),
+        (Coordinates, r#"{"action": "click", "coordinate": [1, 2, 3]}"#, "click needs a coordinate"),
+        (SetOfMarks, r#"{"action": "click", "coordinate": [1, 2]}"#, "click needs the number of an element"),
+        (
+            SetOfMarks,
+            r#"{"action": "click", "element_id": "the button"}"#,
+            "click needs the number of an element",
+        ),
+        (Coordinates, r#"{"action": "type", "coordinate": [1, 2]}"#, "type has no text"),
+        (Coordinates, r#"{"action": "navigate"}"#, "navigate has no url"),
+        (Coordinates, r#"{"action": "answer"}"#, "answer has no text"),
+        (Coordinates, r#"{"action": "fly"}"#, "unknown action \"fly\""),
+        (Coordinates, r#"{"action": "scroll", "direction": "away"}"#, "\"away\" is not a direction"),
+        (Coordinates, r#"{"action": "click", "coordinate": [1, 2"#, "the tool call is not JSON"),
+        (Coordinates, r#"{"colour": 3}"#, "names no action"),
+    ];
+    for (mode, call, wanted) in cases {
+        let (key, arguments, problem) = parsed(&format!("<tool_call>{call}"), mode);
+        assert_eq!((key.as_str(), arguments), ("wait", json!({})), "{call}");
+        assert!(problem.as_ref().unwrap().contains(wanted), "{call}: {problem:?}");
+    }
+    for text in ["", "I do not know.", "click the button", "{{{{", "<tool_call>"] {
+        assert!(parsed(text, Coordinates).2.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn the_text_forms_parse_to_the_same_actions() {
+    let cases = [
+        (Coordinates, "Click [512, 300]", "click", json!({"coordinate": [512, 300]})),
+        (Coordinates, "Memory: x\nAction: Click [512, 300]", "click", json!({"coordinate": [512, 300]})),
+        (Coordinates, "**Action:** `Click [512, 300]`", "click", json!({"coordinate": [512, 300]})),
+        (SetOfMarks, "Click [12]", "click", json!({"element_id": "12"})),
+        (SetOfMarks, "Type [12] [two words]", "type", json!({"element_id": "12", "text": "two words"})),
+        (SetOfMarks, "Type [12]; [a [b] c]", "type", json!({"element_id": "12", "text": "a [b] c"})),
+        (SetOfMarks, "ANSWER [two\nlines]", "answer", json!({"text": "two\nlines"})),
+        (SetOfMarks, "ANSWER; [42]", "answer", json!({"text": "42"})),
+        (SetOfMarks, "ANSWER [cut off", "answer", json!({"text": "cut off"})),
+        (SetOfMarks, "Scroll [WINDOW]; [up]", "scroll", json!({"direction": "up"})),
+        (SetOfMarks, "Scroll [down]", "scroll", json!({"direction": "down"})),
+        (SetOfMarks, "Go Back", "goback", json!({})),
+        (SetOfMarks, "Wait", "wait", json!({})),
+        (
+            Coordinates,
+            "Navigate [https://a.example/?q=[x]]",
+            "navigate",
+            json!({"url": "https://a.example/?q=[x]"}),
+        ),
+    ];
+    for (mode, text, key, arguments) in cases {
+        is(text, mode, key, &arguments);
+    }
+    assert!(parsed("I will then Click [512, 300] if it works", Coordinates).2.is_some());
+    assert!(parsed("Click [somewhere]", Coordinates).2.is_some());
+}
+
+const SCENE: Scene<'_> =
+    Scene { mode: Coordinates, width: 1280, height: 768, start_url: "https://start.example" };
+
+fn step(mode: InteractionMode, call: &Value) -> Step {
+    let reply = Reply::parse(&format!("<tool_call>{call}</tool_call>"), mode);
+    assert_eq!(reply.problem, None, "{call}");
+    Step::of(&reply.action, &Scene { mode, ..SCENE }).unwrap()
+}
+
+#[test]
+fn every_row_of_the_action_table_holds() {
+    let at = Point { x: 640.0, y: 384.0 };
+    let page = Scroll { amount: 200.0, full_page: true };
+    let fill = Fill { value: "t".into(), press_enter: true, delete_existing: true };
+    let start = || Command::VisitPage { url: "https://start.example".into() };
+    let rows = [
+        (Coordinates, json!({"action": "click", "coordinate": [500, 500]}), Command::ClickCoords { at }),
+        (SetOfMarks, json!({"action": "click", "element_id": 7}), Command::ClickId { id: "7".into() }),
+        (
+            Coordinates,
+            json!({"action": "type", "coordinate": [500, 500], "text": "t"}),
+            Command::FillCoords { at, fill: fill.clone() },
+        ),
+        (
+            SetOfMarks,
+            json!({"action": "type", "element_id": 7, "text": "t"}),
+            Command::FillId { id: "7".into(), fill },
+        ),
+        (Coordinates, json!({"action": "hover", "coordinate": [500, 500]}), Command::HoverCoords { at }),
+        (SetOfMarks, json!({"action": "hover", "element_id": 7}), Command::HoverId { id: "7".into() }),
+        (Coordinates, json!({"action": "scroll", "direction": "down"}), Command::PageDown(page)),
+        (Coordinates, json!({"action": "scroll", "direction": "up"}), Command::PageUp(page)),
+        (SetOfMarks, json!({"action": "scroll", "direction": "up"}), Command::PageUp(page)),
+        (
+            Coordinates,
+            json!({"action": "scroll", "coordinate": [500, 500], "direction": "up"}),
+            Command::ScrollCoords { at, direction: Direction::Up },
+        ),
+        (
+            SetOfMarks,
+            json!({"action": "scroll", "element_id": 7, "direction": "right"}),
+            Command::ScrollId { id: "7".into(), direction: Direction::Right },
+        ),
+        (
+            Coordinates,
+            json!({"action": "scroll", "direction": "left"}),
+            Command::ScrollCoords { at, direction: Direction::Left },
+        ),
+        (
+            Coordinates,
+            json!({"action": "hover_and_scroll", "coordinate": [500, 500]}),
+            Command::HoverAndScrollCoords { at, direction: Direction::Down },
+        ),
+        (Coordinates, json!({"action": "go_back"}), Command::Back),
+        (SetOfMarks, json!({"action": "go_back", "goback_to": "homepage"}), start()),
+        (
+            Coordinates,
+            json!({"action": "navigate", "url": "example.com"}),
+            Command::VisitPage { url: "https://example.com".into() },
+        ),
+        (
+            SetOfMarks,
+            json!({"action": "navigate", "url": "http://example.com"}),
+            Command::VisitPage { url: "http://example.com".into() },
+        ),
+        (Coordinates, json!({"action": "tab_and_enter"}), Command::TabAndEnter),
+    ];
+    for (mode, call, command) in rows {
+        assert_eq!(step(mode, &call), Step::Command(command), "{call}");
+    }
+    assert_eq!(step(Coordinates, &json!({"action": "wait"})), Step::Wait { seconds: 2.0 });
+    assert_eq!(step(Coordinates, &json!({"action": "wait", "time": 5})), Step::Wait { seconds: 5.0 });
+    assert_eq!(step(Coordinates, &json!({"action": "wait", "time": 1e9})), Step::Wait { seconds: 60.0 });
+    assert_eq!(step(Coordinates, &json!({"action": "answer", "text": "42"})), Step::Answer("42".into()));
+}
+
+#[test]
+fn grid_numbers_become_pixels_inside_the_viewport() {
+    for (size, grid, wanted) in [
+        (1280, 0.0, 0.0),
+        (1280, 1000.0, 1279.0),
+        (1280, 2000.0, 1279.0),
+        (768, -5.0, 0.0),
+        (768, 333.0, 256.0),
+        (768, 10.5, 8.0),
+        (0, 5.0, 0.0),
+    ] {
+        assert!((pixel(size, grid) - wanted).abs() < 1e-9, "{size} {grid}");
+    }
+    let boxed = step(Coordinates, &json!({"action": "click", "coordinate": [400, 400, 600, 600]}));
+    assert_eq!(boxed, Step::Command(Command::ClickCoords { at: Point { x: 640.0, y: 384.0 } }));
+}
+
+#[test]
+fn an_action_that_is_none_is_an_error() {
+    let action = |key: &str| Action {
+        key: key.into(),
+        arguments: serde_json::Map::new(),
+        action_string: String::new(),
+    };
+    assert_eq!(Step::of(&action("invalid_step"), &SCENE), Err(ActionError::Unknown("invalid_step".into())));
+    let missing = ActionError::Argument { action: "click".into(), argument: "coordinate" };
+    assert_eq!(Step::of(&action("click"), &SCENE), Err(missing));
+}
+
+fn any_action() -> impl Strategy<Value = (InteractionMode, Value)> {
+    let key = prop::sample::select(ActionKey::ALL.to_vec());
+    let text = "[^\\n\\]]{0,20}[^\\s\\]`*\".]";
+    (
+        key,
+        prop::bool::ANY,
+        0_i64..1000,
+        0_i64..1000,
+        text,
+        "[a-z]{1,8}\\.com",
+        prop::sample::select(vec!["up", "down"]),
+    )
+        .prop_map(|(key, marks, x, y, text, url, direction)| {
+            let mode = if marks { SetOfMarks } else { Coordinates };
+            let target = if marks { json!({"element_id": x}) } else { json!({"coordinate": [x, y]}) };
+            let mut call = target;
+            call["action"] = json!(key.as_str());
+            call["text"] = json!(text);
+            call["url"] = json!(url);
+            call["direction"] = json!(direction);
+            (mode, call)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_sentence_of_an_action_parses_back_to_it((mode, call) in any_action()) {
+        let first = Reply::parse(&call.to_string(), mode).action;
+        let again = Reply::parse(&first.action_string, mode);
+        prop_assert_eq!(again.action, first);
+    }
+
+    #[test]
+    fn no_reply_makes_it_panic(text in ".{0,200}") {
+        drop(Reply::parse(&text, Coordinates));
+    }
+
+    #[test]
+    fn no_jumble_of_our_own_markers_makes_it_panic(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "<think>", "</think>", "<tool_call>", "</tool_call>", "{", "}", "[", "]", "\"", "'", "\\", "\\u", "d800", ":", ",", " ",
+            "\n", "action", "click", "coordinate", "Type [1] [", "ANSWER [", "Action:", "```", "é", "1", "-", "true", "\u{feff}",
+        ]), 0..60)
+    ) {
+        let text = parts.concat();
+        for mode in [Coordinates, SetOfMarks] {
+            let reply = Reply::parse(&text, mode);
+            prop_assert!(ActionKey::from_key(&reply.action.key).is_some());
+            let scene = Scene { mode, ..SCENE };
+            prop_assert!(Step::of(&reply.action, &scene).is_ok());
+        }
+    }
+}
+
+#[test]
+fn hostile_text_takes_linear_work() {
+    let pieces = [
+        "{",
+        "}",
+        "{\"",
+        "{\"a\":",
+        "{\"a\":\"",
+        "[",
+        "{\"a\":[",
+        "{'a':'\\",
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_call>",
+        "<",
+        "<tool_call>{",
+        "\"",
+        "\\",
+        "\n",
+        "Type [a] [\n",
+        "Type [1] [\n",
+        "Navigate [\n",
+        "ANSWER [\n",
+        "Action:\n",
+        "Click [\n",
+        "a:\n",
+        "click",
+        "{\"action\":\"click\"}",
+        "{\"arguments\":\"",
+        "{\"a\" \"",
+        "   ",
+        "-1,",
+        "{\"action\":{",
+        "```json\n{",
+        "[[[[",
+        "((((",
+    ];
+    for piece in pieces {
+        for mode in [Coordinates, SetOfMarks] {
+            for size in [50_000, 100_000] {
+                let text = piece.repeat(size / piece.len());
+                let (_, steps) = Reply::parse_counted(&text, mode);
+                assert!(
+                    steps <= 30 * text.len() + 10_000,
+                    "{piece:?}: {steps} steps for {} bytes",
+                    text.len()
+                );
+            }
+        }
+    }
+}
