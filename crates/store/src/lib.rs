@@ -3,8 +3,10 @@
 
 pub mod durable;
 pub mod finish;
+pub mod iteration;
 pub mod journal;
 pub mod layout;
+pub mod metrics;
 mod pickle;
 pub mod pt;
 pub mod run;
@@ -12,6 +14,7 @@ pub mod summary;
 pub mod unpickle;
 
 pub use finish::finish_iteration;
+pub use iteration::IterationFile;
 pub use journal::{Journal, JournalError};
 pub use layout::{IterationId, SavePath, Split};
 pub use run::{RunMetadata, RunRecord};

@@ -1,0 +1,166 @@
+//! One iteration's file, whatever it is: a finished `.pt` of ours or of the Python system, or a journal. Lists it
+//! without keeping trajectories, and reads any of them.
+
+use std::path::{Path, PathBuf};
+
+use proto::trajectory::Trajectory;
+
+use crate::journal::{self, JournalReader, Located, Scan};
+use crate::layout::{FileKind, FoundFile, IterationId, SavePath, Split};
+use crate::pt::{PtError, PtFile};
+use crate::run::RunMetadata;
+use crate::summary::Summary;
+
+#[derive(Debug)]
+pub struct IterationFile {
+    path: PathBuf,
+    content: Content,
+    summaries: Vec<Summary>,
+    metadata: RunMetadata,
+}
+
+#[derive(Debug)]
+enum Content {
+    Pt(Box<PtFile>),
+    Journal { scan: Box<Scan>, places: Vec<Located> },
+}
+
+impl IterationFile {
+    /// Tells a journal from a `.pt` file by its first bytes.
+    pub fn open(path: &Path) -> Result<Self, PtError> {
+        if is_journal(path)? { Self::open_journal(path) } else { Self::open_pt(path) }
+    }
+
+    pub fn open_found(found: &FoundFile) -> Result<Self, PtError> {
+        match found.kind {
+            FileKind::Finished => Self::open_pt(&found.path),
+            FileKind::Journal | FileKind::SetAside => Self::open_journal(&found.path),
+        }
+    }
+
+    fn open_pt(path: &Path) -> Result<Self, PtError> {
+        let file = PtFile::open(path)?;
+        let (summaries, metadata) =
+            if let (Some(entries), Some(metadata)) = (file.entries(), file.own_metadata()) {
+                (entries.iter().map(|entry| entry.summary.clone()).collect(), metadata.clone())
+            } else {
+                let mut trajectories = file.trajectories()?;
+                let summaries = trajectories
+                    .by_ref()
+                    .map(|trajectory| trajectory.map(|trajectory| Summary::of(&trajectory)))
+                    .collect::<Result<_, _>>()?;
+                (summaries, trajectories.metadata()?)
+            };
+        Ok(Self { path: path.to_path_buf(), content: Content::Pt(Box::new(file)), summaries, metadata })
+    }
+
+    fn open_journal(path: &Path) -> Result<Self, PtError> {
+        let scan = journal::scan(path)?;
+        let places: Vec<Located> = scan.finished.values().cloned().collect();
+        let summaries = places.iter().map(|located| located.summary.clone()).collect();
+        let metadata = scan.run.as_ref().map(|run| run.metadata.clone()).unwrap_or_default();
+        let content = Content::Journal { scan: Box::new(scan), places };
+        Ok(Self { path: path.to_path_buf(), content, summaries, metadata })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// In the order of the file; of a journal, in the order of the trajectory indices.
+    pub fn summaries(&self) -> &[Summary] {
+        &self.summaries
+    }
+
+    pub const fn metadata(&self) -> &RunMetadata {
+        &self.metadata
+    }
+
+    /// What is known of the journal, if it is one.
+    pub fn scan(&self) -> Option<&Scan> {
+        match &self.content {
+            Content::Journal { scan, .. } => Some(scan),
+            Content::Pt(_) => None,
+        }
+    }
+
+    /// The trajectory that `summaries` has at `position`.
+    pub fn read(&self, position: usize) -> Result<Trajectory, PtError> {
+        match &self.content {
+            Content::Pt(file) => file.read(position),
+            Content::Journal { places, .. } => {
+                let place = places.get(position).ok_or_else(|| PtError::Shape {
+                    path: self.path.clone(),
+                    position,
+                    reason: "there are not that many trajectories".to_owned(),
+                })?;
+                Ok(journal::read_finished(&mut JournalReader::open(&self.path)?, place)?)
+            }
+        }
+    }
+
+    /// All of them in the order of `summaries`, in memory of one.
+    pub fn trajectories(
+        &self,
+    ) -> Result<Box<dyn Iterator<Item = Result<Trajectory, PtError>> + '_>, PtError> {
+        Ok(match &self.content {
+            Content::Pt(file) => Box::new(file.trajectories()?),
+            Content::Journal { places, .. } => {
+                let mut reader = JournalReader::open(&self.path)?;
+                Box::new(places.iter().map(move |place| Ok(journal::read_finished(&mut reader, place)?)))
+            }
+        })
+    }
+}
+
+fn is_journal(path: &Path) -> Result<bool, PtError> {
+    use std::io::Read;
+    let mut beginning = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| PtError::io("open", path, error))?;
+    file.take(10).read_to_end(&mut beginning).map_err(|error| PtError::io("read", path, error))?;
+    Ok(matches!(beginning[..], [.., b' ', b'{']) && beginning.len() == 10)
+}
+
+/// The files that make up one iteration: the merged one, or those of the ranks, or journals of what is going on.
+pub fn files_of(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
+    let of_iteration = |file: &FoundFile| file.id.iteration == iteration;
+    let files: Vec<FoundFile> = save_path.files(split)?.into_iter().filter(of_iteration).collect();
+    let merged = FoundFile::finished_as(&files, IterationId::new(split, iteration));
+    if let Some(merged) = merged {
+        return Ok(vec![merged.clone()]);
+    }
+    let is_current = |file: &&FoundFile| match file.kind {
+        FileKind::Finished => true,
+        FileKind::Journal => FoundFile::finished_as(&files, file.id).is_none(),
+        FileKind::SetAside => false,
+    };
+    Ok(files.iter().filter(is_current).cloned().collect())
+}
+
+/// The iterations of a split of which anything is on disk, in order.
+pub fn iterations(save_path: &SavePath, split: Split) -> std::io::Result<Vec<u64>> {
+    let files = save_path.files(split)?;
+    let mut numbers: Vec<u64> =
+        files.iter().filter(|file| file.kind != FileKind::SetAside).map(|file| file.id.iteration).collect();
+    numbers.dedup();
+    Ok(numbers)
+}
+
+/// The summaries of one iteration, over all of its files, in the order of the trajectory indices.
+pub fn summaries_of(save_path: &SavePath, split: Split, iteration: u64) -> Result<Vec<Summary>, PtError> {
+    let directory = save_path.split_directory(split);
+    let files =
+        files_of(save_path, split, iteration).map_err(|error| PtError::io("list", &directory, error))?;
+    let mut summaries = Vec::new();
+    for file in files {
+        summaries.extend(IterationFile::open_found(&file)?.summaries);
+    }
+    summaries.sort_by_key(|summary| summary.trajectory_index);
+    Ok(summaries)
+}
+
+impl FoundFile {
+    fn finished_as(files: &[Self], id: IterationId) -> Option<&Self> {
+        files.iter().find(|file| file.kind == FileKind::Finished && file.id == id)
+    }
+}

@@ -1,0 +1,171 @@
+//! The numbers of an iteration: crash, block and success rates, steps, length of replies. Computed from summaries by
+//! pure functions; reading the save path is a thin layer on top.
+
+mod rules;
+mod table;
+
+use serde::Serialize;
+
+pub use rules::{Crash, DifficultyClass, Standing, crash, standing};
+
+use crate::iteration::{self};
+use crate::layout::{SavePath, Split};
+use crate::pt::PtError;
+use crate::summary::Summary;
+use proto::trajectory::Outcome;
+
+/// The numbers over a set of trajectories. Rates of nothing are zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Metrics {
+    pub total_trajectories: u64,
+    pub crashed: u64,
+    pub crashed_rate: f64,
+    pub blocked: u64,
+    pub blocked_rate: f64,
+    /// Neither crashed nor blocked, and with a verdict: what `success_rate` is over.
+    pub scored: u64,
+    pub successes: u64,
+    pub success_rate: f64,
+    pub avg_steps: f64,
+    pub avg_chars_per_response: f64,
+    pub goback_rate: f64,
+    /// Collected, but the judge could not be reached.
+    pub judge_errors: u64,
+    /// Lost to the infrastructure.
+    pub infra_lost: u64,
+    pub cancelled: u64,
+}
+
+impl Metrics {
+    pub fn of<'a>(summaries: impl IntoIterator<Item = &'a Summary>) -> Self {
+        let mut metrics = Self::default();
+        let (mut kept, mut steps, mut chars, mut gobacks) = (0, 0, 0, 0);
+        for summary in summaries {
+            metrics.total_trajectories += 1;
+            match summary.outcome {
+                Some(Outcome::JudgeError) => metrics.judge_errors += 1,
+                Some(Outcome::InfraLost) => metrics.infra_lost += 1,
+                Some(Outcome::Cancelled) => metrics.cancelled += 1,
+                _ => {}
+            }
+            match standing(summary) {
+                Standing::Crashed(_) => {
+                    metrics.crashed += 1;
+                    continue;
+                }
+                Standing::Blocked => {
+                    metrics.blocked += 1;
+                    continue;
+                }
+                Standing::Unscored => {}
+                Standing::Scored { is_success } => {
+                    metrics.scored += 1;
+                    metrics.successes += u64::from(is_success);
+                }
+            }
+            kept += 1;
+            steps += summary.steps;
+            chars += summary.response_chars;
+            gobacks += summary.gobacks;
+        }
+        let total = metrics.total_trajectories;
+        metrics.crashed_rate = rate(metrics.crashed, total);
+        metrics.blocked_rate = rate(metrics.blocked, total - metrics.crashed);
+        metrics.success_rate = rate(metrics.successes, metrics.scored);
+        metrics.avg_steps = rate(steps, kept);
+        metrics.avg_chars_per_response = rate(chars, steps);
+        metrics.goback_rate = rate(gobacks, steps);
+        metrics
+    }
+}
+
+fn rate(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// The same numbers for parts of the set, under their names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    pub name: String,
+    #[serde(flatten)]
+    pub metrics: Metrics,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Breakdown {
+    pub overall: Metrics,
+    /// easy, medium, hard; those that occur.
+    pub by_difficulty: Vec<Group>,
+    /// In alphabetical order.
+    pub by_domain: Vec<Group>,
+}
+
+impl Breakdown {
+    pub fn of(summaries: &[Summary]) -> Self {
+        let mut domains: Vec<&str> = summaries.iter().map(|summary| summary.domain.as_str()).collect();
+        domains.sort_unstable();
+        domains.dedup();
+        let group = |name: &str, belongs: &dyn Fn(&Summary) -> bool| Group {
+            name: name.to_owned(),
+            metrics: Metrics::of(summaries.iter().filter(|summary| belongs(summary))),
+        };
+        let by_difficulty = DifficultyClass::ALL
+            .iter()
+            .map(|class| group(class.as_str(), &|summary| DifficultyClass::of(summary.difficulty) == *class))
+            .filter(|group| group.metrics.total_trajectories > 0)
+            .collect();
+        let by_domain =
+            domains.iter().map(|domain| group(domain, &|summary| summary.domain == *domain)).collect();
+        Self { overall: Metrics::of(summaries), by_difficulty, by_domain }
+    }
+}
+
+/// What a report is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Iteration(u64),
+    /// The latest trajectories of the split, over as many iterations as that takes.
+    Last(usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricsReport {
+    pub split: Split,
+    pub scope: Scope,
+    #[serde(flatten)]
+    pub breakdown: Breakdown,
+}
+
+/// The latest iteration of a split, or with `last` a sliding window over its latest trajectories. `None` when there is
+/// nothing on disk.
+pub fn of_save_path(
+    save_path: &SavePath,
+    split: Split,
+    last: Option<usize>,
+) -> Result<Option<MetricsReport>, PtError> {
+    let directory = save_path.split_directory(split);
+    let iterations =
+        iteration::iterations(save_path, split).map_err(|error| PtError::io("list", &directory, error))?;
+    let Some(latest) = iterations.last().copied() else { return Ok(None) };
+    let Some(wanted) = last else {
+        return of_iteration(save_path, split, latest).map(Some);
+    };
+    let mut window: Vec<Summary> = Vec::new();
+    for number in iterations.into_iter().rev() {
+        if window.len() >= wanted {
+            break;
+        }
+        let mut earlier = iteration::summaries_of(save_path, split, number)?;
+        let surplus = (window.len() + earlier.len()).saturating_sub(wanted);
+        earlier.drain(..surplus);
+        window.splice(..0, earlier);
+    }
+    Ok(Some(MetricsReport { split, scope: Scope::Last(wanted), breakdown: Breakdown::of(&window) }))
+}
+
+/// One iteration of a split, over the files of all ranks.
+pub fn of_iteration(save_path: &SavePath, split: Split, iteration: u64) -> Result<MetricsReport, PtError> {
+    let summaries = iteration::summaries_of(save_path, split, iteration)?;
+    Ok(MetricsReport { split, scope: Scope::Iteration(iteration), breakdown: Breakdown::of(&summaries) })
+}

@@ -1,0 +1,149 @@
+//! The metrics of §10 from files on disk.
+
+#![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests compare exact quotients")]
+
+#[path = "support/sample.rs"]
+mod sample;
+
+use proto::trajectory::{Outcome, Trajectory};
+use store::durable::Existing;
+use store::metrics::{self, Metrics, Scope};
+use store::pt::PtWriter;
+use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath, Split, Summary};
+
+fn write(save_path: &SavePath, id: IterationId, trajectories: &[Trajectory]) {
+    save_path.create_directories(id.split).unwrap();
+    let mut writer = PtWriter::create(&save_path.iteration_file(id)).unwrap();
+    for trajectory in trajectories {
+        writer.push(trajectory).unwrap();
+    }
+    writer.finish(&RunMetadata::default(), Existing::Refuse).unwrap();
+}
+
+fn blocked(index: i64) -> Trajectory {
+    let mut trajectory = sample::trajectory(index, 3);
+    trajectory.steps[2].reward.is_blocked = true;
+    trajectory.metadata.outcome = Some(Outcome::Blocked);
+    trajectory
+}
+
+fn crashed(index: i64) -> Trajectory {
+    let mut trajectory = sample::trajectory(index, 3);
+    trajectory.steps[1].action = None;
+    trajectory
+}
+
+fn unjudged(index: i64) -> Trajectory {
+    let mut trajectory = sample::trajectory(index, 7);
+    trajectory.steps[6].reward.reward = 0;
+    trajectory.metadata.outcome = Some(Outcome::JudgeError);
+    trajectory
+}
+
+#[test]
+fn each_rate_is_over_what_the_reference_says() {
+    let trajectories = [
+        crashed(0),
+        blocked(1),
+        sample::trajectory(2, 5),
+        sample::trajectory(3, 5),
+        sample::trajectory(5, 5),
+        unjudged(4),
+    ];
+    let summaries: Vec<Summary> = trajectories.iter().map(Summary::of).collect();
+    let metrics = Metrics::of(&summaries);
+    assert_eq!((metrics.total_trajectories, metrics.crashed, metrics.blocked), (6, 1, 1));
+    assert_eq!(metrics.crashed_rate, 1.0 / 6.0, "over all");
+    assert_eq!(metrics.blocked_rate, 1.0 / 5.0, "over the not crashed");
+    assert_eq!(metrics.success_rate, 1.0 / 3.0, "over the scored: the unjudged one is left out");
+    assert_eq!(metrics.judge_errors, 1, "and counted apart");
+    assert_eq!(metrics.avg_steps, (5.0 + 5.0 + 5.0 + 7.0) / 4.0);
+    // Step 3 of each goes back, the last step answers.
+    assert_eq!(metrics.goback_rate, 4.0 / 22.0, "share of steps");
+    let chars =
+        trajectories[2..].iter().flat_map(|t| &t.steps).map(|s| s.response.raw_response.chars().count());
+    assert_eq!(metrics.avg_chars_per_response, chars.sum::<usize>() as f64 / 22.0);
+}
+
+#[test]
+fn characters_are_counted_not_bytes() {
+    let mut trajectory = sample::trajectory(0, 1);
+    trajectory.steps[0].response.raw_response = "価格 €".to_owned();
+    assert_eq!(Metrics::of([&Summary::of(&trajectory)]).avg_chars_per_response, 4.0);
+}
+
+#[test]
+fn nothing_left_gives_zeros() {
+    assert_eq!(Metrics::of([]), Metrics::default());
+    let metrics = Metrics::of([&Summary::of(&crashed(0))]);
+    assert_eq!((metrics.crashed_rate, metrics.success_rate, metrics.avg_steps), (1.0, 0.0, 0.0));
+}
+
+#[test]
+fn the_latest_iteration_by_default_and_a_window_over_several_when_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    assert_eq!(metrics::of_save_path(&save_path, Split::Test, None).unwrap(), None);
+    for iteration in 0..3 {
+        let trajectories: Vec<_> =
+            (0..4).map(|index| sample::trajectory(index, 1 + iteration as usize)).collect();
+        write(&save_path, IterationId::new(Split::Test, iteration), &trajectories);
+    }
+    let latest = metrics::of_save_path(&save_path, Split::Test, None).unwrap().unwrap();
+    assert_eq!(latest.scope, Scope::Iteration(2));
+    assert_eq!(latest.breakdown.overall.avg_steps, 3.0);
+    let window = metrics::of_save_path(&save_path, Split::Test, Some(6)).unwrap().unwrap();
+    assert_eq!(window.breakdown.overall.total_trajectories, 6);
+    assert_eq!(window.breakdown.overall.avg_steps, (4.0 * 3.0 + 2.0 * 2.0) / 6.0);
+    let all = metrics::of_save_path(&save_path, Split::Test, Some(100)).unwrap().unwrap();
+    assert_eq!(all.breakdown.overall.total_trajectories, 12);
+}
+
+#[test]
+fn ranks_count_together_and_a_running_journal_counts_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    let id = IterationId::new(Split::Test, 0);
+    write(&save_path, id.with_rank(Some(0)), &[sample::trajectory(0, 1), sample::trajectory(2, 1)]);
+    let run = RunRecord {
+        split: Split::Test,
+        iteration: 0,
+        rank: Some(1),
+        seed: 0,
+        config_digest: String::new(),
+        tasks: 2,
+        metadata: RunMetadata::default(),
+    };
+    let journal = Journal::create(&save_path.journal(id.with_rank(Some(1))), &run).unwrap();
+    journal.append_finished_blocking(&sample::trajectory(1, 1)).unwrap();
+    let report = metrics::of_iteration(&save_path, Split::Test, 0).unwrap();
+    assert_eq!(report.breakdown.overall.total_trajectories, 3);
+    journal.close_blocking().unwrap();
+}
+
+#[test]
+fn the_table_and_the_json_say_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    let trajectories: Vec<_> =
+        (0..9).map(|index| sample::trajectory(index, 2)).chain([unjudged(9)]).collect();
+    write(&save_path, IterationId::new(Split::Train, 0), &trajectories);
+    let report = metrics::of_save_path(&save_path, Split::Train, None).unwrap().unwrap();
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["overall"]["total_trajectories"], 10);
+    assert_eq!(json["by_difficulty"][0]["name"], "easy");
+    assert_eq!(json["by_domain"][0]["name"], "Reference");
+    let expected = "\
+train, iteration 0
+            total  success  crashed  blocked   steps chars/reply  go back
+easy            4   66.7 %    0.0 %    0.0 %     3.2          44    7.7 %
+medium          3   33.3 %    0.0 %    0.0 %     2.0          44    0.0 %
+hard            3   66.7 %    0.0 %    0.0 %     2.0          44    0.0 %
+Reference       3   66.7 %    0.0 %    0.0 %     2.0          44    0.0 %
+Shopping        4   66.7 %    0.0 %    0.0 %     3.2          44    7.7 %
+Travel          3   33.3 %    0.0 %    0.0 %     2.0          44    0.0 %
+overall        10   55.6 %    0.0 %    0.0 %     2.5          44    4.0 %
+1 not judged (the judge could not be reached)
+";
+    assert_eq!(report.to_string(), expected);
+}
