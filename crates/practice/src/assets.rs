@@ -23,6 +23,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("shop.css", CSS, include_str!("../assets/shop.css")),
     ("wiki.css", CSS, include_str!("../assets/wiki.css")),
     ("wiki.js", JAVASCRIPT, include_str!("../assets/wiki.js")),
+    ("jobs.css", CSS, include_str!("../assets/jobs.css")),
     ("permissions.js", JAVASCRIPT, include_str!("../assets/permissions.js")),
     ("storage.js", JAVASCRIPT, include_str!("../assets/storage.js")),
 ];

@@ -8,7 +8,7 @@ use axum::{
 };
 use maud::html;
 
-use crate::{assets, course, echo, hosts, html::document, shop, stop::Stop, vault, wiki};
+use crate::{assets, course, echo, hosts, html::document, jobs, shop, stop::Stop, vault, wiki};
 
 pub(crate) fn routes(stop: Stop) -> Router {
     let mut routes = Router::new()
@@ -16,6 +16,7 @@ pub(crate) fn routes(stop: Stop) -> Router {
         .merge(assets::routes())
         .merge(course::routes())
         .merge(echo::routes())
+        .merge(jobs::routes())
         .merge(shop::routes())
         .merge(vault::routes())
         .merge(wiki::routes());
@@ -33,6 +34,7 @@ const ABOUT: &[(&str, &str, &str)] = &[
         "Aldermark Encyclopedia",
         "Long articles on an invented country, with tables, links and a search.",
     ),
+    ("jobs", "Aldermark Works", "A job board with forms, selects and dates, and applications to fill in."),
     ("course", "Obstacle course", "Every awkward thing a page can do to a browser, one at a time."),
 ];
 

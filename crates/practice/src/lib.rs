@@ -9,6 +9,7 @@ mod forms;
 mod home;
 mod hosts;
 mod html;
+mod jobs;
 mod server;
 mod shop;
 mod stop;

@@ -2,17 +2,7 @@
 
 mod common;
 
-use common::{client, get, sites, visitor};
-use practice::Sites;
-
-async fn post(
-    visitor: &reqwest::Client,
-    sites: &Sites,
-    path: &str,
-    form: &[(&str, &str)],
-) -> reqwest::Response {
-    visitor.post(sites.url(path)).form(form).send().await.unwrap()
-}
+use common::{client, get, post, sites, visitor};
 
 const ORDER: [(&str, &str); 7] = [
     ("name", "Ada Fenwick"),

@@ -28,3 +28,18 @@ pub(crate) async fn get(sites: &Sites, path: &str) -> String {
 pub(crate) fn visitor() -> reqwest::Client {
     reqwest::Client::builder().cookie_store(true).no_proxy().build().expect("a client")
 }
+
+pub(crate) async fn post(
+    visitor: &reqwest::Client,
+    sites: &Sites,
+    path: &str,
+    form: &[(&str, &str)],
+) -> reqwest::Response {
+    visitor.post(sites.url(path)).form(form).send().await.expect(path)
+}
+
+/// The text between two marks, the first time they occur.
+pub(crate) fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    let rest = text.split_once(start).expect(start).1;
+    rest.split_once(end).expect(end).0
+}

@@ -1,0 +1,239 @@
+//! The pages one reads: the front, the results, a job, the companies.
+
+use axum::{
+    extract::{Path, Query},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use maud::{Markup, html};
+
+use super::{
+    board::{self, Company, Job, companies, jobs, readable, values},
+    search::{PAGE_SIZE, Sort, Wanted},
+    wording::{benefits, duties, needs},
+};
+use crate::{forms::Fields, html};
+
+const NAME: &str = "Aldermark Works";
+
+pub(super) fn page(title: &str, body: &Markup) -> Response {
+    let body = html! {
+        header.bar {
+            a.brand href="/jobs/" { (NAME) }
+            a href="/jobs/search" { "All jobs" }
+            a href="/jobs/companies" { "Companies" }
+        }
+        main { (body) }
+        footer { p.small { (NAME) " is a practice job board. Nobody is hired here." } }
+    };
+    html::page(&format!("{title} · {NAME}"), "jobs", &body)
+}
+
+pub(super) fn missing(what: &str) -> Response {
+    let body = html! {
+        h1 { "No such " (what) }
+        p { a href="/jobs/search" { "See all jobs" } }
+    };
+    (StatusCode::NOT_FOUND, page("Not found", &body)).into_response()
+}
+
+pub(super) async fn front() -> Response {
+    let body = html! {
+        section.hero {
+            h1 { "Find work in Aldermark" }
+            p { (jobs().len()) " open positions at " (companies().len()) " companies." }
+            form.quick action="/jobs/search" role="search" {
+                input type="search" name="q" id="search" placeholder="Job title or company" aria-label="Job title or company";
+                (choice("city", "City", &values(|job| job.city), ""))
+                button.primary type="submit" id="search-button" { "Search jobs" }
+            }
+        }
+        h2 { "Fields" }
+        ul.fields {
+            @for field in values(|job| job.field) {
+                li { a href=(Wanted { field: field.to_owned(), ..Wanted::default() }.address(1)) { (field) } }
+            }
+        }
+        h2 { "Newest" }
+        ul.jobs { @for job in Wanted::default().results().into_iter().take(6) { (card(job)) } }
+    };
+    page("Find work", &body)
+}
+
+/// A select with an entry for "any".
+fn choice(name: &str, label: &str, values: &[&str], chosen: &str) -> Markup {
+    html! {
+        select id=(name) name=(name) aria-label=(label) {
+            option value="" { "Any " (label.to_lowercase()) }
+            @for value in values { option value=(value) selected[*value == chosen] { (value) } }
+        }
+    }
+}
+
+fn card(job: &Job) -> Markup {
+    html! {
+        li.job.card {
+            h3 { a href={ "/jobs/" (job.number) } { (job.title) } }
+            p { (job.company) " · " (job.city) " · " (job.workplace) }
+            p.tags { span { (job.kind) } span { (job.field) } span { (job.salary()) } }
+            p.small { "Posted " time datetime=(job.posted) { (readable(job.posted)) } }
+        }
+    }
+}
+
+pub(super) async fn results(Query(pairs): Query<Vec<(String, String)>>) -> Response {
+    let fields = Fields(pairs);
+    let wanted = Wanted::read(&fields);
+    let found = wanted.results();
+    let pages = found.len().div_ceil(PAGE_SIZE).max(1);
+    let current = (fields.number("page").unwrap_or(1) as usize).clamp(1, pages);
+    let body = html! {
+        h1 { "Jobs" }
+        div.with-sidebar {
+            (filters(&wanted))
+            section {
+                p id="result-count" {
+                    (found.len()) (if found.len() == 1 { " job" } else { " jobs" })
+                    @if pages > 1 { ", page " (current) " of " (pages) }
+                }
+                @if found.is_empty() { p { "Nothing matches. Try fewer words or wider filters." } }
+                ul.jobs { @for job in found.iter().skip((current - 1) * PAGE_SIZE).take(PAGE_SIZE) { (card(job)) } }
+                (pagination(&wanted, current, pages))
+            }
+        }
+    };
+    page("Jobs", &body)
+}
+
+fn filters(wanted: &Wanted) -> Markup {
+    let select = |name: &str, label: &str, values: &[&str], chosen: &str| {
+        html! { label for=(name) { (label) } (choice(name, label, values, chosen)) }
+    };
+    let salary = wanted.least_salary.map(|amount| amount.to_string()).unwrap_or_default();
+    html! {
+        form.filters.card action="/jobs/search" id="filters" {
+            label for="q" { "Words" }
+            input type="search" id="q" name="q" value=(wanted.words);
+            (select("city", "City", &values(|job| job.city), &wanted.city))
+            (select("type", "Type", &values(|job| job.kind), &wanted.kind))
+            (select("field", "Field", &values(|job| job.field), &wanted.field))
+            (select("workplace", "Workplace", &values(|job| job.workplace), &wanted.workplace))
+            (select("company", "Company", &values(|job| job.company), &wanted.company))
+            label for="salary" { "Salary of at least ($)" }
+            input type="number" id="salary" name="salary" min="0" step="1000" value=(salary);
+            label for="posted-after" { "Posted on or after" }
+            input type="date" id="posted-after" name="posted_after" value=(wanted.posted_after);
+            label for="sort" { "Sort by" }
+            select id="sort" name="sort" {
+                @for (sort, word, name) in Sort::ALL {
+                    option value=(word) selected[wanted.sort == sort] { (name) }
+                }
+            }
+            button.primary type="submit" id="apply-filters" { "Show jobs" }
+            a.small href="/jobs/search" { "Clear filters" }
+        }
+    }
+}
+
+fn pagination(wanted: &Wanted, current: usize, pages: usize) -> Markup {
+    html! {
+        @if pages > 1 {
+            nav.pages aria-label="Pages" {
+                @if current > 1 { a rel="prev" href=(wanted.address(current - 1)) { "Previous" } }
+                @for number in 1..=pages {
+                    @if number == current { strong aria-current="page" { (number) } }
+                    @else { a href=(wanted.address(number)) { (number) } }
+                }
+                @if current < pages { a rel="next" href=(wanted.address(current + 1)) { "Next" } }
+            }
+        }
+    }
+}
+
+pub(super) async fn job(Path(number): Path<String>) -> Response {
+    let Some(job) = number.parse().ok().and_then(board::find) else { return missing("job") };
+    page(job.title, &details(job))
+}
+
+fn details(job: &Job) -> Markup {
+    html! {
+        nav.crumbs aria-label="Breadcrumb" { a href="/jobs/search" { "Jobs" } " › " (job.title) }
+        div.with-sidebar.reversed {
+            article.card {
+                h1 { (job.title) }
+                p { (employer(job)) " · " (job.city) }
+                h2 { "What you will do" }
+                ul { @for duty in duties(job) { li { (duty) } } }
+                h2 { "What you bring" }
+                ul { @for need in needs(job) { li { (need) } } }
+                h2 { "What we offer" }
+                ul { @for benefit in benefits(job) { li { (benefit) } } }
+                p { a.button.primary id="apply" href={ "/jobs/" (job.number) "/apply" } { "Apply for this job" } }
+            }
+            aside.card {
+                h2 { "At a glance" }
+                dl id="facts" {
+                    dt { "Reference" } dd { "AW-" (job.number) }
+                    dt { "Type" } dd { (job.kind) }
+                    dt { "Field" } dd { (job.field) }
+                    dt { "Workplace" } dd { (job.workplace) }
+                    dt { "Salary" } dd { (job.salary()) }
+                    dt { "Experience" } dd { (job.years_of_experience) " years" }
+                    dt { "Posted" } dd { time datetime=(job.posted) { (readable(job.posted)) } }
+                    dt { "Starts" } dd { time datetime=(job.starts) { (readable(job.starts)) } }
+                }
+            }
+        }
+    }
+}
+
+fn employer(job: &Job) -> Markup {
+    html! {
+        @match job.employer() {
+            Some(company) => a href={ "/jobs/company/" (company.slug()) } { (company.name) },
+            None => (job.company),
+        }
+    }
+}
+
+pub(super) async fn all_companies() -> Response {
+    let body = html! {
+        h1 { "Companies" }
+        table {
+            thead { tr { th { "Company" } th { "Industry" } th { "City" } th { "Founded" } th { "Employees" } th { "Open jobs" } } }
+            tbody {
+                @for company in companies() {
+                    tr {
+                        td { a href={ "/jobs/company/" (company.slug()) } { (company.name) } }
+                        td { (company.industry) } td { (company.city) } td { (company.founded) }
+                        td { (company.employees) } td { (open(company).count()) }
+                    }
+                }
+            }
+        }
+    };
+    page("Companies", &body)
+}
+
+fn open(company: &Company) -> impl Iterator<Item = &'static Job> {
+    jobs().iter().filter(|job| job.company == company.name)
+}
+
+pub(super) async fn company(Path(slug): Path<String>) -> Response {
+    let Some(company) = companies().iter().find(|company| company.slug() == slug) else {
+        return missing("company");
+    };
+    let body = html! {
+        h1 { (company.name) }
+        p.lead { (company.about) }
+        dl {
+            dt { "Industry" } dd { (company.industry) }
+            dt { "Head office" } dd { (company.city) }
+            dt { "Founded" } dd { (company.founded) }
+            dt { "Employees" } dd { (company.employees) }
+        }
+        h2 { "Open jobs" }
+        ul.jobs { @for job in open(company) { (card(job)) } }
+    };
+    page(company.name, &body)
+}
