@@ -3,6 +3,7 @@
 
 pub mod address;
 pub mod blocklist;
+pub mod chat;
 pub mod config;
 pub mod policy;
 pub mod sampler;

@@ -2,7 +2,10 @@
 //! Pure: no network, no files. The client that carries the messages is elsewhere.
 
 mod call;
+mod conversation;
 mod lenient;
+mod neutral;
+mod prompt;
 mod reply;
 mod step;
 mod text_form;
@@ -10,6 +13,8 @@ mod thinking;
 mod words;
 
 pub use call::tool_name;
+pub use conversation::{WINDOW, conversation, observed};
+pub use prompt::{Prompting, definition};
 pub use reply::Reply;
 pub use step::{ActionError, DEFAULT_WAIT, LONGEST_WAIT, Scene, Step, pixel};
 pub use words::ActionKey;
