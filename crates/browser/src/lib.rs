@@ -16,4 +16,6 @@ pub use instance::{Instance, Observation, ObserveRequest, Picture};
 pub use options::{Options, SettleOptions};
 pub use page::settle::Settled;
 
-pub use cdp::{BrowserKind, Executable, FindError, Gone, Launch, LaunchError, Sandbox, find, find_all};
+pub use cdp::{
+    BrowserKind, Connection, Executable, FindError, Gone, Launch, LaunchError, Sandbox, find, find_all,
+};

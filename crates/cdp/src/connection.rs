@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -18,8 +19,8 @@ use tokio::{
 
 use crate::{
     envelope::{Envelope, decode, open},
-    error::Gone,
-    protocol::{INSPECTOR_TARGET_CRASHED, TARGET_DETACHED_FROM_TARGET},
+    error::{CallError, Gone},
+    protocol::{BROWSER_GET_VERSION, INSPECTOR_TARGET_CRASHED, NoParams, TARGET_DETACHED_FROM_TARGET},
     session::Session,
     transport,
 };
@@ -124,6 +125,11 @@ impl Connection {
     /// A further handle to a session that is attached already.
     pub fn session(&self, session: &str) -> Session {
         Session::new(self.clone(), Some(session.into()))
+    }
+
+    /// Asks the browser something trivial, to see that it still answers.
+    pub async fn ping(&self, limit: Duration) -> Result<(), CallError> {
+        self.root().send(BROWSER_GET_VERSION, &NoParams {}).within(limit).await.map(drop)
     }
 
     /// Why the browser is gone, once it is.

@@ -22,8 +22,9 @@ const QUIET: &[&str] = &[
     "--disable-search-engine-choice-screen",
     "--disable-prompt-on-repost",
     "--disable-hang-monitor",
-    "--disable-notifications",
     "--deny-permission-prompts",
+    // Otherwise the full browser asks which screen to share, in a window that takes all clicks.
+    "--use-fake-ui-for-media-stream=deny",
     "--disable-print-preview",
     "--disable-quic",
     "--metrics-recording-only",

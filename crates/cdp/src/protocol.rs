@@ -71,6 +71,7 @@ methods! {
     TARGET_CREATE_BROWSER_CONTEXT = "Target.createBrowserContext";
     TARGET_CREATE_TARGET = "Target.createTarget";
     TARGET_DISPOSE_BROWSER_CONTEXT = "Target.disposeBrowserContext";
+    TARGET_GET_TARGETS = "Target.getTargets";
     TARGET_SET_AUTO_ATTACH = "Target.setAutoAttach";
 }
 

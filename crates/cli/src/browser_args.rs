@@ -1,0 +1,76 @@
+//! The options that choose and tune the browser, shared by every command that starts one.
+
+use std::{path::PathBuf, time::Duration};
+
+use browser::{BrowserKind, Launch, Options, Sandbox, find, find_all};
+use clap::{Args, ValueEnum};
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum BrowserChoice {
+    /// The headless shell when there is one, else Chromium or Chrome.
+    Auto,
+    /// chromium-headless-shell only.
+    Shell,
+    /// Chromium or Chrome in new headless mode.
+    Chromium,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SandboxChoice {
+    Auto,
+    Require,
+    Off,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BrowserArgs {
+    /// The Chromium executable to use. Also read from CHROME.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) chromium: Option<PathBuf>,
+    /// Which kind of browser to look for when none is named.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) browser: BrowserChoice,
+    /// Chromium's own sandbox: used where it works (auto), insisted on (require), or not used (off).
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) sandbox: SandboxChoice,
+    /// The user agent pages see, instead of the browser's own.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) user_agent: Option<String>,
+    /// Most seconds to wait after an action for a page that never comes to rest.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
+    pub(crate) settle_budget: f64,
+}
+
+impl BrowserArgs {
+    pub(crate) fn launch(&self) -> anyhow::Result<Launch> {
+        let executable = match (&self.chromium, self.browser) {
+            (Some(path), _) => find(Some(path))?,
+            (None, BrowserChoice::Auto) => find(None)?,
+            (None, BrowserChoice::Shell) => of_kind(BrowserKind::HeadlessShell, "chromium-headless-shell")?,
+            (None, BrowserChoice::Chromium) => of_kind(BrowserKind::Full, "chromium")?,
+        };
+        let mut launch = Launch::new(executable);
+        launch.sandbox = match self.sandbox {
+            SandboxChoice::Auto => Sandbox::Auto,
+            SandboxChoice::Require => Sandbox::Require,
+            SandboxChoice::Off => Sandbox::Off,
+        };
+        launch.extra_flags.extend(self.user_agent.as_ref().map(|agent| format!("--user-agent={agent}")));
+        Ok(launch)
+    }
+
+    pub(crate) fn options(&self) -> anyhow::Result<Options> {
+        let mut options = Options::default();
+        let budget = Duration::try_from_secs_f64(self.settle_budget);
+        options.settle.budget = budget.map_err(|_| {
+            anyhow::anyhow!("--settle-budget is {}; it must be a number of seconds, 0 or more", self.settle_budget)
+        })?;
+        options.settle.restless_budget = options.settle.restless_budget.min(options.settle.budget);
+        Ok(options)
+    }
+}
+
+fn of_kind(kind: BrowserKind, package: &str) -> anyhow::Result<browser::Executable> {
+    let found = find_all().into_iter().find(|found| found.kind == kind);
+    found.ok_or_else(|| anyhow::anyhow!("no {kind} found; install it (Debian/Ubuntu: apt-get install {package}) or name one with --chromium PATH"))
+}

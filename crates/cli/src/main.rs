@@ -1,0 +1,75 @@
+//! The `webgym` command. One file a subcommand; this one only reads the command line and says how it went.
+
+mod browser_args;
+mod demo;
+mod doctor;
+mod serve;
+mod signals;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Browser farms and rollouts for web agents.
+#[derive(Parser)]
+#[command(name = "webgym", version, about, max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    /// Say less: only warnings and errors.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Say more. Twice for everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a farm on this machine: a master, a node and N browser instances.
+    Serve(serve::ServeArgs),
+    /// Start a master alone: it routes to nodes elsewhere.
+    Master(serve::MasterArgs),
+    /// Start a node alone: N browser instances for a master elsewhere.
+    Node(serve::NodeArgs),
+    /// Start a server around a single browser instance.
+    Instance(serve::InstanceArgs),
+    /// Check that this machine has what webgym needs, and say how to mend what is missing.
+    Doctor(doctor::DoctorArgs),
+    /// Walk the practice website with one browser and save annotated screenshots.
+    Demo(demo::DemoArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    telemetry::start(cli.quiet, cli.verbose);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("webgym: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(run(cli.command, cli.quiet));
+    // Threads that wait for a browser to be gone must not keep us.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("webgym: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(args) => serve::serve(args, quiet).await,
+        Command::Master(args) => serve::master(args, quiet).await,
+        Command::Node(args) => serve::node(args, quiet).await,
+        Command::Instance(args) => serve::instance(args, quiet).await,
+        Command::Doctor(args) => doctor::doctor(&args).await,
+        Command::Demo(args) => demo::demo(&args).await,
+    }
+}

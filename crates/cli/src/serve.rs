@@ -1,0 +1,250 @@
+//! `webgym serve`, `master`, `node` and `instance`: start a farm, say where it listens, run until told to stop.
+
+use std::{io::IsTerminal, io::Write, net::IpAddr, process::ExitCode, time::Duration};
+
+use clap::{Args, ValueEnum};
+use farm::{DEFAULT_KEY, Farm, FarmOptions, Limits, Mode, NetworkRules, PoolCounts, PoolOptions};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::{browser_args::BrowserArgs, signals::Signals};
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModeChoice {
+    /// A master and a node here.
+    Both,
+    /// A node here that registers itself.
+    Worker,
+    /// A master without browsers.
+    Master,
+}
+
+#[derive(Args, Debug)]
+struct NetArgs {
+    /// The address to listen on. Beyond loopback an own key is needed.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The key clients must send as x-api-key.
+    #[arg(long, env = "WEBGYM_API_KEY", hide_env_values = true, default_value = DEFAULT_KEY, hide_default_value = true)]
+    api_key: String,
+    /// Redis to meet other machines in: redis://host:port.
+    #[arg(long, value_name = "URL")]
+    redis: Option<String>,
+    /// The address other machines reach this one under.
+    #[arg(long, value_name = "IP")]
+    advertise_ip: Option<String>,
+    /// Seconds that running requests get to finish when told to stop.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    shutdown_secs: u64,
+}
+
+#[derive(Args, Debug)]
+struct PoolArgs {
+    /// The slot number of the first instance; the others count up from it.
+    #[arg(long, default_value_t = 9000, value_name = "PORT")]
+    instance_start_port: u16,
+    /// How many instances share a Chromium process, and its fate.
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    instances_per_browser: usize,
+    /// How many instances are made at the same time.
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    max_parallel: usize,
+    /// Clean instances kept ready in each browser so that a released slot is usable at once.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    spares: usize,
+    /// Do not replace browsers that die.
+    #[arg(long)]
+    disable_recovery: bool,
+    /// The longest lifetime a lease may ask for, in minutes without a request.
+    #[arg(long, default_value_t = 60, value_name = "MINUTES")]
+    max_lifetime_mins: u32,
+    /// Let pages reach loopback, private and link-local addresses.
+    #[arg(long)]
+    allow_private_network: bool,
+    /// Let pages reach this host whatever its address: name, name:port or *.name. May be repeated.
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    /// New leases wait while less than this share of memory is available.
+    #[arg(long, default_value_t = 4.0, value_name = "PERCENT")]
+    min_memory_percent: f64,
+    /// New leases wait while tasks stall for CPU more than this share of the time; 0 never.
+    #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
+    max_cpu_pressure: f64,
+    #[command(flatten)]
+    browser: BrowserArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// How many instances. Left out with --mode master.
+    #[arg(value_name = "N")]
+    instances: Option<usize>,
+    #[arg(long, value_enum, default_value = "both")]
+    mode: ModeChoice,
+    #[arg(long, default_value_t = 7000, value_name = "PORT")]
+    master_port: u16,
+    #[arg(long, default_value_t = 8080, value_name = "PORT")]
+    node_port: u16,
+    /// A node elsewhere, by address. May be repeated.
+    #[arg(long, value_name = "URL")]
+    node: Vec<String>,
+    #[command(flatten)]
+    net: NetArgs,
+    #[command(flatten)]
+    pool: PoolArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MasterArgs {
+    #[arg(long, default_value_t = 7000, value_name = "PORT")]
+    port: u16,
+    /// A node, by address. May be repeated.
+    #[arg(long, value_name = "URL")]
+    node: Vec<String>,
+    #[command(flatten)]
+    net: NetArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NodeArgs {
+    /// How many instances.
+    #[arg(value_name = "N")]
+    instances: usize,
+    #[arg(long, default_value_t = 8080, value_name = "PORT")]
+    port: u16,
+    #[command(flatten)]
+    net: NetArgs,
+    #[command(flatten)]
+    pool: PoolArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct InstanceArgs {
+    #[arg(long, default_value_t = 9000, value_name = "PORT")]
+    port: u16,
+    #[command(flatten)]
+    net: NetArgs,
+    #[command(flatten)]
+    pool: PoolArgs,
+}
+
+impl PoolArgs {
+    fn options(&self, instances: usize) -> anyhow::Result<PoolOptions> {
+        let mut pool = PoolOptions::new(instances, self.browser.launch()?);
+        pool.instance = self.browser.options()?;
+        pool.first_port = self.instance_start_port;
+        pool.instances_per_browser = self.instances_per_browser;
+        pool.max_parallel = self.max_parallel;
+        pool.spares = self.spares;
+        pool.recovery = !self.disable_recovery;
+        pool.max_lifetime_mins = self.max_lifetime_mins;
+        pool.network = NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
+        pool.min_memory_percent = self.min_memory_percent;
+        pool.max_cpu_pressure = self.max_cpu_pressure;
+        Ok(pool)
+    }
+}
+
+impl NetArgs {
+    fn options(&self, mode: Mode, pool: PoolOptions) -> FarmOptions {
+        FarmOptions {
+            mode,
+            host: self.host,
+            api_key: self.api_key.clone(),
+            redis: self.redis.clone(),
+            advertise: self.advertise_ip.clone(),
+            limits: Limits { shutdown: Duration::from_secs(self.shutdown_secs), ..Limits::default() },
+            ..FarmOptions::local(pool)
+        }
+    }
+}
+
+/// A pool nobody will start, for a master without browsers.
+fn no_pool() -> PoolOptions {
+    let nothing = browser::Executable { path: "none".into(), kind: browser::BrowserKind::Full };
+    PoolOptions::new(0, browser::Launch::new(nothing))
+}
+
+pub(crate) async fn serve(args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
+    let (mode, pool) = match (args.mode, args.instances) {
+        (ModeChoice::Master, None) => (Mode::Master, no_pool()),
+        (ModeChoice::Master, Some(_)) => anyhow::bail!("a master has no instances of its own; leave out N with --mode master"),
+        (_, None) => anyhow::bail!("say how many instances to start, for example: webgym serve 8"),
+        (ModeChoice::Both, Some(count)) => (Mode::Both, args.pool.options(count)?),
+        (ModeChoice::Worker, Some(count)) => (Mode::Worker, args.pool.options(count)?),
+    };
+    let mut options = args.net.options(mode, pool);
+    (options.master_port, options.node_port, options.nodes) = (args.master_port, args.node_port, args.node);
+    run(Farm::start(options).await?, quiet).await
+}
+
+pub(crate) async fn master(args: MasterArgs, quiet: bool) -> anyhow::Result<ExitCode> {
+    let mut options = args.net.options(Mode::Master, no_pool());
+    (options.master_port, options.nodes) = (args.port, args.node);
+    run(Farm::start(options).await?, quiet).await
+}
+
+pub(crate) async fn node(args: NodeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
+    let mut options = args.net.options(Mode::Worker, args.pool.options(args.instances)?);
+    options.node_port = args.port;
+    run(Farm::start(options).await?, quiet).await
+}
+
+pub(crate) async fn instance(args: InstanceArgs, quiet: bool) -> anyhow::Result<ExitCode> {
+    let options = args.net.options(Mode::Worker, args.pool.options(1)?);
+    run(Farm::start_instance(options, args.port).await?, quiet).await
+}
+
+/// One line of JSON on standard output, for whoever started us.
+fn tell(event: &serde_json::Value) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{event}").and_then(|()| out.flush());
+}
+
+async fn run(farm: Farm, quiet: bool) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    for bound in farm.bound() {
+        tell(&json!({"event": "listening", "tier": bound.tier, "url": bound.url, "port": bound.address.port()}));
+    }
+    tokio::select! {
+        () = get_ready(&farm, quiet) => {}
+        () = signals.next() => return stop(farm, signals).await,
+    }
+    signals.next().await;
+    stop(farm, signals).await
+}
+
+async fn get_ready(farm: &Farm, quiet: bool) {
+    let started = std::time::Instant::now();
+    let shown = !quiet && std::io::stderr().is_terminal();
+    let bar = if shown { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("{msg} {bar:32} {pos}/{len} instances");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message("starting");
+    let mut last = PoolCounts::default();
+    farm.ready(|counts| {
+        bar.set_length(counts.capacity as u64);
+        bar.set_position((counts.available + counts.in_use) as u64);
+        last = *counts;
+    })
+    .await;
+    bar.finish_and_clear();
+    let seconds = started.elapsed().as_secs_f64();
+    tell(&json!({"event": "ready", "instances": last.capacity, "seconds": (seconds * 1000.0).round() / 1000.0}));
+    let front = farm.bound().last().map(|bound| bound.url.clone()).unwrap_or_default();
+    tracing::info!("ready: {} instances in {seconds:.1} s at {front} (API at {front}/docs)", last.capacity);
+}
+
+async fn stop(farm: Farm, mut signals: Signals) -> anyhow::Result<ExitCode> {
+    tracing::info!("stopping; once more to stop at once");
+    tokio::select! {
+        clean = farm.stop() => {
+            if !clean {
+                tracing::warn!("something did not end in time and was cut off");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        // The guards of the browsers clean up after us.
+        () = signals.next() => Ok(ExitCode::from(130)),
+    }
+}

@@ -1,0 +1,114 @@
+//! Accepts connections and serves them, with limits on everything a client could otherwise hold for ever, and an
+//! end that lets what runs finish.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Request},
+    response::{IntoResponse, Response},
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::reply::Failed;
+use crate::{error::FarmError, options::Limits};
+
+/// For the sentence about a body that is too large.
+pub(crate) static BODY_LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+const LARGEST_HEAD: usize = 64 << 10;
+
+pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            io::Error::new(error.kind(), format!("port {} is taken; stop what uses it, or choose another (0 picks a free one)", address.port()))
+        }
+        kind => io::Error::new(kind, format!("cannot listen on {address}: {error}")),
+    })
+}
+
+/// The routes with what surrounds them: JSON for what is not there, body limit, no panic gets out.
+fn dress(routes: Router, limits: &Limits) -> Router {
+    BODY_LIMIT.store(limits.body_bytes, Ordering::Relaxed);
+    routes
+        .fallback(async |request: Request| Failed::from(FarmError::NotFound(request.uri().path().to_owned())))
+        .method_not_allowed_fallback(async |request: Request| {
+            Failed::from(FarmError::WrongMethod {
+                method: request.method().to_string(),
+                path: request.uri().path().to_owned(),
+            })
+        })
+        .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| -> Response {
+            Failed::from(FarmError::Internal("a bug in webgym ended this request".into())).into_response()
+        }))
+}
+
+/// Serves until `stop`, then lets running requests finish for at most the shutdown limit.
+pub(crate) async fn serve(listener: TcpListener, routes: Router, limits: Limits, stop: CancellationToken) {
+    let service = TowerToHyperService::new(dress(routes, &limits));
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(LARGEST_HEAD.max(512 << 10))
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(LARGEST_HEAD as u32);
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(limits.connections));
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = accept(&listener, &room) => accepted,
+        };
+        let Some((stream, place)) = accepted else { continue };
+        let connection = builder.serve_connection(TokioIo::new(stream), service.clone()).into_owned();
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            let _place = place;
+            if let Err(error) = connection.await {
+                tracing::trace!(%error, "a connection ended");
+            }
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(limits.shutdown, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some requests did not finish in time and are cut off");
+    }
+}
+
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = Arc::clone(room).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => {
+            let _ = stream.set_nodelay(true);
+            Some((stream, place))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot accept a connection");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            None
+        }
+    }
+}

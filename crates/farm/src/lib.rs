@@ -1,0 +1,24 @@
+//! The browser farm: a pool of instances behind leases, the node that owns it, the master that routes to nodes,
+//! the registry they meet in, and the HTTP API of each tier. Knows nothing of episodes or trajectories.
+
+pub mod api;
+mod error;
+pub mod guard;
+mod master;
+mod metrics;
+mod node;
+mod observe;
+mod options;
+mod pool;
+mod pressure;
+mod process;
+mod queue;
+mod registry;
+mod serve;
+mod tasks;
+
+pub use error::FarmError;
+pub use options::{FarmOptions, Limits, Mode, NetworkRules, PoolOptions};
+pub use pool::{Pool, PoolCounts};
+pub use registry::ping_redis;
+pub use serve::{Bound, DEFAULT_KEY, Farm, StartError};

@@ -1,0 +1,109 @@
+//! A node as the master sees it: one set of questions, answered by the pool in this process or by a node
+//! elsewhere over HTTP. Both keep the same contract.
+
+mod local;
+mod remote;
+
+use std::{future::Future, time::Duration};
+
+use axum::response::Response;
+use proto::{Command, ImageFormat, InstanceId, InteractionMode};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use local::LocalNode;
+pub(crate) use remote::{HttpClient, RemoteNode};
+
+use crate::{
+    error::FarmError,
+    observe::{Encoding, ObserveCall},
+    pool::Granted,
+};
+
+/// A wish for an instance.
+#[derive(Clone, Debug)]
+pub(crate) struct GetRequest {
+    pub(crate) lifetime_mins: i64,
+    pub(crate) key: Option<String>,
+    pub(crate) wait: Duration,
+}
+
+impl Default for GetRequest {
+    fn default() -> Self {
+        Self { lifetime_mins: 60, key: None, wait: Duration::ZERO }
+    }
+}
+
+/// What can be asked of a leased instance.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Screenshot { mode: InteractionMode, format: ImageFormat },
+    Execute(Command),
+    Metadata,
+    Probe,
+    Observe { call: ObserveCall, encoding: Encoding },
+}
+
+/// `/info` of a node. Nodes of the Python system leave our additions out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NodeInfo {
+    pub(crate) available: usize,
+    pub(crate) capacity: usize,
+    #[serde(default)]
+    pub(crate) in_use: Vec<String>,
+    #[serde(default)]
+    pub(crate) starting: usize,
+    #[serde(default)]
+    pub(crate) dead: usize,
+    #[serde(default)]
+    pub(crate) waiting: usize,
+    /// Why new leases wait at the moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held_back: Option<String>,
+    /// Why some slots have no browser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dead_because: Option<String>,
+}
+
+pub(crate) trait Node: Send + Sync {
+    fn get(&self, request: &GetRequest) -> impl Future<Output = Result<Granted, FarmError>> + Send;
+    fn reset(&self, id: &InstanceId) -> impl Future<Output = Result<(), FarmError>> + Send;
+    fn call(&self, id: &InstanceId, call: Call) -> impl Future<Output = Result<Response, FarmError>> + Send;
+    fn info(&self) -> impl Future<Output = Result<NodeInfo, FarmError>> + Send;
+}
+
+/// Either kind of node.
+#[derive(Clone)]
+pub(crate) enum AnyNode {
+    Local(LocalNode),
+    Remote(RemoteNode),
+}
+
+impl Node for AnyNode {
+    async fn get(&self, request: &GetRequest) -> Result<Granted, FarmError> {
+        match self {
+            Self::Local(node) => node.get(request).await,
+            Self::Remote(node) => node.get(request).await,
+        }
+    }
+
+    async fn reset(&self, id: &InstanceId) -> Result<(), FarmError> {
+        match self {
+            Self::Local(node) => node.reset(id).await,
+            Self::Remote(node) => node.reset(id).await,
+        }
+    }
+
+    async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, FarmError> {
+        match self {
+            Self::Local(node) => node.call(id, call).await,
+            Self::Remote(node) => node.call(id, call).await,
+        }
+    }
+
+    async fn info(&self) -> Result<NodeInfo, FarmError> {
+        match self {
+            Self::Local(node) => node.info().await,
+            Self::Remote(node) => node.info().await,
+        }
+    }
+}

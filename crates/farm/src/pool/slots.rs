@@ -1,0 +1,214 @@
+//! The table of slots: pure bookkeeping under one lock, no waiting, no browsers spoken to.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use browser::Instance;
+use proto::{InstanceId, LeaseId};
+use serde::Serialize;
+
+use super::tenancy::Tenancy;
+use crate::error::FarmError;
+
+/// How many lost leases are remembered, so that their holders hear why.
+const MOST_LOST: usize = 20_000;
+
+pub(crate) enum SlotState {
+    /// Being made, or being made again.
+    Starting,
+    /// Clean, waiting for a tenant.
+    Idle(Box<Instance>),
+    Leased(Arc<Tenancy>),
+    /// Its browser cannot be started at the moment.
+    Dead { why: String },
+}
+
+struct Slot {
+    port: u16,
+    group: usize,
+    state: SlotState,
+}
+
+/// How many slots are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PoolCounts {
+    pub capacity: usize,
+    pub available: usize,
+    pub in_use: usize,
+    pub starting: usize,
+    pub dead: usize,
+}
+
+pub(crate) struct State {
+    slots: Vec<Slot>,
+    first_port: u16,
+    lost: HashMap<InstanceId, String>,
+    lost_order: VecDeque<InstanceId>,
+    keys: HashMap<String, InstanceId>,
+    pub(crate) held_back: Option<String>,
+    pub(crate) closing: bool,
+}
+
+impl State {
+    pub(crate) fn new(count: usize, first_port: u16, share: usize) -> Self {
+        let slots = (0..count)
+            .map(|index| Slot { port: first_port + index as u16, group: index / share, state: SlotState::Starting })
+            .collect();
+        Self {
+            slots,
+            first_port,
+            lost: HashMap::new(),
+            lost_order: VecDeque::new(),
+            keys: HashMap::new(),
+            held_back: None,
+            closing: false,
+        }
+    }
+
+    fn slot(&mut self, port: u16) -> Option<&mut Slot> {
+        let index = port.checked_sub(self.first_port)?;
+        self.slots.get_mut(usize::from(index))
+    }
+
+    pub(crate) fn counts(&self) -> PoolCounts {
+        let mut counts = PoolCounts { capacity: self.slots.len(), ..PoolCounts::default() };
+        for slot in &self.slots {
+            match slot.state {
+                SlotState::Starting => counts.starting += 1,
+                SlotState::Idle(_) => counts.available += 1,
+                SlotState::Leased(_) => counts.in_use += 1,
+                SlotState::Dead { .. } => counts.dead += 1,
+            }
+        }
+        counts
+    }
+
+    pub(crate) fn in_use(&self) -> Vec<InstanceId> {
+        self.tenancies().map(|tenancy| *tenancy.id()).collect()
+    }
+
+    pub(crate) fn tenancies(&self) -> impl Iterator<Item = &Arc<Tenancy>> {
+        self.slots.iter().filter_map(|slot| match &slot.state {
+            SlotState::Leased(tenancy) => Some(tenancy),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn available_ports(&self) -> Vec<u16> {
+        let idle = self.slots.iter().filter(|slot| matches!(slot.state, SlotState::Idle(_)));
+        idle.map(|slot| slot.port).collect()
+    }
+
+    /// Idle slots whose page died while nobody used it.
+    pub(crate) fn take_broken_idle(&mut self) -> Vec<u16> {
+        let mut broken = Vec::new();
+        for slot in &mut self.slots {
+            if matches!(&slot.state, SlotState::Idle(instance) if instance.lost().is_some()) {
+                slot.state = SlotState::Starting;
+                broken.push(slot.port);
+            }
+        }
+        broken
+    }
+
+    pub(crate) fn group_of(&mut self, port: u16) -> Option<usize> {
+        self.slot(port).map(|slot| slot.group)
+    }
+
+    pub(crate) fn ports_of(&self, group: usize) -> Vec<u16> {
+        self.slots.iter().filter(|slot| slot.group == group).map(|slot| slot.port).collect()
+    }
+
+    pub(crate) fn leases_of(&self, group: usize) -> Vec<InstanceId> {
+        let leased = self.slots.iter().filter(|slot| slot.group == group);
+        leased
+            .filter_map(|slot| match &slot.state {
+                SlotState::Leased(tenancy) => Some(*tenancy.id()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Why slots are dead, if any are.
+    pub(crate) fn dead_because(&self) -> Option<String> {
+        self.slots.iter().find_map(|slot| match &slot.state {
+            SlotState::Dead { why } => Some(why.clone()),
+            _ => None,
+        })
+    }
+
+    /// Sets the state of a slot that nobody holds. A leased one changes only through its lease.
+    pub(crate) fn set(&mut self, port: u16, state: SlotState) {
+        if let Some(slot) = self.slot(port).filter(|slot| !matches!(slot.state, SlotState::Leased(_))) {
+            slot.state = state;
+        }
+    }
+
+    /// Leases the idle slot whose browser has the fewest tenants, so that load and fate are spread.
+    pub(crate) fn lease(&mut self, lease: LeaseId, lifetime: Duration, key: Option<&str>) -> Option<InstanceId> {
+        let mut tenants: HashMap<usize, usize> = HashMap::new();
+        for slot in &self.slots {
+            *tenants.entry(slot.group).or_default() += usize::from(matches!(slot.state, SlotState::Leased(_)));
+        }
+        let idle = self.slots.iter_mut().filter(|slot| matches!(&slot.state, SlotState::Idle(one) if one.lost().is_none()));
+        let slot = idle.min_by_key(|slot| (tenants[&slot.group], slot.port))?;
+        let SlotState::Idle(instance) = std::mem::replace(&mut slot.state, SlotState::Starting) else { return None };
+        let id = InstanceId { lease, slot: slot.port };
+        slot.state = SlotState::Leased(Arc::new(Tenancy::new(id, *instance, lifetime)));
+        if let Some(key) = key {
+            self.keys.retain(|_, held| held.slot != id.slot);
+            self.keys.insert(key.to_owned(), id);
+        }
+        Some(id)
+    }
+
+    /// The lease that was given out under this key before, if it still holds.
+    pub(crate) fn leased_under(&self, key: &str) -> Option<InstanceId> {
+        let id = self.keys.get(key)?;
+        self.tenancies().any(|tenancy| tenancy.id() == id).then_some(*id)
+    }
+
+    /// The tenancy of exactly this lease.
+    pub(crate) fn tenancy(&mut self, id: &InstanceId) -> Result<Arc<Tenancy>, FarmError> {
+        if let Some(why) = self.lost.get(id) {
+            return Err(FarmError::InstanceLost(why.clone()));
+        }
+        match self.slot(id.slot).map(|slot| &slot.state) {
+            Some(SlotState::Leased(tenancy)) if tenancy.id() == id => Ok(Arc::clone(tenancy)),
+            _ => Err(FarmError::InvalidInstance),
+        }
+    }
+
+    /// Ends exactly this lease; the slot is then being made again.
+    pub(crate) fn end(&mut self, id: &InstanceId) -> Option<Arc<Tenancy>> {
+        let tenancy = self.tenancy(id).ok()?;
+        self.slot(id.slot)?.state = SlotState::Starting;
+        self.keys.retain(|_, held| held != id);
+        Some(tenancy)
+    }
+
+    pub(crate) fn remember_lost(&mut self, id: InstanceId, why: &str) {
+        if self.lost.insert(id, why.to_owned()).is_none() {
+            self.lost_order.push_back(id);
+        }
+        if self.lost_order.len() > MOST_LOST
+            && let Some(oldest) = self.lost_order.pop_front()
+        {
+            self.lost.remove(&oldest);
+        }
+    }
+
+    pub(crate) fn forget_lost(&mut self, id: &InstanceId) -> Option<String> {
+        let why = self.lost.remove(id)?;
+        self.lost_order.retain(|held| held != id);
+        Some(why)
+    }
+
+    /// Leases nobody has used for their lifetime.
+    pub(crate) fn expired(&self, now: Instant) -> Vec<InstanceId> {
+        self.tenancies().filter(|tenancy| tenancy.expired(now)).map(|tenancy| *tenancy.id()).collect()
+    }
+}

@@ -1,0 +1,64 @@
+//! Looks after the slots at a steady pace: takes back leases nobody uses, replaces pages that died unseen, and
+//! watches how the machine is doing.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::Shared;
+use crate::pressure::Reading;
+
+const PACE: Duration = Duration::from_millis(250);
+
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut tick = tokio::time::interval(PACE);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        shared.take_back_expired();
+        shared.replace_lost();
+        shared.feel_pressure(Reading::take());
+    }
+}
+
+impl Shared {
+    fn take_back_expired(&self) {
+        let expired = self.state().expired(Instant::now());
+        for id in expired {
+            let Some(tenancy) = self.state().end(&id) else { continue };
+            tracing::info!(instance = %id, age = ?tenancy.age(), "a lease ran out unused; the slot is taken back");
+            self.metrics.leases_expired.inc();
+            self.retire(tenancy);
+            self.remake(id.slot);
+        }
+    }
+
+    fn replace_lost(&self) {
+        let broken = self.state().take_broken_idle();
+        for slot in broken {
+            self.remake(slot);
+        }
+        let lost: Vec<_> = self.state().tenancies().filter_map(|one| Some((*one.id(), one.lost()?))).collect();
+        for (id, why) in lost {
+            self.lose(&id, &why);
+        }
+    }
+
+    pub(crate) fn feel_pressure(&self, reading: Reading) {
+        let objection = reading.objection(self.options.min_memory_percent, self.options.max_cpu_pressure);
+        let mut state = self.state();
+        if state.held_back.is_some() != objection.is_some() {
+            match &objection {
+                Some(why) => tracing::warn!(%why, "new leases wait"),
+                None => tracing::info!("new leases are given again"),
+            }
+        }
+        let relieved = state.held_back.is_some() && objection.is_none();
+        state.held_back = objection;
+        drop(state);
+        if relieved {
+            self.queue.announce();
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! One tenancy: the instance that belongs to exactly one lease, from `/get` to its end. A stale client can only
+//! ever reach its own old tenancy, never the next tenant's.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex as StdMutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use browser::{BrowserError, Instance, Observation, ObserveRequest, Picture, Settled};
+use proto::{Command, InstanceId};
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::FarmError;
+
+/// What a client may ask of its instance.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    Execute(Command),
+    Observe(ObserveRequest),
+    Step { command: Command, observe: ObserveRequest },
+    Size,
+    Probe,
+}
+
+impl Operation {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Execute(command) => command.name(),
+            Self::Observe(request) if request.screenshot && !request.metadata => "screenshot",
+            Self::Observe(_) => "observe",
+            Self::Step { .. } => "step",
+            Self::Size => "metadata",
+            Self::Probe => "probe",
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Answer(Value),
+    Size(u32, u32),
+    Alive,
+    Seen(Box<Seen>),
+}
+
+/// An observation, and for a step what the command did.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) result: Option<Result<Value, BrowserError>>,
+    pub(crate) settled: Option<Settled>,
+    pub(crate) observation: Observation,
+    /// The picture has the same bytes as the last one this lease was given.
+    pub(crate) unchanged: bool,
+}
+
+pub(crate) struct Tenancy {
+    id: InstanceId,
+    lifetime: Duration,
+    last_used: StdMutex<Instant>,
+    since: Instant,
+    ended: CancellationToken,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    instance: Option<Instance>,
+    last_picture: Option<u64>,
+}
+
+const DISPOSE_LIMIT: Duration = Duration::from_secs(10);
+
+impl Tenancy {
+    pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            id,
+            lifetime,
+            last_used: StdMutex::new(now),
+            since: now,
+            ended: CancellationToken::new(),
+            inside: Mutex::new(Inside { instance: Some(instance), last_picture: None }),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &InstanceId {
+        &self.id
+    }
+
+    pub(crate) fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Nobody has asked anything of it for its lifetime. Something still running counts as asking.
+    pub(crate) fn expired(&self, now: Instant) -> bool {
+        let last = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        now.saturating_duration_since(last) > self.lifetime && self.inside.try_lock().is_ok()
+    }
+
+    /// Why its page is gone, when that can be told without waiting.
+    pub(crate) fn lost(&self) -> Option<String> {
+        let inside = self.inside.try_lock().ok()?;
+        inside.instance.as_ref()?.lost().map(|gone| gone.to_string())
+    }
+
+    /// One operation at a time, in the order they came; all end at once when the lease does.
+    pub(crate) async fn perform(&self, operation: Operation) -> Result<Outcome, FarmError> {
+        self.touch();
+        let work = async {
+            let mut inside = self.inside.lock().await;
+            let outcome = inside.perform(operation).await;
+            self.touch();
+            outcome
+        };
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => Err(FarmError::InvalidInstance),
+            outcome = work => outcome,
+        }
+    }
+
+    /// Ends the tenancy: whatever runs is cut off, and the instance goes with all it held.
+    pub(crate) async fn end(&self) {
+        self.ended.cancel();
+        let Some(instance) = self.inside.lock().await.instance.take() else { return };
+        if let Ok(Err(error)) = tokio::time::timeout(DISPOSE_LIMIT, instance.dispose()).await {
+            tracing::debug!(%error, "an instance could not be disposed of; its browser is gone");
+        }
+    }
+}
+
+impl Inside {
+    async fn perform(&mut self, operation: Operation) -> Result<Outcome, FarmError> {
+        let instance = self.instance.as_mut().ok_or(FarmError::InvalidInstance)?;
+        Ok(match operation {
+            Operation::Execute(command) => Outcome::Answer(instance.execute(&command).await?),
+            Operation::Size => {
+                let (width, height) = instance.size().await?;
+                Outcome::Size(width, height)
+            }
+            Operation::Probe => {
+                instance.probe().await?;
+                Outcome::Alive
+            }
+            Operation::Observe(request) => {
+                let observation = instance.observe(&request).await?;
+                let unchanged = self.compare(observation.picture.as_ref());
+                Outcome::Seen(Box::new(Seen { result: None, settled: None, observation, unchanged }))
+            }
+            Operation::Step { command, observe } => {
+                let (result, settled) = match instance.execute_settled(&command).await {
+                    Ok((answer, settled)) => (Ok(answer), settled),
+                    Err(BrowserError::Lost(gone)) => return Err(BrowserError::Lost(gone).into()),
+                    Err(error) => (Err(error), None),
+                };
+                let observation = instance.observe(&observe).await?;
+                let unchanged = self.compare(observation.picture.as_ref());
+                Outcome::Seen(Box::new(Seen { result: Some(result), settled, observation, unchanged }))
+            }
+        })
+    }
+
+    fn compare(&mut self, picture: Option<&Picture>) -> bool {
+        let Some(picture) = picture else { return false };
+        let mut hasher = DefaultHasher::new();
+        picture.bytes.hash(&mut hasher);
+        let hash = Some(hasher.finish());
+        std::mem::replace(&mut self.last_picture, hash) == hash
+    }
+}
