@@ -13,8 +13,10 @@ mod jobs;
 mod server;
 mod shop;
 mod stop;
+pub mod tasks;
 mod vault;
 mod wiki;
 mod wire;
 
 pub use server::Sites;
+pub use tasks::{PracticeTask, task_file, tasks};

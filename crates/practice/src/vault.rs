@@ -10,6 +10,10 @@ use maud::{Markup, html};
 
 use crate::{html::document, stop::Stop};
 
+/// What the museum behind the gate would tell, if it let anybody in.
+pub(crate) const READING_ROOM_OPENS: &str = "10:30";
+pub(crate) const PAINTINGS: u32 = 214;
+
 pub(crate) fn routes() -> Router<Stop> {
     Router::new().route("/vault/", any(blocked)).route("/vault/{*rest}", any(blocked))
 }

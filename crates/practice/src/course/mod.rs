@@ -47,6 +47,11 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
+    /// The page between heading and end, where it is a fixed one.
+    pub(crate) const fn fragment(&self) -> Option<&'static str> {
+        self.fragment
+    }
+
     /// An obstacle that its theme serves by itself.
     const fn special(path: &'static str, title: &'static str, proves: &'static str, answer: Answer) -> Self {
         Self { path, title, proves, answer, fragment: None }

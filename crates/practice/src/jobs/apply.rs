@@ -177,7 +177,8 @@ fn application(job: &Job, fields: &Fields, mistakes: &[(&str, &str)]) -> Markup 
             (told("letter"))
             label for="cv" { "Curriculum vitae (optional)" }
             input type="file" id="cv" name="cv";
-            label { input type="checkbox" name="consent" id="consent" value="yes" checked[fields.has("consent")]; " I agree that my application is processed" }
+            label { input type="checkbox" name="consent" id="consent" value="yes" checked[fields.has("consent")]; " \
+                 I agree that my application is processed" }
             (told("consent"))
             button.primary type="submit" id="send" { "Send application" }
         }

@@ -178,7 +178,7 @@ fn details(job: &Job) -> Markup {
                     dt { "Field" } dd { (job.field) }
                     dt { "Workplace" } dd { (job.workplace) }
                     dt { "Salary" } dd { (job.salary()) }
-                    dt { "Experience" } dd { (job.years_of_experience) " years" }
+                    dt { "Experience" } dd { (job.years_of_experience) (if job.years_of_experience == 1 { " year" } else { " years" }) }
                     dt { "Posted" } dd { time datetime=(job.posted) { (readable(job.posted)) } }
                     dt { "Starts" } dd { time datetime=(job.starts) { (readable(job.starts)) } }
                 }
