@@ -1,0 +1,28 @@
+# Two targets carry a newcomer: demo and test. Both set up what they need.
+.PHONY: demo test setup lint bench bench-collector chaos fuzz clean help
+
+help: ## Say what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+
+demo: ## Set up and show webgym at work
+	@scripts/setup
+	@echo "demo: building (a few minutes the first time)"
+	@cargo build --quiet --release --bin webgym
+	@target/release/webgym demo
+
+test: ## Set up and run every test
+	@scripts/test
+
+setup: ## Install what running and testing need
+	@scripts/setup --tests
+
+lint: ## Formatting and lints, as CI checks them
+	@cargo fmt --all --check
+	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+bench: ## Measure one instance: see docs/benchmarks.md
+	@scripts/setup
+	@cargo bench --quiet -p webgym-browser
+
+clean: ## Remove build outputs
+	@cargo clean
