@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::page::{Page, answer_dialog};
+use crate::page::{Page, answer_dialog, tracker::Tracker};
 
 /// A target the browser has attached us to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,8 @@ struct Tabs {
     announced: VecDeque<bool>,
     /// One window an action, like a browser with a popup blocker.
     honoured: bool,
-    /// Open, still empty: their script may yet send them somewhere or write into them.
+    /// Open, still empty: their script may yet send them somewhere or write into them, for as long as an action
+    /// takes to settle.
     held: Vec<Attached>,
     /// To become the page.
     heir: Option<Attached>,
@@ -39,7 +40,19 @@ struct Tabs {
 
 struct Opener {
     session: Session,
-    expect_navigation: Box<dyn Fn(&str) -> String + Send>,
+    tracker: Arc<Tracker>,
+}
+
+impl Opener {
+    fn follow(&self, url: &str) {
+        let mut state = self.tracker.state();
+        state.expect_navigation();
+        let referrer = state.url.clone();
+        drop(state);
+        self.tracker.poke();
+        let params = json!({"url": url, "referrer": referrer, "transitionType": "link"});
+        self.session.tell(p::PAGE_NAVIGATE, &params);
+    }
 }
 
 pub(crate) struct Context {
@@ -71,16 +84,8 @@ impl Context {
 
     /// From now on windows of this context are loaded in `page`.
     pub(crate) fn set_page(&self, page: &Page) {
-        let tracker = Arc::clone(page.tracker());
-        let expect_navigation = Box::new(move |_: &str| {
-            let mut state = tracker.state();
-            state.expect_navigation();
-            let referrer = state.url.clone();
-            drop(state);
-            tracker.poke();
-            referrer
-        });
-        self.tabs().page = Some(Opener { session: page.session().clone(), expect_navigation });
+        let opener = Opener { session: page.session().clone(), tracker: Arc::clone(page.tracker()) };
+        self.tabs().page = Some(opener);
     }
 
     /// A new action begins: it may open one window.
@@ -129,13 +134,18 @@ impl Context {
         tabs.held.retain(|held| held != attached);
         let honoured = std::mem::replace(&mut tabs.honoured, true);
         if let Some(opener) = tabs.page.as_ref().filter(|_| !honoured) {
-            let referrer = (opener.expect_navigation)(url);
-            opener
-                .session
-                .tell(p::PAGE_NAVIGATE, &json!({"url": url, "referrer": referrer, "transitionType": "link"}));
+            opener.follow(url);
         }
         drop(tabs);
         close(connection, &attached.target);
+    }
+
+    /// The action is over: windows that are still empty stay so.
+    pub(crate) fn close_held(&self, connection: &Connection) {
+        let held = std::mem::take(&mut self.tabs().held);
+        for window in held {
+            close(connection, &window.target);
+        }
     }
 
     /// Makes a window the page's successor; whoever settles the page will take it over.
@@ -195,12 +205,13 @@ impl Events for PopupEvents {
                     return;
                 };
                 let own = paused.frame_id == self.attached.target;
-                if own && paused.request.method == "GET" {
+                // We would go there with the browser's rights, not the page's: web addresses only.
+                if own && paused.request.method == "GET" && paused.request.url.starts_with("http") {
                     context.redirect(session.connection(), &self.attached, &paused.request.url);
                     return;
                 }
                 if own {
-                    // Only the window itself can carry the posted form.
+                    // Only the window itself can carry the posted form, or what its opener made for it.
                     context.name_heir(&self.attached);
                     session.tell(p::FETCH_DISABLE, &json!({}));
                 }

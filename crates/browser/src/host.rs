@@ -12,7 +12,7 @@ use cdp::{
     protocol as p,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     context::{Attached, Context},
@@ -114,25 +114,10 @@ impl Host {
             root.send(p::BROWSER_SET_DOWNLOAD_BEHAVIOR, &json!({"behavior": "deny", "browserContextId": id}));
         let permissions =
             root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": [], "browserContextId": id}));
-        let page = context.expect_page();
-        let (width, height) = options.viewport;
-        let target = json!({"url": "about:blank", "browserContextId": id, "width": width, "height": height});
-        root.call::<_, Value>(p::TARGET_CREATE_TARGET, &target).await?;
+        let options = Arc::new(options.clone());
+        let page = Page::open(connection, &context, Arc::clone(&options)).await?;
         downloads.within(options.operation_limit).await?;
         permissions.within(options.operation_limit).await?;
-        let attached = page
-            .await
-            .map_err(|_| BrowserError::Internal("the browser made a page but did not announce it".into()))?;
-        let options = Arc::new(options.clone());
-        let page = Page::adopt(
-            connection,
-            &attached.session,
-            &attached.target,
-            &context,
-            Arc::clone(&options),
-            None,
-        )
-        .await?;
         instance.finish();
         Ok(Instance::new(connection.clone(), context, page, options))
     }

@@ -52,6 +52,7 @@ methods! {
     INPUT_INSERT_TEXT = "Input.insertText";
     INSPECTOR_ENABLE = "Inspector.enable";
     NETWORK_ENABLE = "Network.enable";
+    NETWORK_LOAD_NETWORK_RESOURCE = "Network.loadNetworkResource";
     PAGE_CAPTURE_SCREENSHOT = "Page.captureScreenshot";
     PAGE_CRASH = "Page.crash";
     PAGE_CREATE_ISOLATED_WORLD = "Page.createIsolatedWorld";
@@ -67,6 +68,7 @@ methods! {
     RUNTIME_CALL_FUNCTION_ON = "Runtime.callFunctionOn";
     RUNTIME_EVALUATE = "Runtime.evaluate";
     RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER = "Runtime.runIfWaitingForDebugger";
+    RUNTIME_TERMINATE_EXECUTION = "Runtime.terminateExecution";
     TARGET_CLOSE_TARGET = "Target.closeTarget";
     TARGET_CREATE_BROWSER_CONTEXT = "Target.createBrowserContext";
     TARGET_CREATE_TARGET = "Target.createTarget";

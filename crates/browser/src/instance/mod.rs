@@ -2,12 +2,11 @@
 //! context, the page in it, and the meaning of the numbers on the last set-of-marks screenshot.
 
 mod act;
+mod inspect;
 mod observe;
+mod tabs;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
 use cdp::{Connection, Gone, protocol as p};
 use proto::{Command, page::ScreenshotInfo};
@@ -16,12 +15,7 @@ use serde_json::{Value, json};
 pub use observe::{Observation, ObserveRequest, Picture};
 
 use crate::{
-    context::{Attached, Context, close},
-    error::BrowserError,
-    host::dispose,
-    options::Options,
-    page::settle::Settled,
-    page::{Mark, Page},
+    context::Context, error::BrowserError, host::dispose, options::Options, page::Page, page::settle::Settled,
 };
 
 pub struct Instance {
@@ -60,12 +54,22 @@ impl Instance {
         &mut self,
         command: &Command,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
-        if let Some(answer) = self.look(command).await? {
+        self.keep_up().await?;
+        let mut seen = self.look(command).await;
+        if tabs::closed(&seen) {
+            self.catch_up().await?;
+            seen = self.look(command).await;
+        }
+        if let Some(answer) = seen? {
             return Ok((answer, None));
         }
         self.context.begin_action();
         let mark = self.page.mark();
-        self.act(command).await?;
+        let acted = self.act(command).await;
+        // A click may well close the page; that is an effect, not a failure.
+        if !tabs::closed(&acted) {
+            acted?;
+        }
         let settled = self.settle(mark).await?;
         Ok((json!({"status": "success"}), Some(settled)))
     }
@@ -90,44 +94,6 @@ impl Instance {
         }
     }
 
-    /// Waits until the page is at rest, whichever page that is by then.
-    async fn settle(&mut self, mark: Mark) -> Result<Settled, BrowserError> {
-        let began = Instant::now();
-        let mut settled = self.page.settle(mark).await;
-        for _ in 0..3 {
-            let Some(heir) = self.heir().await else { break };
-            let mark = self.succeed(&heir).await?;
-            settled = self.page.settle(mark).await;
-        }
-        settled.map(|settled| Settled { took: settled.took.max(began.elapsed()), ..settled })
-    }
-
-    /// A window that has to become the page, if there is one: named already, or written into by its opener.
-    async fn heir(&self) -> Option<Attached> {
-        if let Some(heir) = self.context.take_heir() {
-            return Some(heir);
-        }
-        for held in self.context.held() {
-            if written(&self.connection, &held).await {
-                self.context.name_heir(&held);
-                return self.context.take_heir();
-            }
-        }
-        None
-    }
-
-    async fn succeed(&mut self, heir: &Attached) -> Result<Mark, BrowserError> {
-        let opener = Some(self.page.url()).filter(|url| url.starts_with("http"));
-        let options = Arc::clone(&self.options);
-        let page = Page::adopt(&self.connection, &heir.session, &heir.target, &self.context, options, opener)
-            .await?;
-        let old = std::mem::replace(&mut self.page, page);
-        self.context.set_page(&self.page);
-        self.shown = None;
-        close(&self.connection, old.target());
-        Ok(self.page.mark())
-    }
-
     /// Answers when the page behind the instance is alive.
     pub async fn probe(&self) -> Result<(), BrowserError> {
         self.page.size().await.map(drop)
@@ -138,20 +104,22 @@ impl Instance {
         self.page.size().await
     }
 
-    /// Why the instance can never answer again, once that is so.
+    /// Why the instance can never answer again, once that is so. A page that merely closed itself is replaced.
     pub fn lost(&self) -> Option<Gone> {
-        self.page.tracker().state().gone.clone()
+        let gone = self.page.tracker().state().gone.clone();
+        gone.filter(|gone| *gone != Gone::Detached).or_else(|| self.connection.dead())
     }
 
-    /// Waits until the page behind the instance is gone, and says why.
+    /// Waits until the instance is lost, and says why.
     pub async fn watch(&self) -> Gone {
         loop {
             let mut changes = self.page.tracker().changes();
             if let Some(gone) = self.lost() {
                 return gone;
             }
-            if changes.changed().await.is_err() {
-                return Gone::Detached;
+            tokio::select! {
+                gone = self.connection.died() => return gone,
+                Ok(()) = changes.changed() => {}
             }
         }
     }
@@ -163,11 +131,6 @@ impl Instance {
         self.connection.root().run(p::TARGET_DISPOSE_BROWSER_CONTEXT, &params).await?;
         Ok(())
     }
-
-    /// Crashes the page's renderer: for tests of everything that must survive one.
-    pub fn crash_renderer(&self) {
-        self.page.session().tell(p::PAGE_CRASH, &json!({}));
-    }
 }
 
 impl Drop for Instance {
@@ -176,15 +139,4 @@ impl Drop for Instance {
             dispose(&self.connection, &self.context);
         }
     }
-}
-
-/// Whether a window that has no address holds anything.
-async fn written(connection: &Connection, held: &Attached) -> bool {
-    const QUESTION: &str =
-        "!!document.body && (document.body.childElementCount > 0 || document.body.innerText.trim() !== '')";
-    const LIMIT: Duration = Duration::from_millis(500);
-    let params = json!({"expression": QUESTION, "returnByValue": true});
-    let answer =
-        connection.session(&held.session).call_within::<_, Value>(LIMIT, p::RUNTIME_EVALUATE, &params).await;
-    answer.is_ok_and(|answer| answer["result"]["value"] == true)
 }

@@ -6,7 +6,7 @@ use proto::{
     page::{PageMetadata, ScreenshotInfo},
 };
 
-use super::{Instance, Shown};
+use super::{Instance, Shown, tabs::closed};
 use crate::{
     error::BrowserError,
     marks,
@@ -48,6 +48,16 @@ pub struct Observation {
 
 impl Instance {
     pub async fn observe(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
+        self.keep_up().await?;
+        let seen = self.observe_once(request).await;
+        if closed(&seen) {
+            self.catch_up().await?;
+            return self.observe_once(request).await;
+        }
+        seen
+    }
+
+    async fn observe_once(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
         let marked = request.screenshot && request.mode == InteractionMode::SetOfMarks;
         let mut seen = Observation::default();
         let (picture, collected, metadata) = tokio::join!(

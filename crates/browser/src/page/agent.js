@@ -490,6 +490,8 @@
   // action `elapsed` ms ago, nothing has changed for `still` ms. Gives up after `limit` ms.
   const quiet = (elapsed, still, limit) =>
     new Promise((resolve) => {
+      // A locked pointer would swallow every further click.
+      if (document.pointerLockElement) document.exitPointerLock();
       const start = performance.now();
       let frames = 0;
       const frame = () => {

@@ -1,7 +1,7 @@
 //! Listens to a page's session: keeps the tracker informed, answers dialogs before anyone waits on them, and
 //! catches failed visits before they replace the page that was there.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cdp::{Events, Gone, Session, protocol as p};
 use serde::Deserialize;
@@ -10,17 +10,52 @@ use serde_json::json;
 use super::tracker::Tracker;
 use crate::context::Context;
 
-/// A `visit_page` under way.
+/// A `visit_page` under way: how often it was redirected, and why it failed.
 #[derive(Default)]
-pub(crate) struct Visit(Mutex<Option<String>>);
+pub(crate) struct Visit(Mutex<VisitState>);
+
+#[derive(Default)]
+struct VisitState {
+    redirects: u32,
+    failed: Option<Failed>,
+}
+
+/// Why the visit's request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    Because(&'static str),
+    /// The browser says no more than that it failed.
+    Unsaid,
+}
+
+/// Chromium follows as many and shows an error page for the next.
+const MOST_REDIRECTS: u32 = 20;
 
 impl Visit {
-    pub(crate) fn take_error(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn state(&self) -> MutexGuard<'_, VisitState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set_error(&self, error: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    pub(crate) fn begin(&self) {
+        *self.state() = VisitState::default();
+    }
+
+    pub(crate) fn failed(&self) -> Option<Failed> {
+        self.state().failed
+    }
+
+    /// Takes note of an answer to the visit's request; tells whether the visit ends here.
+    fn note(&self, paused: &Paused) -> bool {
+        let mut state = self.state();
+        state.failed = match &paused.response_error_reason {
+            Some(reason) => Some(net_error(reason).map_or(Failed::Unsaid, Failed::Because)),
+            None if matches!(paused.response_status_code, Some(300..=399)) => {
+                state.redirects += 1;
+                (state.redirects >= MOST_REDIRECTS).then_some(Failed::Because("net::ERR_TOO_MANY_REDIRECTS"))
+            }
+            None => None,
+        };
+        state.failed.is_some()
     }
 }
 
@@ -36,6 +71,7 @@ struct Paused {
     request_id: String,
     frame_id: String,
     response_error_reason: Option<String>,
+    response_status_code: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -58,18 +94,13 @@ impl PageEvents {
     }
 
     fn paused(&self, session: &Session, paused: &Paused) {
-        let request = json!({"requestId": paused.request_id});
         let main = paused.frame_id == self.tracker.state().main_frame;
-        match paused.response_error_reason.as_deref().and_then(net_error) {
+        if main && self.visit.note(paused) {
             // Failing as "aborted" keeps Chromium from putting its error page over the page we are on.
-            Some(error) if main => {
-                self.visit.set_error(error.to_owned());
-                session.tell(
-                    p::FETCH_FAIL_REQUEST,
-                    &json!({"requestId": paused.request_id, "errorReason": "Aborted"}),
-                );
-            }
-            _ => session.tell(p::FETCH_CONTINUE_REQUEST, &request),
+            let params = json!({"requestId": paused.request_id, "errorReason": "Aborted"});
+            session.tell(p::FETCH_FAIL_REQUEST, &params);
+        } else {
+            session.tell(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
         }
     }
 }
@@ -104,8 +135,7 @@ pub(crate) fn answer_dialog(session: &Session, params: &[u8]) {
     session.tell(p::PAGE_HANDLE_JAVASCRIPT_DIALOG, &json!({"accept": true, "promptText": text}));
 }
 
-/// Chromium's name for a failure the interception reports. `Failed` covers too much to be worth telling: for
-/// those the error page is let through and asked.
+/// Chromium's name for a failure the interception reports. `Failed` covers too much to be worth telling.
 fn net_error(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "Aborted" => "net::ERR_ABORTED",

@@ -7,7 +7,7 @@ mod events;
 mod navigate;
 mod read;
 pub(crate) mod settle;
-mod tracker;
+pub(crate) mod tracker;
 mod world;
 
 use std::{
@@ -18,10 +18,14 @@ use std::{
 use cdp::{Connection, Method, Pending, Session, protocol as p};
 use serde_json::{Value, json};
 
-use crate::{context::Context, error::BrowserError, options::Options};
+use crate::{
+    context::{Attached, Context},
+    error::BrowserError,
+    options::Options,
+};
 
 pub(crate) use events::answer_dialog;
-use events::{PageEvents, Visit};
+use events::{Failed, PageEvents, Visit};
 use tracker::Tracker;
 use world::World;
 
@@ -39,30 +43,49 @@ pub(crate) struct Page {
 /// The moment an action begins: what the page does after it is the action's doing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    at: Instant,
-    document: u64,
+    pub(crate) at: Instant,
+    pub(crate) document: u64,
 }
 
 impl Page {
+    /// Opens a new page in `context`.
+    pub(crate) async fn open(
+        connection: &Connection,
+        context: &Arc<Context>,
+        options: Arc<Options>,
+    ) -> Result<Self, BrowserError> {
+        let announced = context.expect_page();
+        let (width, height) = options.viewport;
+        let target =
+            json!({"url": "about:blank", "browserContextId": context.id(), "width": width, "height": height});
+        connection
+            .root()
+            .call_within::<_, Value>(options.operation_limit, p::TARGET_CREATE_TARGET, &target)
+            .await?;
+        let attached = announced
+            .await
+            .map_err(|_| BrowserError::Internal("the browser made a page but did not announce it".into()))?;
+        Self::adopt(connection, &attached, context, options, None).await
+    }
+
     /// Takes over an attached target as the page of `context` and makes it ours: size, focus, nothing that
     /// could block. The target may still be waiting to run; it is let go at the end.
     pub(crate) async fn adopt(
         connection: &Connection,
-        session: &str,
-        target: &str,
+        attached: &Attached,
         context: &Arc<Context>,
         options: Arc<Options>,
         opener: Option<String>,
     ) -> Result<Self, BrowserError> {
         let tracker = Arc::new(Tracker::new());
-        target.clone_into(&mut tracker.state().main_frame);
+        attached.target.clone_into(&mut tracker.state().main_frame);
         let visit = Arc::new(Visit::default());
         let events = PageEvents::new(Arc::clone(&tracker), Arc::clone(&visit), context);
-        let session = connection.attach(session, Arc::new(events));
+        let session = connection.attach(&attached.session, Arc::new(events));
         let limit = options.operation_limit;
         let page = Self {
             session,
-            target: target.to_owned(),
+            target: attached.target.clone(),
             tracker,
             visit,
             world: Mutex::new(None),
@@ -107,6 +130,11 @@ impl Page {
 
     pub(crate) fn url(&self) -> String {
         self.tracker.state().url.clone()
+    }
+
+    /// The page that opened this one.
+    pub(crate) fn opener(&self) -> Option<&str> {
+        self.opener.as_deref()
     }
 
     pub(crate) fn document(&self) -> u64 {

@@ -1,0 +1,39 @@
+//! Choosing from lists: native drop-downs, list boxes, and lists made of plain elements.
+
+use proto::ErrorCode;
+
+use crate::common::table::{Fails, Holds, NeverSays, Run, Says, at, on, on_with, table};
+
+table! {
+    select_option_of_a_drop_down: "/course/select" => [on("click_id", "#colour"), on("select_option", "=Green"), Says("colour input green"),
+        Says("colour change green"), Holds("colour.value === 'green'"), Holds("document.getElementById('log').dataset.count === '2'")];
+    click_id_chooses_an_option_too: "/course/select" => [on("click_id", "#colour"), on("click_id", "=Blue"), Says("colour change blue")];
+    the_same_option_again_fires_nothing: "/course/select" => [on("click_id", "#colour"), on("select_option", "=Red"), on("select_option", "=Red"),
+        Holds("document.getElementById('log').dataset.count === '2'")];
+    an_option_of_a_group: "/course/select" => [on("click_id", "#animal"), on("select_option", "=Trout"), Says("animal change trout")];
+    a_year_far_down_a_long_list: "/course/select" => [on("click_id", "#year"), on("select_option", "=2003"), Says("year change 2003")];
+    after_a_drop_down_the_next_click_counts: "/course/select" => [on("click_id", "#colour"), on("click_id", "#animal"),
+        on("click_id", "=Wren"), Says("animal change wren"), on("click_id", "#colour"), on("click_id", "#home"),
+        Holds("location.pathname === '/course/'")];
+    after_a_drop_down_by_point_the_next_click_counts: "/course/select" => [at("click_coords", "#colour"), at("click_coords", "#home"),
+        Holds("location.pathname === '/course/'")];
+    keys_move_through_a_drop_down: "/course/select" => [on("click_id", "#colour"), Run(r#"{"keypress":{"keys":["arrowdown"]}}"#),
+        Run(r#"{"keypress":{"keys":["enter"]}}"#), Says("colour change red")];
+    fill_id_chooses_by_text: "/course/select" => [on_with("fill_id", "#colour", r#"{"value":"blue"}"#), Says("colour change blue"),
+        on_with("fill_id", "#animal", r#"{"value":"Per"}"#), Says("animal change perch")];
+    fill_id_with_a_text_no_option_has: "/course/select" => [
+        Fails(&on_with("fill_id", "#colour", r#"{"value":"violet"}"#), ErrorCode::BadRequest, "violet"), NeverSays("colour change violet")];
+    multiple: "/course/select" => [on("select_option", "=Onions"), Says("toppings change onions"), on("select_option", "=Capers"),
+        Says("toppings change onions+capers"), on("select_option", "=Onions"), Says("toppings change capers")];
+    multiple_by_click: "/course/select" => [on("click_id", "=Peppers"), Says("toppings change peppers")];
+    a_list_box_of_one: "/course/select" => [on("select_option", "=Medium"), Says("size change medium"), on("click_id", "=Large"),
+        Says("size change large"), Holds("size.value === 'large'")];
+    a_select_in_a_frame: "/course/iframes" => [on("click_id", "#same >> #frame-select"), on("select_option", "=Blue"), Says("same: chose blue")];
+
+    aria_listbox_behind_a_button: "/course/listbox" => [on("click_id", "#city"), on("select_option", "#city-bel"), Says("cities chose Belmar"),
+        Holds("city.textContent === 'Belmar'")];
+    aria_option_by_click: "/course/listbox" => [on("click_id", "#city"), on("click_id", "#city-arn"), Says("cities chose Arnholm")];
+    aria_options_always_open: "/course/listbox" => [on("select_option", "#mood-cross"), Says("moods chose Cross")];
+    a_filtered_combobox: "/course/listbox" => [on("click_id", "#fruit"), on("select_option", "#fruit-fig"), Says("fruits chose Fig"),
+        Holds("fruit.value === 'Fig'")];
+}

@@ -1,0 +1,7 @@
+//! Everything an instance can do, on the full Chromium.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod cases;
+mod common;
+
+const KIND: browser::BrowserKind = browser::BrowserKind::Full;
