@@ -44,6 +44,38 @@ pub(crate) fn page(title: &str, site: &str, body: &Markup) -> Response {
     Html(document(title, site, body)).into_response()
 }
 
+/// Links to the pages of a list that has more than one; `address` gives the address of a page.
+pub(crate) fn pagination(current: usize, pages: usize, address: impl Fn(usize) -> String) -> Markup {
+    html! {
+        @if pages > 1 {
+            nav.pages aria-label="Pages" {
+                @if current > 1 { a rel="prev" href=(address(current - 1)) { "Previous" } }
+                @for number in 1..=pages {
+                    @if number == current { strong aria-current="page" { (number) } }
+                    @else { a href=(address(number)) { (number) } }
+                }
+                @if current < pages { a rel="next" href=(address(current + 1)) { "Next" } }
+            }
+        }
+    }
+}
+
+/// The search form in the header of a site.
+pub(crate) fn search_form(action: &str, words: &str, invitation: &str) -> Markup {
+    html! {
+        form.find action=(action) role="search" {
+            input type="search" name="q" id="search" value=(words)
+                placeholder=(invitation) aria-label=(invitation);
+            button type="submit" id="search-button" { "Search" }
+        }
+    }
+}
+
+/// `1 field`, `2 fields`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A body with its content type, for everything that is not a page.
 pub(crate) fn typed(content_type: &'static str, body: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, content_type)], body).into_response()

@@ -33,7 +33,9 @@ pub(crate) fn block_page(site: &str) -> String {
                 p { strong { "Verification required" } }
                 p { "Select every picture that shows a bridge." }
                 div.tiles {
-                    @for tile in 0..9_u32 { button.tile type="button" aria-label={ "Picture " (tile + 1) } { (picture(tile)) } }
+                    @for tile in 0..9_u32 {
+                        button.tile type="button" aria-label={ "Picture " (tile + 1) } { (picture(tile)) }
+                    }
                 }
                 label.robot { input type="checkbox" id="not-a-robot"; " I am not a robot" }
                 button.primary type="button" id="verify" disabled { "Verify" }

@@ -157,3 +157,48 @@ async fn the_endless_list_ends_at_five_hundred() {
     }
     assert_eq!(seen, 500);
 }
+
+#[tokio::test]
+async fn events_tick_one_after_another() {
+    let sites = sites();
+    let mut events = client().get(sites.url("/course/events")).send().await.unwrap();
+    assert_eq!(events.headers()["content-type"], "text/event-stream");
+    let mut seen = String::new();
+    while !seen.contains("data: 3\n\n") {
+        let chunk = timeout(Duration::from_secs(5), events.chunk()).await.expect("the stream stands still");
+        seen.push_str(&String::from_utf8_lossy(&chunk.unwrap().unwrap()));
+    }
+    assert!(seen.starts_with("data: 1\n\ndata: 2\n\n"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn sockets_tick_and_echo() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    const TEXT: u8 = 0x81;
+    let sites = sites();
+    let open = async |name: &str| {
+        let mut stream = tokio::net::TcpStream::connect(sites.addr()).await.unwrap();
+        let ask = format!(
+            "GET /course/ws/{name} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+        stream
+    };
+    let mut ticker = open("ticker").await;
+    let mut frames = [0; 6];
+    ticker.read_exact(&mut frames).await.unwrap();
+    assert_eq!(frames, [TEXT, 1, b'1', TEXT, 1, b'2']);
+    let mut echo = open("echo").await;
+    // A client masks what it sends; a mask of zeros leaves it readable.
+    echo.write_all(&[TEXT, 0x80 | 2, 0, 0, 0, 0, b'h', b'i']).await.unwrap();
+    let mut frame = [0; 4];
+    echo.read_exact(&mut frame).await.unwrap();
+    assert_eq!(frame, [TEXT, 2, b'h', b'i']);
+    timeout(Duration::from_secs(5), sites.stop()).await.expect("the server hangs on an open socket");
+}

@@ -166,7 +166,9 @@ async fn index() -> Response {
         header.bar { a href="/course/" id="home" { "Obstacle course" } }
         main {
             h1 { "Obstacle course" }
-            p.lead { (OBSTACLES.len()) " awkward pages, each at a stable address, each saying what happened to it." }
+            p.lead {
+                (OBSTACLES.len()) " awkward pages, each at a stable address, each saying what happened to it."
+            }
             @for theme in THEMES {
                 section {
                     h2 { (theme.name) }

@@ -11,7 +11,10 @@ use super::{
     board::{self, Job, is_date, readable},
     pages::{missing, page},
 };
-use crate::forms::{Fields, is_email, reference_number};
+use crate::{
+    forms::{Fields, is_email, reference_number},
+    html::count,
+};
 
 const EDUCATION: [&str; 5] = ["School", "Apprenticeship", "Bachelor", "Master", "Doctorate"];
 const SKILLS: [&str; 6] =
@@ -102,12 +105,13 @@ pub(crate) fn application_number(job: u32, answers: &[(String, String)]) -> Stri
 
 fn confirmation(job: &Job, fields: &Fields) -> Markup {
     let skills: Vec<_> = fields.all("skill").collect();
+    let number = application_number(job.number, &fields.0);
     let row = |name: &str, value: &str| {
         html! { tr { th { (name) } td { @if value.is_empty() { "–" } @else { (value) } } } }
     };
     html! {
         h1 { "Application received" }
-        p.success { "Your reference number is " strong id="reference" { (application_number(job.number, &fields.0)) } "." }
+        p.success { "Your reference number is " strong id="reference" { (number) } "." }
         p { "You applied as " strong { (job.title) } " at " (job.company) " in " (job.city) "." }
         table id="answers" {
             (row("Name", &format!("{} {}", fields.get("first_name"), fields.get("last_name"))))
@@ -127,26 +131,31 @@ fn confirmation(job: &Job, fields: &Fields) -> Markup {
 
 fn application(job: &Job, fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
     let error = |name: &str| mistakes.iter().find(|(known, _)| *known == name).map(|(_, wrong)| *wrong);
-    let told = |name: &str| html! { @if let Some(wrong) = error(name) { p.error id={ (name) "-error" } { (wrong) } } };
+    let told = |name: &str| {
+        html! { @if let Some(wrong) = error(name) { p.error id={ (name) "-error" } { (wrong) } } }
+    };
     let input = |name: &str, label: &str, kind: &str| {
         html! {
             label for=(name) { (label) }
-            input type=(kind) id=(name) name=(name) value=(fields.get(name)) aria-invalid=[error(name).map(|_| "true")];
+            input type=(kind) id=(name) name=(name) value=(fields.get(name))
+                aria-invalid=[error(name).map(|_| "true")];
             (told(name))
         }
     };
     html! {
         nav.crumbs aria-label="Breadcrumb" {
-            a href="/jobs/search" { "Jobs" } " › " a href={ "/jobs/" (job.number) } { (job.title) } " › Apply"
+            a href="/jobs/search" { "Jobs" } " › "
+            a href={ "/jobs/" (job.number) } { (job.title) } " › Apply"
         }
         h1 { "Apply: " (job.title) }
         p.lead { (job.company) ", " (job.city) }
         @if !mistakes.is_empty() {
             p.notice role="alert" id="errors" {
-                "Please correct " (mistakes.len()) (if mistakes.len() == 1 { " field." } else { " fields." })
+                "Please correct " (count(mistakes.len(), "field")) "."
             }
         }
-        form.application.card id="application" action={ "/jobs/" (job.number) "/apply" } method="post" enctype="multipart/form-data" novalidate {
+        form.application.card id="application" action={ "/jobs/" (job.number) "/apply" } method="post"
+            enctype="multipart/form-data" novalidate {
             (input("first_name", "First name", "text"))
             (input("last_name", "Last name", "text"))
             (input("email", "Email", "email"))
@@ -162,14 +171,22 @@ fn application(job: &Job, fields: &Fields, mistakes: &[(&str, &str)]) -> Markup 
             fieldset {
                 legend { "Do you have a work permit?" }
                 @for (value, label) in [("yes", "Yes"), ("no", "No")] {
-                    label { input type="radio" name="permit" id={ "permit-" (value) } value=(value) checked[fields.get("permit") == value]; " " (label) }
+                    label {
+                        input type="radio" name="permit" id={ "permit-" (value) } value=(value)
+                            checked[fields.get("permit") == value];
+                        " " (label)
+                    }
                 }
             }
             (told("permit"))
             fieldset {
                 legend { "Skills" }
                 @for skill in SKILLS {
-                    label { input type="checkbox" name="skill" value=(skill) checked[fields.all("skill").any(|chosen| chosen == skill)]; " " (skill) }
+                    label {
+                        input type="checkbox" name="skill" value=(skill)
+                            checked[fields.all("skill").any(|chosen| chosen == skill)];
+                        " " (skill)
+                    }
                 }
             }
             label for="letter" { "About you" }
@@ -177,8 +194,10 @@ fn application(job: &Job, fields: &Fields, mistakes: &[(&str, &str)]) -> Markup 
             (told("letter"))
             label for="cv" { "Curriculum vitae (optional)" }
             input type="file" id="cv" name="cv";
-            label { input type="checkbox" name="consent" id="consent" value="yes" checked[fields.has("consent")]; " \
-                 I agree that my application is processed" }
+            label {
+                input type="checkbox" name="consent" id="consent" value="yes" checked[fields.has("consent")];
+                " I agree that my application is processed"
+            }
             (told("consent"))
             button.primary type="submit" id="send" { "Send application" }
         }

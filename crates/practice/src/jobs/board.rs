@@ -1,4 +1,5 @@
-//! What the job board lists. The tables are text files embedded in the binary; a test holds every line to account.
+//! What the job board lists. The tables are text files embedded in the binary; a test holds every line
+//! to account.
 
 use std::sync::LazyLock;
 

@@ -12,7 +12,10 @@ use super::{
     search::{PAGE_SIZE, Sort, Wanted},
     wording::{benefits, duties, needs},
 };
-use crate::{forms::Fields, html};
+use crate::{
+    forms::Fields,
+    html::{self, count, pagination},
+};
 
 const NAME: &str = "Aldermark Works";
 
@@ -43,7 +46,8 @@ pub(super) async fn front() -> Response {
             h1 { "Find work in Aldermark" }
             p { (jobs().len()) " open positions at " (companies().len()) " companies." }
             form.quick action="/jobs/search" role="search" {
-                input type="search" name="q" id="search" placeholder="Job title or company" aria-label="Job title or company";
+                input type="search" name="q" id="search"
+                    placeholder="Job title or company" aria-label="Job title or company";
                 (choice("city", "City", &values(|job| job.city), ""))
                 button.primary type="submit" id="search-button" { "Search jobs" }
             }
@@ -93,12 +97,14 @@ pub(super) async fn results(Query(pairs): Query<Vec<(String, String)>>) -> Respo
             (filters(&wanted))
             section {
                 p id="result-count" {
-                    (found.len()) (if found.len() == 1 { " job" } else { " jobs" })
+                    (count(found.len(), "job"))
                     @if pages > 1 { ", page " (current) " of " (pages) }
                 }
                 @if found.is_empty() { p { "Nothing matches. Try fewer words or wider filters." } }
-                ul.jobs { @for job in found.iter().skip((current - 1) * PAGE_SIZE).take(PAGE_SIZE) { (card(job)) } }
-                (pagination(&wanted, current, pages))
+                ul.jobs {
+                    @for job in found.iter().skip((current - 1) * PAGE_SIZE).take(PAGE_SIZE) { (card(job)) }
+                }
+                (pagination(current, pages, |number| wanted.address(number)))
             }
         }
     };
@@ -135,21 +141,6 @@ fn filters(wanted: &Wanted) -> Markup {
     }
 }
 
-fn pagination(wanted: &Wanted, current: usize, pages: usize) -> Markup {
-    html! {
-        @if pages > 1 {
-            nav.pages aria-label="Pages" {
-                @if current > 1 { a rel="prev" href=(wanted.address(current - 1)) { "Previous" } }
-                @for number in 1..=pages {
-                    @if number == current { strong aria-current="page" { (number) } }
-                    @else { a href=(wanted.address(number)) { (number) } }
-                }
-                @if current < pages { a rel="next" href=(wanted.address(current + 1)) { "Next" } }
-            }
-        }
-    }
-}
-
 pub(super) async fn job(Path(number): Path<String>) -> Response {
     let Some(job) = number.parse().ok().and_then(board::find) else { return missing("job") };
     page(job.title, &details(job))
@@ -168,7 +159,7 @@ fn details(job: &Job) -> Markup {
                 ul { @for need in needs(job) { li { (need) } } }
                 h2 { "What we offer" }
                 ul { @for benefit in benefits(job) { li { (benefit) } } }
-                p { a.button.primary id="apply" href={ "/jobs/" (job.number) "/apply" } { "Apply for this job" } }
+                a.button.primary id="apply" href={ "/jobs/" (job.number) "/apply" } { "Apply for this job" }
             }
             aside.card {
                 h2 { "At a glance" }
@@ -178,7 +169,7 @@ fn details(job: &Job) -> Markup {
                     dt { "Field" } dd { (job.field) }
                     dt { "Workplace" } dd { (job.workplace) }
                     dt { "Salary" } dd { (job.salary()) }
-                    dt { "Experience" } dd { (job.years_of_experience) (if job.years_of_experience == 1 { " year" } else { " years" }) }
+                    dt { "Experience" } dd { (count(job.years_of_experience as usize, "year")) }
                     dt { "Posted" } dd { time datetime=(job.posted) { (readable(job.posted)) } }
                     dt { "Starts" } dd { time datetime=(job.starts) { (readable(job.starts)) } }
                 }
@@ -200,7 +191,13 @@ pub(super) async fn all_companies() -> Response {
     let body = html! {
         h1 { "Companies" }
         table {
-            thead { tr { th { "Company" } th { "Industry" } th { "City" } th { "Founded" } th { "Employees" } th { "Open jobs" } } }
+            thead {
+                tr {
+                    @for name in ["Company", "Industry", "City", "Founded", "Employees", "Open jobs"] {
+                        th { (name) }
+                    }
+                }
+            }
             tbody {
                 @for company in companies() {
                     tr {

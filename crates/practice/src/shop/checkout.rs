@@ -13,7 +13,10 @@ use super::{
     catalog::{self, money},
     layout::page,
 };
-use crate::forms::{Fields, is_email, reference_number};
+use crate::{
+    forms::{Fields, is_email, reference_number},
+    html::count,
+};
 
 type Pairs = Vec<(String, String)>;
 
@@ -23,14 +26,19 @@ pub(super) async fn show_cart(cart: Cart, Query(pairs): Query<Pairs>) -> Respons
     let short = catalog::find(Fields(pairs).get("short")).map(|(_, product)| product);
     let body = html! {
         h1 { "Your cart" }
-        @if let Some(product) = short { p.notice role="alert" { "There are only " (product.stock) " of “" (product.name) "” in stock." } }
+        @if let Some(product) = short {
+            p.notice role="alert" { "There are only " (product.stock) " of “" (product.name) "” in stock." }
+        }
         @if cart.lines.is_empty() {
             p id="empty" { "Your cart is empty." }
             p { a.button.primary href="/shop/search" { "Find something" } }
         } @else {
             form id="cart-form" action="/shop/cart/update" method="post" {
                 (lines(&cart, true))
-                div.row-end { button type="submit" id="update-cart" { "Update quantities" } a.button.primary href="/shop/checkout" id="to-checkout" { "Go to checkout" } }
+                div.row-end {
+                    button type="submit" id="update-cart" { "Update quantities" }
+                    a.button.primary href="/shop/checkout" id="to-checkout" { "Go to checkout" }
+                }
             }
             (totals(&cart, 0))
         }
@@ -41,18 +49,29 @@ pub(super) async fn show_cart(cart: Cart, Query(pairs): Query<Pairs>) -> Respons
 fn lines(cart: &Cart, editable: bool) -> Markup {
     html! {
         table.cart id="cart" {
-            thead { tr { th { "Product" } th { "Price" } th { "Quantity" } th { "Total" } @if editable { th {} } } }
+            thead {
+                tr { th { "Product" } th { "Price" } th { "Quantity" } th { "Total" } @if editable { th {} } }
+            }
             tbody {
                 @for line in &cart.lines {
                     tr {
                         td { a href={ "/shop/p/" (line.product.slug) } { (line.product.name) } }
                         td { (line.product.price()) }
                         td {
-                            @if editable { input type="number" min="0" max=(line.product.stock) name={ "quantity-" (line.product.slug) } value=(line.quantity) aria-label={ "Quantity of " (line.product.name) }; }
+                            @if editable {
+                                input type="number" min="0" max=(line.product.stock) value=(line.quantity)
+                                    name={ "quantity-" (line.product.slug) }
+                                    aria-label={ "Quantity of " (line.product.name) };
+                            }
                             @else { (line.quantity) }
                         }
                         td { (money(line.total_cents())) }
-                        @if editable { td { button type="submit" name="remove" value=(line.product.slug) aria-label={ "Remove " (line.product.name) } { "Remove" } } }
+                        @if editable {
+                            td {
+                                button type="submit" name="remove" value=(line.product.slug)
+                                    aria-label={ "Remove " (line.product.name) } { "Remove" }
+                            }
+                        }
                     }
                 }
             }
@@ -64,7 +83,10 @@ fn totals(cart: &Cart, delivery_cents: u32) -> Markup {
     html! {
         dl.totals id="totals" {
             dt { "Subtotal" } dd id="subtotal" { (money(cart.subtotal_cents())) }
-            dt { "Shipping" } dd id="shipping" { @if cart.shipping_cents() == 0 { "Free" } @else { (money(cart.shipping_cents())) } }
+            dt { "Shipping" }
+            dd id="shipping" {
+                @if cart.shipping_cents() == 0 { "Free" } @else { (money(cart.shipping_cents())) }
+            }
             @if delivery_cents > 0 { dt { "Express delivery" } dd { (money(delivery_cents)) } }
             dt { strong { "Total" } } dd id="total" { strong { (money(cart.total_cents() + delivery_cents)) } }
         }
@@ -159,7 +181,11 @@ fn confirmation(cart: &Cart, fields: &Fields) -> Markup {
     html! {
         h1 { "Thank you, " (fields.get("name")) "!" }
         p.success { "Your order number is " strong id="order-number" { (order_number(cart, express)) } "." }
-        p { "A confirmation goes to " (fields.get("email")) ". We deliver to " (fields.get("street")) ", " (fields.get("postcode")) " " (fields.get("city")) ", " (fields.get("country")) " by " (if express { "express" } else { "standard" }) " delivery." }
+        p {
+            "A confirmation goes to " (fields.get("email")) ". We deliver to "
+            (fields.get("street")) ", " (fields.get("postcode")) " " (fields.get("city")) ", "
+            (fields.get("country")) " by " (if express { "express" } else { "standard" }) " delivery."
+        }
         (lines(cart, false))
         (totals(cart, if express { EXPRESS_CENTS } else { 0 }))
         p { a.button href="/shop/" { "Back to the shop" } }
@@ -170,30 +196,51 @@ fn checkout(cart: &Cart, fields: &Fields, errors: &[(&str, &str)]) -> Markup {
     let error = |name: &str| errors.iter().find(|(known, _)| *known == name).map(|(_, wrong)| *wrong);
     let text = |name: &str, label: &str, kind: &str| {
         html! {
-            label for=(name) { (label) } input type=(kind) id=(name) name=(name) value=(fields.get(name)) aria-invalid=[error(name).map(|_| "true")];
+            label for=(name) { (label) }
+            input type=(kind) id=(name) name=(name) value=(fields.get(name))
+                aria-invalid=[error(name).map(|_| "true")];
             @if let Some(wrong) = error(name) { p.error id={ (name) "-error" } { (wrong) } }
         }
     };
     html! {
         h1 { "Checkout" }
-        @if !errors.is_empty() { p.notice role="alert" id="errors" { "Please correct " (errors.len()) (if errors.len() == 1 { " field." } else { " fields." }) } }
+        @if !errors.is_empty() {
+            p.notice role="alert" id="errors" { "Please correct " (count(errors.len(), "field")) "." }
+        }
         div.with-sidebar.reversed {
             form.checkout.card id="checkout" action="/shop/checkout" method="post" novalidate {
-                (text("name", "Full name", "text")) (text("email", "Email", "email"))
-                (text("street", "Street and number", "text")) (text("city", "City", "text")) (text("postcode", "Postcode", "text"))
+                (text("name", "Full name", "text"))
+                (text("email", "Email", "email"))
+                (text("street", "Street and number", "text"))
+                (text("city", "City", "text"))
+                (text("postcode", "Postcode", "text"))
                 label for="country" { "Country" }
                 select id="country" name="country" {
                     option value="" { "Choose…" }
-                    @for country in COUNTRIES { option selected[fields.get("country") == country] { (country) } }
+                    @for country in COUNTRIES {
+                        option selected[fields.get("country") == country] { (country) }
+                    }
                 }
                 @if let Some(wrong) = error("country") { p.error id="country-error" { (wrong) } }
                 fieldset {
                     legend { "Delivery" }
-                    label { input type="radio" name="delivery" value="standard" id="standard" checked[!is_express(fields)]; " Standard, 3 to 5 days" }
-                    label { input type="radio" name="delivery" value="express" id="express" checked[is_express(fields)]; " Express, next day (+" (money(EXPRESS_CENTS)) ")" }
+                    label {
+                        input type="radio" name="delivery" value="standard" id="standard"
+                            checked[!is_express(fields)];
+                        " Standard, 3 to 5 days"
+                    }
+                    label {
+                        input type="radio" name="delivery" value="express" id="express"
+                            checked[is_express(fields)];
+                        " Express, next day (+" (money(EXPRESS_CENTS)) ")"
+                    }
                 }
-                label for="notes" { "Notes for the driver (optional)" } textarea id="notes" name="notes" rows="2" { (fields.get("notes")) }
-                label { input type="checkbox" name="terms" id="terms" value="yes" checked[fields.has("terms")]; " I accept the terms of sale" }
+                label for="notes" { "Notes for the driver (optional)" }
+                textarea id="notes" name="notes" rows="2" { (fields.get("notes")) }
+                label {
+                    input type="checkbox" name="terms" id="terms" value="yes" checked[fields.has("terms")];
+                    " I accept the terms of sale"
+                }
                 @if let Some(wrong) = error("terms") { p.error id="terms-error" { (wrong) } }
                 button.primary type="submit" id="place-order" { "Place order" }
             }

@@ -20,10 +20,7 @@ pub(crate) fn frame(words: &str, cart: &Cart, body: &Markup) -> Markup {
     html! {
         header.bar {
             a.brand href="/shop/" { (NAME) }
-            form.find action="/shop/search" role="search" {
-                input type="search" name="q" id="search" value=(words) placeholder="Search the shop" aria-label="Search the shop";
-                button type="submit" id="search-button" { "Search" }
-            }
+            (html::search_form("/shop/search", words, "Search the shop"))
             a.cart-link href="/shop/cart" id="cart-link" { "Cart (" (cart.count()) ")" }
         }
         nav.shelves aria-label="Categories" {

@@ -14,7 +14,10 @@ use super::{
     pictures::picture,
     search::{PAGE_SIZE, Sort, Wanted},
 };
-use crate::forms::Fields;
+use crate::{
+    forms::Fields,
+    html::{count, pagination},
+};
 
 pub(super) async fn front(cart: Cart) -> Response {
     let mut best: Vec<_> = products().filter(|(_, product)| product.in_stock()).collect();
@@ -28,7 +31,12 @@ pub(super) async fn front(cart: Cart) -> Response {
         h2 { "Shelves" }
         ul.shelf-list {
             @for category in CATEGORIES {
-                li { a href={ "/shop/search?category=" (category.slug) } { strong { (category.name) } span.small { (category.about) } } }
+                li {
+                    a href={ "/shop/search?category=" (category.slug) } {
+                        strong { (category.name) }
+                        span.small { (category.about) }
+                    }
+                }
             }
         }
         h2 { "Best rated" }
@@ -54,10 +62,17 @@ pub(super) async fn results(cart: Cart, Query(pairs): Query<Vec<(String, String)
             (filters(&wanted))
             section {
                 h1 { (heading) }
-                p id="result-count" { (found.len()) @if found.len() == 1 { " product" } @else { " products" } @if pages > 1 { ", page " (current) " of " (pages) } }
+                p id="result-count" {
+                    (count(found.len(), "product"))
+                    @if pages > 1 { ", page " (current) " of " (pages) }
+                }
                 @if found.is_empty() { p { "Nothing matches. Try fewer words or wider filters." } }
-                ul.products { @for (category, product) in found.iter().skip(first).take(PAGE_SIZE) { (card(category, product)) } }
-                (pagination(&wanted, current, pages))
+                ul.products {
+                    @for (category, product) in found.iter().skip(first).take(PAGE_SIZE) {
+                        (card(category, product))
+                    }
+                }
+                (pagination(current, pages, |number| wanted.address(number)))
             }
         }
     };
@@ -73,11 +88,20 @@ fn filters(wanted: &Wanted) -> Markup {
             fieldset {
                 legend { "Category" }
                 @for category in CATEGORIES {
-                    label { input type="checkbox" name="category" value=(category.slug) checked[wanted.categories.iter().any(|slug| slug == category.slug)]; " " (category.name) }
+                    label {
+                        input type="checkbox" name="category" value=(category.slug)
+                            checked[wanted.categories.iter().any(|slug| slug == category.slug)];
+                        " " (category.name)
+                    }
                 }
             }
-            label for="min" { "Price from ($)" } input type="number" id="min" name="min" min="0" step="0.01" value=(amount(wanted.least_cents));
-            label for="max" { "Price up to ($)" } input type="number" id="max" name="max" min="0" step="0.01" value=(amount(wanted.most_cents));
+            @for (name, label, cents) in [
+                ("min", "Price from ($)", wanted.least_cents),
+                ("max", "Price up to ($)", wanted.most_cents),
+            ] {
+                label for=(name) { (label) }
+                input type="number" id=(name) name=(name) min="0" step="0.01" value=(amount(cents));
+            }
             label for="brand" { "Brand" }
             select id="brand" name="brand" {
                 option value="" { "All brands" }
@@ -86,30 +110,22 @@ fn filters(wanted: &Wanted) -> Markup {
             label for="rating" { "Rating" }
             select id="rating" name="rating" {
                 option value="" { "Any rating" }
-                @for least in [45, 40, 35] { option value={ (least / 10) "." (least % 10) } selected[wanted.least_rating == Some(least)] { (least / 10) "." (least % 10) " and up" } }
+                @for (tenths, stars) in [(45, "4.5"), (40, "4.0"), (35, "3.5")] {
+                    option value=(stars) selected[wanted.least_rating == Some(tenths)] { (stars) " and up" }
+                }
             }
-            label { input type="checkbox" name="in_stock" id="in-stock" value="1" checked[wanted.in_stock]; " In stock only" }
+            label {
+                input type="checkbox" name="in_stock" id="in-stock" value="1" checked[wanted.in_stock];
+                " In stock only"
+            }
             label for="sort" { "Sort by" }
             select id="sort" name="sort" {
-                @for (sort, word, name) in Sort::ALL { option value=(word) selected[wanted.sort == sort] { (name) } }
+                @for (sort, word, name) in Sort::ALL {
+                    option value=(word) selected[wanted.sort == sort] { (name) }
+                }
             }
             button.primary type="submit" id="apply" { "Apply filters" }
             a.small href="/shop/search" { "Clear filters" }
-        }
-    }
-}
-
-fn pagination(wanted: &Wanted, current: usize, pages: usize) -> Markup {
-    html! {
-        @if pages > 1 {
-            nav.pages aria-label="Pages" {
-                @if current > 1 { a rel="prev" href=(wanted.address(current - 1)) { "Previous" } }
-                @for number in 1..=pages {
-                    @if number == current { strong aria-current="page" { (number) } }
-                    @else { a href=(wanted.address(number)) { (number) } }
-                }
-                @if current < pages { a rel="next" href=(wanted.address(current + 1)) { "Next" } }
-            }
         }
     }
 }
@@ -136,13 +152,19 @@ fn details(category: &Category, product: &Product) -> Markup {
                 p { "by " a href=(by_brand(product.brand)) { (product.brand) } }
                 p { (rating(product)) }
                 p.price.large id="price" { (product.price()) }
-                p id="availability" { (availability(product)) @if product.in_stock() { span.small { " · " (product.stock) " in stock" } } }
+                p id="availability" {
+                    (availability(product))
+                    @if product.in_stock() { span.small { " · " (product.stock) " in stock" } }
+                }
                 p { (product.description) }
                 form.buy action="/shop/cart/add" method="post" {
                     input type="hidden" name="product" value=(product.slug);
                     label for="quantity" { "Quantity" }
-                    input type="number" id="quantity" name="quantity" value="1" min="1" max=(product.stock.max(1)) disabled[!product.in_stock()];
-                    button.primary type="submit" id="add-to-cart" disabled[!product.in_stock()] { "Add to cart" }
+                    input type="number" id="quantity" name="quantity" value="1" min="1"
+                        max=(product.stock.max(1)) disabled[!product.in_stock()];
+                    button.primary type="submit" id="add-to-cart" disabled[!product.in_stock()] {
+                        "Add to cart"
+                    }
                 }
             }
         }
@@ -151,7 +173,9 @@ fn details(category: &Category, product: &Product) -> Markup {
             tr { th { "Article number" } td { (product.article_number(category)) } }
             tr { th { "Brand" } td { (product.brand) } }
             tr { th { "Colour" } td { (product.colour) } }
-            @for (name, value) in category.specifications.iter().zip(product.specifications) { tr { th { (name) } td { (value) } } }
+            @for (name, value) in category.specifications.iter().zip(product.specifications) {
+                tr { th { (name) } td { (value) } }
+            }
         }
         h2 { "More from " (category.name) }
         ul.products { @for other in others { (card(category, other)) } }

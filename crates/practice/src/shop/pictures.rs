@@ -6,45 +6,14 @@ use super::catalog::{Category, Product};
 
 /// The shape of each shelf; `F` is where the colour of the product goes, `D` a darker one.
 const SHAPES: &[(&str, &str)] = &[
-    (
-        "lighting",
-        r#"<path d="M78 44 L122 44 L142 92 L58 92 Z" fill="F"/><path d="M66 92 A34 22 0 0 0 134 92 Z" fill="D" opacity=".35"/>
-<rect x="97" y="92" width="6" height="52" fill="D"/><rect x="72" y="144" width="56" height="9" rx="4.5" fill="D"/>"#,
-    ),
-    (
-        "kitchen",
-        r#"<rect x="52" y="78" width="96" height="66" rx="12" fill="F"/><rect x="46" y="68" width="108" height="13" rx="6.5" fill="D"/>
-<rect x="92" y="54" width="16" height="14" rx="4" fill="D"/><rect x="30" y="90" width="24" height="10" rx="5" fill="D"/><rect x="146" y="90" width="24" height="10" rx="5" fill="D"/>"#,
-    ),
-    (
-        "audio",
-        r#"<path d="M50 112 V100 A50 50 0 0 1 150 100 V112" fill="none" stroke="D" stroke-width="10"/>
-<rect x="38" y="100" width="26" height="48" rx="12" fill="F"/><rect x="136" y="100" width="26" height="48" rx="12" fill="F"/>"#,
-    ),
-    (
-        "garden",
-        r##"<path d="M64 104 H136 L126 152 H74 Z" fill="F"/><rect x="58" y="94" width="84" height="13" rx="4" fill="D"/>
-<path d="M100 94 C100 70 78 62 66 50 C92 46 102 62 100 94 C102 56 118 44 140 42 C136 64 116 72 100 94 Z" fill="#4f8a5b"/>"##,
-    ),
-    (
-        "office",
-        r#"<rect x="36" y="88" width="128" height="12" rx="4" fill="F"/><rect x="46" y="100" width="9" height="52" fill="D"/><rect x="145" y="100" width="9" height="52" fill="D"/>
-<rect x="76" y="46" width="54" height="34" rx="4" fill="D"/><rect x="99" y="80" width="8" height="8" fill="D"/>"#,
-    ),
-    (
-        "outdoor",
-        r#"<path d="M100 48 L168 146 H32 Z" fill="F"/><path d="M100 48 L122 146 H78 Z" fill="D"/><path d="M100 48 L108 40" stroke="D" stroke-width="5"/>"#,
-    ),
-    (
-        "toys",
-        r#"<rect x="44" y="100" width="48" height="48" rx="8" fill="F"/><rect x="104" y="100" width="48" height="48" rx="8" fill="D"/>
-<path d="M98 48 L124 92 H72 Z" fill="F"/><circle cx="128" cy="124" r="12" fill="F"/><circle cx="68" cy="124" r="12" fill="D"/>"#,
-    ),
-    (
-        "books",
-        r##"<rect x="62" y="44" width="78" height="108" rx="6" fill="F"/><rect x="62" y="44" width="14" height="108" rx="6" fill="D"/>
-<rect x="88" y="66" width="40" height="6" rx="3" fill="#fff" opacity=".8"/><rect x="88" y="80" width="28" height="6" rx="3" fill="#fff" opacity=".6"/>"##,
-    ),
+    ("lighting", include_str!("../../assets/shop/lighting.svg")),
+    ("kitchen", include_str!("../../assets/shop/kitchen.svg")),
+    ("audio", include_str!("../../assets/shop/audio.svg")),
+    ("garden", include_str!("../../assets/shop/garden.svg")),
+    ("office", include_str!("../../assets/shop/office.svg")),
+    ("outdoor", include_str!("../../assets/shop/outdoor.svg")),
+    ("toys", include_str!("../../assets/shop/toys.svg")),
+    ("books", include_str!("../../assets/shop/books.svg")),
 ];
 
 /// Name of a colour, the colour, and a darker one.

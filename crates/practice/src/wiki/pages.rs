@@ -20,14 +20,13 @@ fn page(title: &str, words: &str, body: &Markup) -> Response {
     let body = html! {
         header.bar {
             a.brand href="/wiki/" { (NAME) }
-            form.find action="/wiki/search" role="search" {
-                input type="search" name="q" id="search" value=(words) placeholder="Search the encyclopedia" aria-label="Search the encyclopedia";
-                button type="submit" id="search-button" { "Search" }
-            }
+            (html::search_form("/wiki/search", words, "Search the encyclopedia"))
             a href="/wiki/all" { "All articles" }
         }
         main { (body) }
-        footer { p.small { "The country described here does not exist. Its facts agree with each other all the same." } }
+        footer {
+            p.small { "The country described here does not exist. Its facts agree with each other all the same." }
+        }
         script src="/static/wiki.js" {}
     };
     html::page(&format!("{title} · {NAME}"), "wiki", &body)
@@ -37,21 +36,39 @@ pub(super) async fn front() -> Response {
     let featured = ["arnholm", "ines-morrow", "tide-clock"].into_iter().filter_map(articles::find);
     let body = html! {
         h1 { "Welcome to the " (NAME) }
-        p.lead { (articles::all().len()) " articles on the places, people and inventions of " (linked("[[Aldermark]]")) "." }
+        p.lead {
+            (articles::all().len()) " articles on the places, people and inventions of "
+            (linked("[[Aldermark]]")) "."
+        }
         div.columns {
             section.card {
                 h2 { "Featured" }
-                @for article in featured { h3 { a href={ "/wiki/a/" (article.slug()) } { (article.title) } } p { (plain(&article.summary)) } }
+                @for article in featured {
+                    h3 { (to_article(article)) }
+                    p { (plain(&article.summary)) }
+                }
             }
             section.card {
                 h2 { "Categories" }
-                ul { @for kind in Kind::ALL { li { a href={ "/wiki/category/" (kind.slug()) } { (kind.name()) } " (" (of_kind(kind).count()) ")" } } }
+                ul { @for kind in Kind::ALL { li { (to_category(kind)) " (" (of_kind(kind).count()) ")" } } }
                 h2 { "Lists" }
-                ul { @for title in ["List of cities", "List of rivers", "List of mountains", "List of people", "List of inventions"] { li { (linked(&format!("[[{title}]]"))) } } }
+                ul {
+                    @for subject in ["cities", "rivers", "mountains", "people", "inventions"] {
+                        li { (linked(&format!("[[List of {subject}]]"))) }
+                    }
+                }
             }
         }
     };
     page("Welcome", "", &body)
+}
+
+fn to_article(article: &Article) -> Markup {
+    html! { a href={ "/wiki/a/" (article.slug()) } { (article.title) } }
+}
+
+fn to_category(kind: Kind) -> Markup {
+    html! { a href={ "/wiki/category/" (kind.slug()) } { (kind.name()) } }
 }
 
 fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Article> {
@@ -68,7 +85,7 @@ pub(super) async fn all() -> Response {
 }
 
 fn titles(articles: impl Iterator<Item = &'static Article>) -> Markup {
-    html! { ul.titles { @for article in articles { li { a href={ "/wiki/a/" (article.slug()) } { (article.title) } } } } }
+    html! { ul.titles { @for article in articles { li { (to_article(article)) } } } }
 }
 
 pub(super) async fn category(Path(name): Path<String>) -> Response {
@@ -89,10 +106,13 @@ pub(super) async fn results(Query(pairs): Query<Vec<(String, String)>>) -> Respo
     let hits = search(words);
     let body = html! {
         h1 { "Search results" }
-        p id="result-count" { (hits.len()) (if hits.len() == 1 { " result" } else { " results" }) " for “" (words) "”" }
+        p id="result-count" { (html::count(hits.len(), "result")) " for “" (words) "”" }
         ol.results {
             @for hit in hits.iter().take(20) {
-                li { a href={ "/wiki/a/" (hit.article.slug()) } { (hit.article.title) } " " span.small { (hit.article.kind.name()) } p { (hit.snippet) } }
+                li {
+                    (to_article(hit.article)) " " span.small { (hit.article.kind.name()) }
+                    p { (hit.snippet) }
+                }
             }
         }
     };
@@ -100,7 +120,10 @@ pub(super) async fn results(Query(pairs): Query<Vec<(String, String)>>) -> Respo
 }
 
 fn missing(what: &str) -> Response {
-    let body = html! { h1 { "No such " (what) } p { "Perhaps " a href="/wiki/all" { "the list of all articles" } " helps." } };
+    let body = html! {
+        h1 { "No such " (what) }
+        p { "Perhaps " a href="/wiki/all" { "the list of all articles" } " helps." }
+    };
     (StatusCode::NOT_FOUND, page("Not found", "", &body)).into_response()
 }
 
@@ -113,7 +136,11 @@ pub(super) async fn article(Path(name): Path<String>) -> Response {
             p.summary { (linked(&article.summary)) }
             nav.contents aria-label="Contents" {
                 strong { "Contents" }
-                ol { @for section in &article.sections { li { a href={ "#" (slug(section.title)) } { (section.title) } } } }
+                ol {
+                    @for section in &article.sections {
+                        li { a href={ "#" (slug(section.title)) } { (section.title) } }
+                    }
+                }
             }
             @for section in &article.sections {
                 section id=(slug(section.title)) {
@@ -121,7 +148,7 @@ pub(super) async fn article(Path(name): Path<String>) -> Response {
                     @for block in &section.blocks { (shown(block)) }
                 }
             }
-            p.small { "Category: " a href={ "/wiki/category/" (article.kind.slug()) } { (article.kind.name()) } }
+            p.small { "Category: " (to_category(article.kind)) }
         }
     };
     page(&article.title, "", &body)
@@ -144,7 +171,13 @@ fn shown(block: &Block) -> Markup {
         @match block {
             Block::Text(text) => p { (linked(text)) },
             Block::Table { head, rows } => table.data.sortable {
-                thead { tr { @for name in head { th { button type="button" { (name) " " span aria-hidden="true" { "⇅" } } } } } }
+                thead {
+                    tr {
+                        @for name in head {
+                            th { button type="button" { (name) " " span aria-hidden="true" { "⇅" } } }
+                        }
+                    }
+                }
                 tbody { @for row in rows { tr { @for cell in row { td { (linked(cell)) } } } } }
             },
         }
@@ -155,24 +188,12 @@ fn shown(block: &Block) -> Markup {
 fn emblem(article: &Article) -> Markup {
     let hue = article.title.bytes().fold(7_u32, |sum, byte| (sum * 33 + u32::from(byte)) % 360);
     let shape = match article.kind {
-        Kind::City | Kind::Region => {
-            "<path d='M20 84 V52 H44 V66 H60 V34 L76 22 L92 34 V66 H108 V46 H136 V66 H150 V58 H180 V84 Z' fill='DARK'/>"
-        }
-        Kind::River | Kind::Lake => {
-            "<path d='M0 62 Q50 40 100 62 T200 62 V100 H0 Z' fill='DARK'/><path d='M0 74 Q50 56 100 74 T200 74' stroke='#fff' stroke-width='3' fill='none' opacity='.7'/>"
-        }
-        Kind::Mountain => {
-            "<path d='M10 88 L76 20 L112 60 L136 38 L190 88 Z' fill='DARK'/><path d='M76 20 L92 38 L78 44 L62 36 Z' fill='#fff'/>"
-        }
-        Kind::Person => {
-            "<circle cx='100' cy='42' r='19' fill='DARK'/><path d='M62 92 Q66 64 100 64 T138 92 Z' fill='DARK'/>"
-        }
-        Kind::Invention => {
-            "<circle cx='100' cy='52' r='24' fill='none' stroke='DARK' stroke-width='13' stroke-dasharray='11 8'/><circle cx='100' cy='52' r='16' fill='DARK'/>"
-        }
-        Kind::Overview => {
-            "<rect x='58' y='22' width='84' height='60' rx='5' fill='DARK'/><path d='M100 22 V82 M70 38 H92 M70 50 H92 M108 38 H130 M108 50 H130' stroke='#fff' stroke-width='4'/>"
-        }
+        Kind::City | Kind::Region => include_str!("../../assets/wiki/city.svg"),
+        Kind::River | Kind::Lake => include_str!("../../assets/wiki/water.svg"),
+        Kind::Mountain => include_str!("../../assets/wiki/mountain.svg"),
+        Kind::Person => include_str!("../../assets/wiki/person.svg"),
+        Kind::Invention => include_str!("../../assets/wiki/invention.svg"),
+        Kind::Overview => include_str!("../../assets/wiki/overview.svg"),
     };
     let shape = shape.replace("DARK", &format!("hsl({} 38% 38%)", (hue + 30) % 360));
     html! {
