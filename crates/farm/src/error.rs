@@ -106,7 +106,11 @@ mod tests {
     fn existing_clients_find_the_words_they_look_for() {
         let cases = [
             (FarmError::NoCapacity(None), 503, "No available nodes with capacity to create new instance"),
-            (FarmError::NoCapacity(Some("memory".into())), 503, "No available nodes with capacity to create new instance"),
+            (
+                FarmError::NoCapacity(Some("memory".into())),
+                503,
+                "No available nodes with capacity to create new instance",
+            ),
             (FarmError::InvalidInstance, 400, "Invalid instance UUID"),
             (FarmError::NotInUse, 400, "Instance not in use or already released"),
             (FarmError::UnknownNode("http://x".into()), 400, "Node http://x is not found"),

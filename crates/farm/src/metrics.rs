@@ -109,21 +109,48 @@ pub(crate) fn render_pool(pool: &Pool) -> String {
     };
     gauge(&mut registry, "capacity", "Slots this node has", counts.capacity);
     gauge(&mut registry, "get_queue_length", "Callers of /get who wait for a slot", pool.waiting());
-    gauge(&mut registry, "leases_held_back", "1 while new leases wait for memory or CPU", usize::from(pool.held_back().is_some()));
+    gauge(
+        &mut registry,
+        "leases_held_back",
+        "1 while new leases wait for memory or CPU",
+        usize::from(pool.held_back().is_some()),
+    );
     let footprints: Vec<Footprint> = metrics.browsers.lock().values().map(|(_, print)| *print).collect();
     gauge(&mut registry, "browsers", "Chromium process trees alive", footprints.len());
-    gauge(&mut registry, "browser_processes", "Processes of all browsers", footprints.iter().map(|f| f.processes).sum());
+    gauge(
+        &mut registry,
+        "browser_processes",
+        "Processes of all browsers",
+        footprints.iter().map(|f| f.processes).sum(),
+    );
     let resident: u64 = footprints.iter().map(|print| print.resident_bytes).sum();
-    gauge(&mut registry, "browser_resident_bytes", "Resident memory of all browsers, shared pages counted in each", resident as usize);
+    gauge(
+        &mut registry,
+        "browser_resident_bytes",
+        "Resident memory of all browsers, shared pages counted in each",
+        resident as usize,
+    );
     let ages = Histogram::new([1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0]);
     for age in pool.lease_ages() {
         ages.observe(age.as_secs_f64());
     }
     registry.register("lease_age_seconds", "Ages of the leases held now", ages);
     registry.register("operation_seconds", "How long operations took", metrics.operations.clone());
-    registry.register("browser_restarts", "Browsers started in place of another", metrics.browser_restarts.clone());
-    registry.register("instances_lost", "Leased instances whose browser went away", metrics.instances_lost.clone());
-    registry.register("leases_expired", "Leases taken back because nobody used them", metrics.leases_expired.clone());
+    registry.register(
+        "browser_restarts",
+        "Browsers started in place of another",
+        metrics.browser_restarts.clone(),
+    );
+    registry.register(
+        "instances_lost",
+        "Leased instances whose browser went away",
+        metrics.instances_lost.clone(),
+    );
+    registry.register(
+        "leases_expired",
+        "Leases taken back because nobody used them",
+        metrics.leases_expired.clone(),
+    );
     let refused: Counter = Counter::default();
     refused.inner().store(pool.refused_addresses(), Ordering::Relaxed);
     registry.register("addresses_refused", "Connections of pages to addresses they may not reach", refused);
@@ -131,7 +158,13 @@ pub(crate) fn render_pool(pool: &Pool) -> String {
 }
 
 /// The master's own figures.
-pub(crate) fn render_master(nodes: usize, healthy: usize, waiting: usize, capacity: usize, available: usize) -> String {
+pub(crate) fn render_master(
+    nodes: usize,
+    healthy: usize,
+    waiting: usize,
+    capacity: usize,
+    available: usize,
+) -> String {
     let mut registry = Registry::with_prefix("webgym_master");
     for (name, help, value) in [
         ("nodes", "Nodes this master knows", nodes),

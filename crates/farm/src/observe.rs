@@ -7,7 +7,10 @@ use proto::{Command, ImageFormat, InteractionMode, page::PageMetadata};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{error::FarmError, pool::{Operation, Seen}};
+use crate::{
+    error::FarmError,
+    pool::{Operation, Seen},
+};
 
 /// How the answer is to be encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +24,11 @@ impl Encoding {
     pub(crate) const MSGPACK: &str = "application/msgpack";
 
     pub(crate) fn from_accept(accept: Option<&str>) -> Self {
-        let wants = |accept: &str| accept.split(',').any(|one| one.trim().starts_with(Self::MSGPACK) || one.trim().starts_with("application/x-msgpack"));
+        let wants = |accept: &str| {
+            accept.split(',').any(|one| {
+                one.trim().starts_with(Self::MSGPACK) || one.trim().starts_with("application/x-msgpack")
+            })
+        };
         if accept.is_some_and(wants) { Self::Msgpack } else { Self::Json }
     }
 }
@@ -46,7 +53,9 @@ impl ObserveCall {
         }
         let command = match (body.get("command"), step) {
             (Some(Value::Object(command)), true) => Some(Command::from_json(command, &[])?),
-            (Some(_), true) => return Err(bad("command must be an object with exactly one command, as for /execute".into())),
+            (Some(_), true) => {
+                return Err(bad("command must be an object with exactly one command, as for /execute".into()));
+            }
             (None, true) => return Err(bad("/step needs a \"command\"; use /observe to only look".into())),
             (Some(_), false) => return Err(bad("/observe takes no \"command\"; use /step".into())),
             (None, false) => None,
@@ -93,7 +102,9 @@ impl ObserveCall {
 
     /// The answer's bytes.
     pub(crate) fn answer(&self, seen: Seen, encoding: Encoding) -> Result<Vec<u8>, FarmError> {
-        let internal = |error: &dyn std::fmt::Display| FarmError::Internal(format!("the answer cannot be encoded: {error}"));
+        let internal = |error: &dyn std::fmt::Display| {
+            FarmError::Internal(format!("the answer cannot be encoded: {error}"))
+        };
         let answer = self.lay_out(seen, encoding);
         match encoding {
             Encoding::Json => serde_json::to_vec(&answer).map_err(|error| internal(&error)),
@@ -169,7 +180,10 @@ fn includes(given: Option<&Value>) -> Result<Vec<&str>, FarmError> {
     list.iter().map(|one| one.as_str().filter(|name| INCLUDES.contains(name)).ok_or_else(bad)).collect()
 }
 
-fn word<T: std::str::FromStr<Err = String> + Default>(body: &Map<String, Value>, key: &str) -> Result<T, FarmError> {
+fn word<T: std::str::FromStr<Err = String> + Default>(
+    body: &Map<String, Value>,
+    key: &str,
+) -> Result<T, FarmError> {
     match body.get(key) {
         None | Some(Value::Null) => Ok(T::default()),
         Some(Value::String(text)) => text.parse().map_err(FarmError::BadRequest),

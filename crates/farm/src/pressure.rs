@@ -24,11 +24,15 @@ impl Reading {
     pub(crate) fn objection(&self, min_memory: f64, max_cpu: f64) -> Option<String> {
         if self.memory_available_percent < min_memory {
             let available = self.memory_available_percent;
-            return Some(format!("only {available:.1} % of memory is available, below the limit of {min_memory} %"));
+            return Some(format!(
+                "only {available:.1} % of memory is available, below the limit of {min_memory} %"
+            ));
         }
         if max_cpu > 0.0 && self.cpu_stalled_percent > max_cpu {
             let stalled = self.cpu_stalled_percent;
-            return Some(format!("tasks wait for a CPU {stalled:.0} % of the time, above the limit of {max_cpu} %"));
+            return Some(format!(
+                "tasks wait for a CPU {stalled:.0} % of the time, above the limit of {max_cpu} %"
+            ));
         }
         None
     }

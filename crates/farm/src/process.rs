@@ -15,7 +15,9 @@ pub(crate) fn footprint(group: u32) -> Footprint {
     let mut total = Footprint::default();
     for entry in entries.flatten() {
         let is_pid = entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
-        let Some(stat) = is_pid.then(|| fs::read_to_string(entry.path().join("stat")).ok()).flatten() else { continue };
+        let Some(stat) = is_pid.then(|| fs::read_to_string(entry.path().join("stat")).ok()).flatten() else {
+            continue;
+        };
         let Some((process_group, resident_pages)) = parse_stat(&stat) else { continue };
         if process_group == group {
             total.processes += 1;

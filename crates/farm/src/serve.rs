@@ -135,7 +135,12 @@ impl Farm {
         Ok(())
     }
 
-    async fn start_master(&mut self, table: Table, options: &FarmOptions, key: &Key) -> Result<(), StartError> {
+    async fn start_master(
+        &mut self,
+        table: Table,
+        options: &FarmOptions,
+        key: &Key,
+    ) -> Result<(), StartError> {
         let header = key.header().ok_or(StartError::UnusableKey)?;
         let client = HttpClient::new();
         for url in &options.nodes {

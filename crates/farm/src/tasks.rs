@@ -19,7 +19,11 @@ impl Tasks {
     }
 
     /// Starts a loop that is simply dropped at shutdown.
-    pub(crate) fn spawn_until_stopped(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn_until_stopped(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         let stop = self.stop.clone();
         self.spawn(name, async move {
             tokio::select! {

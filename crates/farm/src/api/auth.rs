@@ -34,8 +34,13 @@ impl Key {
     }
 
     fn check(&self, headers: &HeaderMap) -> Result<(), FarmError> {
-        let bearer = || headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-        let given = headers.get("x-api-key").map(HeaderValue::as_bytes).or_else(bearer).ok_or(FarmError::MissingKey)?;
+        let bearer =
+            || headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        let given = headers
+            .get("x-api-key")
+            .map(HeaderValue::as_bytes)
+            .or_else(bearer)
+            .ok_or(FarmError::MissingKey)?;
         if same(given, self.0.as_bytes()) { Ok(()) } else { Err(FarmError::WrongKey) }
     }
 }
@@ -49,7 +54,11 @@ fn same(given: &[u8], key: &[u8]) -> bool {
     std::hint::black_box(different) == 0
 }
 
-pub(crate) async fn require(State(key): State<Key>, request: Request, next: Next) -> Result<Response, Failed> {
+pub(crate) async fn require(
+    State(key): State<Key>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Failed> {
     key.check(request.headers())?;
     Ok(next.run(request).await)
 }

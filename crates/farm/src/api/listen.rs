@@ -39,9 +39,13 @@ const LARGEST_HEAD: usize = 64 << 10;
 pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
     listener.map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            io::Error::new(error.kind(), format!("port {} is taken; stop what uses it, or choose another (0 picks a free one)", address.port()))
-        }
+        io::ErrorKind::AddrInUse => io::Error::new(
+            error.kind(),
+            format!(
+                "port {} is taken; stop what uses it, or choose another (0 picks a free one)",
+                address.port()
+            ),
+        ),
         kind => io::Error::new(kind, format!("cannot listen on {address}: {error}")),
     })
 }
@@ -98,7 +102,10 @@ pub(crate) async fn serve(listener: TcpListener, routes: Router, limits: Limits,
     }
 }
 
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let place = Arc::clone(room).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {

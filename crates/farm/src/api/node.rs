@@ -91,5 +91,8 @@ async fn figures(State(node): State<LocalNode>) -> Response {
 
 pub(crate) async fn ready(State(node): State<LocalNode>) -> Response {
     let counts = node.0.counts();
-    docs::readiness(counts.available + counts.in_use > 0 && !node.0.is_closing(), "no instance is up, or the node is stopping")
+    docs::readiness(
+        counts.available + counts.in_use > 0 && !node.0.is_closing(),
+        "no instance is up, or the node is stopping",
+    )
 }

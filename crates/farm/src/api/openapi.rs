@@ -45,27 +45,121 @@ pub fn document(tier: Tier) -> Value {
 
 fn operations(tier: Tier) -> Vec<(&'static str, &'static str, Value)> {
     let whom = |extra: Vec<Value>| -> Vec<Value> {
-        let node = (tier == Tier::Master).then(|| parameter("node", true, json!({"type": "string"}), "The node, as /get gave it"));
+        let node = (tier == Tier::Master)
+            .then(|| parameter("node", true, json!({"type": "string"}), "The node, as /get gave it"));
         let id = parameter("instance_id", true, json!({"type": "string"}), "The instance, as /get gave it");
         node.into_iter().chain([id]).chain(extra).collect()
     };
-    let mode = parameter("interaction_mode", false, json!({"enum": ["set_of_marks", "coordinates"], "default": "set_of_marks"}), "With or without numbered marks");
-    let format = parameter("format", false, json!({"enum": ["png", "jpeg", "webp"], "default": "png"}), "The image format");
+    let mode = parameter(
+        "interaction_mode",
+        false,
+        json!({"enum": ["set_of_marks", "coordinates"], "default": "set_of_marks"}),
+        "With or without numbered marks",
+    );
+    let format = parameter(
+        "format",
+        false,
+        json!({"enum": ["png", "jpeg", "webp"], "default": "png"}),
+        "The image format",
+    );
     let image = json!({"description": "The viewport", "content": {
         "image/png": {"schema": binary()}, "image/jpeg": {"schema": binary()}, "image/webp": {"schema": binary()}}});
     vec![
-        ("/get", "post", operation("Take an instance", get_parameters(), None, json_answer("The lease", &got_schema(tier)))),
-        ("/reset", "post", operation("Give an instance back; its slot is made clean", whom(vec![]), None, json_answer("Done", &reference("Success")))),
+        (
+            "/get",
+            "post",
+            operation(
+                "Take an instance",
+                get_parameters(),
+                None,
+                json_answer("The lease", &got_schema(tier)),
+            ),
+        ),
+        (
+            "/reset",
+            "post",
+            operation(
+                "Give an instance back; its slot is made clean",
+                whom(vec![]),
+                None,
+                json_answer("Done", &reference("Success")),
+            ),
+        ),
         ("/screenshot", "get", operation("A picture of the page", whom(vec![mode, format]), None, image)),
-        ("/execute", "post", operation("Carry out one browser command and wait until the page has settled",
-            if tier == Tier::Master { vec![] } else { whom(vec![]) }, Some(execute_body(tier)), json_answer("The command's answer", &json!({"type": "object"})))),
-        ("/observe", "post", operation("Look: screenshot, metadata and elements in one round trip", vec![], Some(observe_body(tier, false)), observed())),
-        ("/step", "post", operation("Act, settle and look in one round trip", vec![], Some(observe_body(tier, true)), observed())),
-        ("/metadata", "get", operation("The viewport's size", whom(vec![]), None, json_answer("Size", &json!({
-            "type": "object", "required": ["width", "height"], "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}})))),
-        ("/probe", "get", operation("Is the browser behind the lease alive?", whom(vec![]), None, json_answer("It is", &reference("Success")))),
-        ("/info", "get", operation("What there is and what is free", vec![], None, json_answer("State", &json!({"type": "object"})))),
-        ("/metrics", "get", operation("Figures for Prometheus", vec![], None, json!({"description": "Figures", "content": {"application/openmetrics-text": {"schema": {"type": "string"}}}}))),
+        (
+            "/execute",
+            "post",
+            operation(
+                "Carry out one browser command and wait until the page has settled",
+                if tier == Tier::Master { vec![] } else { whom(vec![]) },
+                Some(execute_body(tier)),
+                json_answer("The command's answer", &json!({"type": "object"})),
+            ),
+        ),
+        (
+            "/observe",
+            "post",
+            operation(
+                "Look: screenshot, metadata and elements in one round trip",
+                vec![],
+                Some(observe_body(tier, false)),
+                observed(),
+            ),
+        ),
+        (
+            "/step",
+            "post",
+            operation(
+                "Act, settle and look in one round trip",
+                vec![],
+                Some(observe_body(tier, true)),
+                observed(),
+            ),
+        ),
+        (
+            "/metadata",
+            "get",
+            operation(
+                "The viewport's size",
+                whom(vec![]),
+                None,
+                json_answer(
+                    "Size",
+                    &json!({
+            "type": "object", "required": ["width", "height"], "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}}),
+                ),
+            ),
+        ),
+        (
+            "/probe",
+            "get",
+            operation(
+                "Is the browser behind the lease alive?",
+                whom(vec![]),
+                None,
+                json_answer("It is", &reference("Success")),
+            ),
+        ),
+        (
+            "/info",
+            "get",
+            operation(
+                "What there is and what is free",
+                vec![],
+                None,
+                json_answer("State", &json!({"type": "object"})),
+            ),
+        ),
+        (
+            "/metrics",
+            "get",
+            operation(
+                "Figures for Prometheus",
+                vec![],
+                None,
+                json!({"description": "Figures", "content": {"application/openmetrics-text": {"schema": {"type": "string"}}}}),
+            ),
+        ),
         ("/healthz", "get", open("The process is up", false)),
         ("/readyz", "get", open("Instances can be had", true)),
     ]
@@ -77,9 +171,24 @@ fn parameter(name: &str, required: bool, schema: Value, description: &str) -> Va
 
 fn get_parameters() -> Vec<Value> {
     vec![
-        parameter("lifetime_mins", false, json!({"type": "integer", "minimum": 1, "maximum": 60, "default": 60}), "Minutes without any request after which the lease ends"),
-        parameter("wait_secs", false, json!({"type": "number", "minimum": 0, "maximum": 3600, "default": 0}), "How long to wait in line when all are taken"),
-        parameter("idempotency_key", false, json!({"type": "string", "maxLength": 200}), "Asked again with the same key, the same lease is given"),
+        parameter(
+            "lifetime_mins",
+            false,
+            json!({"type": "integer", "minimum": 1, "maximum": 60, "default": 60}),
+            "Minutes without any request after which the lease ends",
+        ),
+        parameter(
+            "wait_secs",
+            false,
+            json!({"type": "number", "minimum": 0, "maximum": 3600, "default": 0}),
+            "How long to wait in line when all are taken",
+        ),
+        parameter(
+            "idempotency_key",
+            false,
+            json!({"type": "string", "maxLength": 200}),
+            "Asked again with the same key, the same lease is given",
+        ),
     ]
 }
 
@@ -97,11 +206,15 @@ fn operation(summary: &str, parameters: Vec<Value>, body: Option<Value>, success
         ("503", "All instances are taken, or the farm is stopping"),
         ("504", "The page did not answer in time"),
     ] {
-        responses.insert(status.to_owned(), json!({"description": why, "content": {"application/json": {"schema": reference("Error")}}}));
+        responses.insert(
+            status.to_owned(),
+            json!({"description": why, "content": {"application/json": {"schema": reference("Error")}}}),
+        );
     }
     let mut operation = json!({"summary": summary, "parameters": parameters, "responses": responses});
     if let Some(schema) = body {
-        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": schema}}});
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": schema}}});
     }
     operation
 }
@@ -139,7 +252,10 @@ fn got_schema(tier: Tier) -> Value {
 fn address(tier: Tier) -> (Map<String, Value>, Vec<&'static str>) {
     let text = json!({"type": "string"});
     match tier {
-        Tier::Master => (Map::from_iter([("node".into(), text.clone()), ("instance_id".into(), text)]), vec!["node", "instance_id"]),
+        Tier::Master => (
+            Map::from_iter([("node".into(), text.clone()), ("instance_id".into(), text)]),
+            vec!["node", "instance_id"],
+        ),
         Tier::Node | Tier::Instance => (Map::from_iter([("instance_id".into(), text)]), vec![]),
     }
 }
@@ -160,9 +276,14 @@ fn execute_body(tier: Tier) -> Value {
 fn command_schema() -> Value {
     let properties: Map<String, Value> = Command::names()
         .map(|name| {
-            let arguments: Map<String, Value> =
-                Command::accepted_arguments(name).iter().map(|argument| ((*argument).to_owned(), argument_schema(argument))).collect();
-            (name.to_owned(), json!({"type": "object", "properties": arguments, "additionalProperties": false}))
+            let arguments: Map<String, Value> = Command::accepted_arguments(name)
+                .iter()
+                .map(|argument| ((*argument).to_owned(), argument_schema(argument)))
+                .collect();
+            (
+                name.to_owned(),
+                json!({"type": "object", "properties": arguments, "additionalProperties": false}),
+            )
         })
         .collect();
     json!({"type": "object", "properties": properties, "minProperties": 1, "maxProperties": 1, "additionalProperties": false})
@@ -191,7 +312,10 @@ fn observe_body(tier: Tier, step: bool) -> Value {
         properties.insert("command".into(), reference("Command"));
         required.push("command");
     }
-    properties.insert("interaction_mode".into(), json!({"enum": ["set_of_marks", "coordinates"], "default": "set_of_marks"}));
+    properties.insert(
+        "interaction_mode".into(),
+        json!({"enum": ["set_of_marks", "coordinates"], "default": "set_of_marks"}),
+    );
     properties.insert("format".into(), json!({"enum": ["png", "jpeg", "webp"], "default": "png"}));
     properties.insert("include".into(), json!({"type": "array", "items": {"enum": ["screenshot", "metadata", "ac_tree", "rects"]}, "default": ["screenshot", "metadata"]}));
     json!({"type": "object", "required": required, "properties": properties, "additionalProperties": false})
@@ -219,9 +343,22 @@ mod tests {
         for tier in [Tier::Master, Tier::Node, Tier::Instance] {
             let document = document(tier);
             for name in Command::names() {
-                assert!(document["components"]["schemas"]["Command"]["properties"][name].is_object(), "{name}");
+                assert!(
+                    document["components"]["schemas"]["Command"]["properties"][name].is_object(),
+                    "{name}"
+                );
             }
-            for path in ["/get", "/reset", "/screenshot", "/execute", "/metadata", "/probe", "/info", "/observe", "/step"] {
+            for path in [
+                "/get",
+                "/reset",
+                "/screenshot",
+                "/execute",
+                "/metadata",
+                "/probe",
+                "/info",
+                "/observe",
+                "/step",
+            ] {
                 assert!(document["paths"][path].is_object(), "{path}");
             }
         }

@@ -48,7 +48,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return embedded(s[1], s[2]);
     }
     // Global unicast only, less the documentation, Teredo and benchmarking blocks.
-    s[0] & 0xe000 == 0x2000 && !(s[0] == 0x2001 && (s[1] == 0xdb8 || s[1] == 0 || s[1] == 2)) && s[0] != 0x3fff
+    s[0] & 0xe000 == 0x2000
+        && !(s[0] == 0x2001 && (s[1] == 0xdb8 || s[1] == 0 || s[1] == 2))
+        && s[0] != 0x3fff
 }
 
 impl NetworkRules {
@@ -63,7 +65,9 @@ impl NetworkRules {
         self.allow_hosts.iter().any(|allowed| {
             let allowed = allowed.to_ascii_lowercase();
             let (name, wanted_port) = match allowed.rsplit_once(':') {
-                Some((name, digits)) if !name.contains(':') || name.ends_with(']') => (name.to_owned(), digits.parse().ok()),
+                Some((name, digits)) if !name.contains(':') || name.ends_with(']') => {
+                    (name.to_owned(), digits.parse().ok())
+                }
                 _ => (allowed.clone(), None),
             };
             let name = name.trim_start_matches('[').trim_end_matches(']');
@@ -111,7 +115,12 @@ mod tests {
     fn hosts_are_allowed_by_name_port_and_wildcard() {
         let rules = NetworkRules {
             allow_private: false,
-            allow_hosts: vec!["shop.test".into(), "intra.test:8080".into(), "*.lab.test".into(), "[::1]:90".into()],
+            allow_hosts: vec![
+                "shop.test".into(),
+                "intra.test:8080".into(),
+                "*.lab.test".into(),
+                "[::1]:90".into(),
+            ],
         };
         for (host, port, allowed) in [
             ("shop.test", 80, true),

@@ -60,7 +60,9 @@ impl Proxy {
         tasks.spawn_until_stopped("proxy", async move {
             loop {
                 match listener.accept().await {
-                    Ok((stream, _)) => own.spawn_until_stopped("proxied", serve(stream, Arc::clone(&shared), own.clone())),
+                    Ok((stream, _)) => {
+                        own.spawn_until_stopped("proxied", serve(stream, Arc::clone(&shared), own.clone()))
+                    }
                     // Out of file descriptors, most likely: let some close.
                     Err(error) => {
                         tracing::warn!(%error, "the proxy cannot accept");
@@ -106,14 +108,20 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, tasks: Tasks) {
 }
 
 async fn answer(request: Request<Incoming>, shared: &Shared, tasks: &Tasks) -> Answer {
-    let outcome = if request.method() == Method::CONNECT { tunnel(request, shared, tasks).await } else { forward(request, shared).await };
+    let outcome = if request.method() == Method::CONNECT {
+        tunnel(request, shared, tasks).await
+    } else {
+        forward(request, shared).await
+    };
     outcome.unwrap_or_else(|no_way| match no_way {
         NoWay::Refused(why) => {
             shared.refused.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(%why, "a page was refused an address");
             say(StatusCode::FORBIDDEN, &format!("webgym: {why}"))
         }
-        NoWay::Failed(why) => say(StatusCode::BAD_GATEWAY, &format!("webgym: the site cannot be reached: {why}")),
+        NoWay::Failed(why) => {
+            say(StatusCode::BAD_GATEWAY, &format!("webgym: the site cannot be reached: {why}"))
+        }
     })
 }
 
@@ -126,7 +134,10 @@ fn say(status: StatusCode, text: &str) -> Answer {
 
 fn host_and_port(uri: &Uri, default_port: u16) -> Result<(String, u16), NoWay> {
     let host = uri.host().ok_or_else(|| NoWay::Failed("the request names no host".into()))?;
-    Ok((host.trim_start_matches('[').trim_end_matches(']').to_owned(), uri.port_u16().unwrap_or(default_port)))
+    Ok((
+        host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+        uri.port_u16().unwrap_or(default_port),
+    ))
 }
 
 async fn tunnel(mut request: Request<Incoming>, shared: &Shared, tasks: &Tasks) -> Result<Answer, NoWay> {
@@ -214,7 +225,8 @@ mod tests {
                 tokio::spawn(async move {
                     let mut head = [0; 1024];
                     let read = stream.read(&mut head).await.unwrap_or(0);
-                    let first = String::from_utf8_lossy(&head[..read]).lines().next().unwrap_or_default().to_owned();
+                    let first =
+                        String::from_utf8_lossy(&head[..read]).lines().next().unwrap_or_default().to_owned();
                     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}", first.len());
                     let _ = stream.write_all(answer.as_bytes()).await;
                 });
@@ -258,11 +270,18 @@ mod tests {
         let port = site().await.port();
         let rules = NetworkRules { allow_private: false, allow_hosts: vec![format!("127.0.0.1:{port}")] };
         let proxy = Proxy::start(rules, &tasks).await.unwrap();
-        let answer = ask(&proxy, &format!("GET http://127.0.0.1:{port}/x?y HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n")).await;
+        let answer = ask(
+            &proxy,
+            &format!("GET http://127.0.0.1:{port}/x?y HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n"),
+        )
+        .await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.ends_with("GET /x?y HTTP/1.1"), "{answer}");
         let mut stream = TcpStream::connect(proxy.address).await.unwrap();
-        stream.write_all(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
         let mut head = vec![0; 1024];
         let read = stream.read(&mut head).await.unwrap();
         assert!(String::from_utf8_lossy(&head[..read]).starts_with("HTTP/1.1 200"));

@@ -110,7 +110,8 @@ impl Master {
                 Ok(placed) => Ok(Ok(placed)),
             }
         };
-        let placed = self.0.queue.take(Instant::now() + request.wait, attempt, || FarmError::NoCapacity(None)).await?;
+        let placed =
+            self.0.queue.take(Instant::now() + request.wait, attempt, || FarmError::NoCapacity(None)).await?;
         self.remember(request, placed)
     }
 

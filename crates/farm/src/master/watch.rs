@@ -56,7 +56,9 @@ pub(crate) async fn discover(master: Master, registry: Registry) {
     loop {
         match registry.nodes().await {
             Ok(urls) => merge(&master, &registry, &urls),
-            Err(error) => tracing::warn!(%error, "the registry cannot be read; going on with the nodes known"),
+            Err(error) => {
+                tracing::warn!(%error, "the registry cannot be read; going on with the nodes known")
+            }
         }
         tokio::time::sleep(READ_REGISTRY_EVERY).await;
     }
@@ -68,7 +70,11 @@ fn merge(master: &Master, registry: &Registry, urls: &[String]) {
         let hash = url.trim_end_matches('/');
         if table.find(hash).is_none() {
             tracing::info!(node = hash, "a node was discovered");
-            table.add(Entry::new(hash.to_owned(), Origin::Discovered, AnyNode::Remote(registry.remote(hash))));
+            table.add(Entry::new(
+                hash.to_owned(),
+                Origin::Discovered,
+                AnyNode::Remote(registry.remote(hash)),
+            ));
         }
     }
     let listed: HashSet<&str> = urls.iter().map(|url| url.trim_end_matches('/')).collect();

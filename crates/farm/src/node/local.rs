@@ -32,8 +32,12 @@ impl Node for LocalNode {
     async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, FarmError> {
         match self.0.perform(id, operation(&call)).await? {
             Outcome::Answer(value) => Ok(axum::Json(value).into_response()),
-            Outcome::Size(width, height) => Ok(axum::Json(json!({"width": width, "height": height})).into_response()),
-            Outcome::Alive => Ok(axum::Json(json!({"status": "success", "message": "Probe successful"})).into_response()),
+            Outcome::Size(width, height) => {
+                Ok(axum::Json(json!({"width": width, "height": height})).into_response())
+            }
+            Outcome::Alive => {
+                Ok(axum::Json(json!({"status": "success", "message": "Probe successful"})).into_response())
+            }
             Outcome::Seen(seen) => show(call, *seen),
         }
     }

@@ -101,11 +101,17 @@ impl RemoteNode {
         if response.status().is_success() { Ok(response) } else { Err(self.failure(response).await) }
     }
 
-    async fn json<T: serde::de::DeserializeOwned>(&self, response: hyper::Response<Incoming>) -> Result<T, FarmError> {
+    async fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        response: hyper::Response<Incoming>,
+    ) -> Result<T, FarmError> {
         let body = Limited::new(response.into_body(), 16 << 20).collect();
         let body = tokio::time::timeout(self.request_limit, body).await;
-        let body = body.map_err(|_| self.unreachable("its answer never ended"))?.map_err(|error| self.unreachable(error))?;
-        serde_json::from_slice(&body.to_bytes()).map_err(|error| self.unreachable(format!("it answered oddly: {error}")))
+        let body = body
+            .map_err(|_| self.unreachable("its answer never ended"))?
+            .map_err(|error| self.unreachable(error))?;
+        serde_json::from_slice(&body.to_bytes())
+            .map_err(|error| self.unreachable(format!("it answered oddly: {error}")))
     }
 
     async fn failure(&self, response: hyper::Response<Incoming>) -> FarmError {
@@ -132,12 +138,16 @@ impl RemoteNode {
         let first = if image { body.next().await } else { None };
         if image {
             // The Python node answers 200, image/png, "Internal Server Error" when its browser is dead.
-            let start = first.as_ref().and_then(|frame| frame.as_ref().ok()).and_then(|frame| frame.data_ref());
+            let start =
+                first.as_ref().and_then(|frame| frame.as_ref().ok()).and_then(|frame| frame.data_ref());
             if !start.is_some_and(|bytes| is_image(bytes)) {
                 return Err(FarmError::Passed {
                     status: 500,
                     code: ErrorCode::InstanceLost,
-                    detail: format!("node {} answered with something that is not an image; its browser is probably dead", self.url),
+                    detail: format!(
+                        "node {} answered with something that is not an image; its browser is probably dead",
+                        self.url
+                    ),
                 });
             }
         }
@@ -182,7 +192,9 @@ impl Node for RemoteNode {
 
     async fn reset(&self, id: &InstanceId) -> Result<(), FarmError> {
         let id = id.to_string();
-        self.ask(Method::POST, "/reset", &[("instance_id", &id)], None, None, self.request_limit).await.map(drop)
+        self.ask(Method::POST, "/reset", &[("instance_id", &id)], None, None, self.request_limit)
+            .await
+            .map(drop)
     }
 
     async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, FarmError> {

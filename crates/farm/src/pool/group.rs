@@ -78,7 +78,12 @@ impl Shared {
     }
 
     /// Looks after one browser until it is over. True when the pool is stopping.
-    async fn tend(self: &Arc<Self>, index: usize, host: Host, wishes: &mut mpsc::UnboundedReceiver<Wish>) -> bool {
+    async fn tend(
+        self: &Arc<Self>,
+        index: usize,
+        host: Host,
+        wishes: &mut mpsc::UnboundedReceiver<Wish>,
+    ) -> bool {
         let pid = host.pid();
         self.metrics.browser_started(index, pid);
         let mut keeper = Keeper::new(Arc::clone(self), index, host);

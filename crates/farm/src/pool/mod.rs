@@ -52,7 +52,11 @@ impl Pool {
     pub async fn start(options: PoolOptions) -> Result<Self, std::io::Error> {
         let tasks = Tasks::default();
         let mut options = options;
-        let proxy = if options.network.open() { None } else { Some(Proxy::start(options.network.clone(), &tasks).await?) };
+        let proxy = if options.network.open() {
+            None
+        } else {
+            Some(Proxy::start(options.network.clone(), &tasks).await?)
+        };
         options.launch.extra_flags.extend(proxy.iter().flat_map(Proxy::flags));
         options.launch.window = options.instance.viewport;
         let share = options.instances_per_browser.max(1);
@@ -148,7 +152,9 @@ impl Pool {
         let most = self.0.options.max_lifetime_mins;
         match u32::try_from(minutes) {
             Ok(minutes) if (1..=most).contains(&minutes) => Ok(self.0.options.lease_minute * minutes),
-            _ => Err(FarmError::BadRequest(format!("lifetime_mins is {minutes}; it must be from 1 to {most}"))),
+            _ => {
+                Err(FarmError::BadRequest(format!("lifetime_mins is {minutes}; it must be from 1 to {most}")))
+            }
         }
     }
 
@@ -174,7 +180,12 @@ impl Pool {
     }
 
     /// A lease as soon as one is free, first come first served, until the deadline.
-    pub(crate) async fn get(&self, lifetime: Duration, key: Option<&str>, wait: Duration) -> Result<Granted, FarmError> {
+    pub(crate) async fn get(
+        &self,
+        lifetime: Duration,
+        key: Option<&str>,
+        wait: Duration,
+    ) -> Result<Granted, FarmError> {
         // Those who do not want to wait still do while a slot is merely being made ready, or the machine is busy.
         let patience = if wait > Duration::ZERO { wait } else { self.natural_wait() };
         let attempt = || async {
@@ -217,8 +228,8 @@ impl Pool {
     /// Carries out an operation for whoever holds the lease.
     pub(crate) async fn perform(&self, id: &InstanceId, operation: Operation) -> Result<Outcome, FarmError> {
         let tenancy = self.0.state().tenancy(id)?;
-        if let Operation::Execute(proto::Command::VisitPage { url }) | Operation::Step { command: proto::Command::VisitPage { url }, .. } =
-            &operation
+        if let Operation::Execute(proto::Command::VisitPage { url })
+        | Operation::Step { command: proto::Command::VisitPage { url }, .. } = &operation
         {
             self.check_address(url).await?;
         }
@@ -232,7 +243,9 @@ impl Pool {
                 Err(FarmError::InstanceLost(why))
             }
             // The lease ended under the call: say what the next call would be told.
-            Err(FarmError::InvalidInstance) => Err(self.0.state().tenancy(id).err().unwrap_or(FarmError::InvalidInstance)),
+            Err(FarmError::InvalidInstance) => {
+                Err(self.0.state().tenancy(id).err().unwrap_or(FarmError::InvalidInstance))
+            }
             other => other,
         }
     }
@@ -241,13 +254,19 @@ impl Pool {
     async fn check_address(&self, url: &str) -> Result<(), FarmError> {
         let rules = &self.0.options.network;
         let Some(parsed) = Url::parse(url.trim()).ok().filter(|_| !rules.open()) else { return Ok(()) };
-        let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else { return Ok(()) };
+        let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
+            return Ok(());
+        };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let addresses = resolve(host, port).await.unwrap_or_default();
-        let refused = addresses.iter().filter_map(|address| refusal(rules, host, port, *address)).collect::<Vec<_>>();
+        let refused =
+            addresses.iter().filter_map(|address| refusal(rules, host, port, *address)).collect::<Vec<_>>();
         match refused.first() {
             Some(why) if refused.len() == addresses.len() => {
-                Err(FarmError::Browser(browser::BrowserError::UrlRefused { url: url.to_owned(), why: why.clone() }))
+                Err(FarmError::Browser(browser::BrowserError::UrlRefused {
+                    url: url.to_owned(),
+                    why: why.clone(),
+                }))
             }
             _ => Ok(()),
         }

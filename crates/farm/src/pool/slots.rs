@@ -23,7 +23,9 @@ pub(crate) enum SlotState {
     Idle(Box<Instance>),
     Leased(Arc<Tenancy>),
     /// Its browser cannot be started at the moment.
-    Dead { why: String },
+    Dead {
+        why: String,
+    },
 }
 
 struct Slot {
@@ -55,7 +57,11 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(count: usize, first_port: u16, share: usize) -> Self {
         let slots = (0..count)
-            .map(|index| Slot { port: first_port + index as u16, group: index / share, state: SlotState::Starting })
+            .map(|index| Slot {
+                port: first_port + index as u16,
+                group: index / share,
+                state: SlotState::Starting,
+            })
             .collect();
         Self {
             slots,
@@ -148,14 +154,25 @@ impl State {
     }
 
     /// Leases the idle slot whose browser has the fewest tenants, so that load and fate are spread.
-    pub(crate) fn lease(&mut self, lease: LeaseId, lifetime: Duration, key: Option<&str>) -> Option<InstanceId> {
+    pub(crate) fn lease(
+        &mut self,
+        lease: LeaseId,
+        lifetime: Duration,
+        key: Option<&str>,
+    ) -> Option<InstanceId> {
         let mut tenants: HashMap<usize, usize> = HashMap::new();
         for slot in &self.slots {
-            *tenants.entry(slot.group).or_default() += usize::from(matches!(slot.state, SlotState::Leased(_)));
+            *tenants.entry(slot.group).or_default() +=
+                usize::from(matches!(slot.state, SlotState::Leased(_)));
         }
-        let idle = self.slots.iter_mut().filter(|slot| matches!(&slot.state, SlotState::Idle(one) if one.lost().is_none()));
+        let idle = self
+            .slots
+            .iter_mut()
+            .filter(|slot| matches!(&slot.state, SlotState::Idle(one) if one.lost().is_none()));
         let slot = idle.min_by_key(|slot| (tenants[&slot.group], slot.port))?;
-        let SlotState::Idle(instance) = std::mem::replace(&mut slot.state, SlotState::Starting) else { return None };
+        let SlotState::Idle(instance) = std::mem::replace(&mut slot.state, SlotState::Starting) else {
+            return None;
+        };
         let id = InstanceId { lease, slot: slot.port };
         slot.state = SlotState::Leased(Arc::new(Tenancy::new(id, *instance, lifetime)));
         if let Some(key) = key {

@@ -39,7 +39,8 @@ impl Shared {
         for slot in broken {
             self.remake(slot);
         }
-        let lost: Vec<_> = self.state().tenancies().filter_map(|one| Some((*one.id(), one.lost()?))).collect();
+        let lost: Vec<_> =
+            self.state().tenancies().filter_map(|one| Some((*one.id(), one.lost()?))).collect();
         for (id, why) in lost {
             self.lose(&id, &why);
         }

@@ -51,7 +51,10 @@ impl Link {
         self.settle(answer).await
     }
 
-    pub(crate) async fn run_all<T: FromRedisValue>(&self, commands: &redis::Pipeline) -> Result<T, RegistryError> {
+    pub(crate) async fn run_all<T: FromRedisValue>(
+        &self,
+        commands: &redis::Pipeline,
+    ) -> Result<T, RegistryError> {
         let mut connection = self.connection().await?;
         let answer = tokio::time::timeout(LIMIT, commands.query_async(&mut connection)).await;
         self.settle(answer).await

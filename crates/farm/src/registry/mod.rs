@@ -48,7 +48,8 @@ impl Registry {
             return Ok(Vec::new());
         }
         let values: Vec<Option<String>> = self.link.run(redis::cmd("MGET").arg(&keys)).await?;
-        let mut urls: Vec<String> = values.into_iter().flatten().filter(|url| url.starts_with("http://")).collect();
+        let mut urls: Vec<String> =
+            values.into_iter().flatten().filter(|url| url.starts_with("http://")).collect();
         urls.sort();
         urls.dedup();
         Ok(urls)
