@@ -1,0 +1,62 @@
+//! Pins which room may name which: the table of ARCHITECTURE.md, held against `cargo metadata`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
+
+/// Room → the rooms it may name outside its tests.
+const MAY_NAME: &[(&str, &[&str])] = &[
+    ("proto", &[]),
+    ("cdp", &[]),
+    ("browser", &["cdp", "proto"]),
+    ("farm", &["browser", "proto"]),
+    ("store", &["proto"]),
+    ("rollout", &["proto", "store"]),
+    ("practice", &["proto"]),
+    ("baseline", &["proto"]),
+    ("cli", &["baseline", "browser", "farm", "practice", "proto", "rollout", "store"]),
+    ("testkit", &["proto"]),
+];
+
+fn rooms() -> BTreeMap<String, BTreeSet<String>> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo metadata runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let room = |name: &serde_json::Value| name.as_str().and_then(|name| name.strip_prefix("webgym-")).map(str::to_owned);
+    metadata["packages"]
+        .as_array()
+        .expect("packages")
+        .iter()
+        .filter_map(|package| {
+            let named = package["dependencies"].as_array()?.iter().filter(|one| one["kind"] != "dev");
+            Some((room(&package["name"])?, named.filter_map(|one| room(&one["name"])).collect()))
+        })
+        .collect()
+}
+
+#[test]
+fn no_room_names_a_room_it_may_not() {
+    let rooms = rooms();
+    assert!(rooms.len() >= 5, "{rooms:?}");
+    for (room, names) in &rooms {
+        let (_, allowed) =
+            MAY_NAME.iter().find(|(name, _)| name == room).unwrap_or_else(|| panic!("{room} is not in the table"));
+        for name in names {
+            assert!(allowed.contains(&name.as_str()), "{room} must not name {name}");
+        }
+    }
+}
+
+#[test]
+fn the_two_sides_of_the_wire_never_meet() {
+    let rooms = rooms();
+    assert!(!rooms["farm"].contains("rollout"));
+    if let Some(rollout) = rooms.get("rollout") {
+        assert!(!rollout.contains("farm") && !rollout.contains("browser"));
+    }
+}
