@@ -1,7 +1,9 @@
 //! Trajectories on disk: where they lie, how a run writes them so that a crash loses none, and the shapes in which
 //! other people's tools read them. Owns every file format of the project; touches files only, never the network.
 
+pub mod columnar;
 pub mod durable;
+pub mod export;
 pub mod finish;
 pub mod iteration;
 pub mod journal;
@@ -10,6 +12,7 @@ pub mod metrics;
 mod pickle;
 pub mod pt;
 pub mod run;
+pub mod screenshots;
 pub mod summary;
 pub mod unpickle;
 

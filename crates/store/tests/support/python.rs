@@ -3,6 +3,7 @@
 #![allow(
     unreachable_pub,
     dead_code,
+    clippy::expect_used,
     reason = "shared by several test programs, none of which uses all of it"
 )]
 
@@ -22,6 +23,8 @@ class Reward: pass
 /// system's.
 pub fn with_module(module: &str) -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Without links and dots: a virtual environment finds its packages by the name it was started under.
+    let workspace = workspace.canonicalize().expect("the workspace is there");
     let named = std::env::var_os("WEBGYM_PYTHON").map(PathBuf::from);
     let candidates = named.into_iter().chain([
         workspace.join(".venv/bin/python"),

@@ -1,0 +1,102 @@
+//! What a format must be able to do, and the files of lines that several of them write.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use proto::trajectory::Trajectory;
+use serde_json::Value;
+
+use super::ExportError;
+use crate::durable::{AtomicFile, Existing};
+use crate::layout::IterationId;
+
+/// Which part of an export an example belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Train,
+    Validation,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 2] = [Self::Train, Self::Validation];
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Validation => "val",
+        }
+    }
+}
+
+/// One output file in the making.
+pub(super) trait Sink {
+    /// Takes a trajectory, or of it only these steps where the format is of steps. Answers how many examples it made.
+    fn push(&mut self, id: IterationId, trajectory: &Trajectory, steps: &[usize])
+    -> Result<u64, ExportError>;
+    /// Makes the file durable under its name.
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, ExportError>;
+}
+
+/// A file of JSON values: one a line, or the same inside an array.
+pub(super) struct JsonFile {
+    path: PathBuf,
+    file: AtomicFile,
+    existing: Existing,
+    is_array: bool,
+    count: u64,
+}
+
+impl JsonFile {
+    pub(super) fn lines(path: PathBuf, existing: Existing) -> Result<Self, ExportError> {
+        Self::create(path, existing, false)
+    }
+
+    pub(super) fn array(path: PathBuf, existing: Existing) -> Result<Self, ExportError> {
+        Self::create(path, existing, true)
+    }
+
+    fn create(path: PathBuf, existing: Existing, is_array: bool) -> Result<Self, ExportError> {
+        let file = AtomicFile::create(&path).map_err(|error| ExportError::io(&path, error))?;
+        Ok(Self { path, file, existing, is_array, count: 0 })
+    }
+
+    pub(super) fn push(&mut self, value: &impl serde::Serialize) -> Result<(), ExportError> {
+        let separator: &[u8] = match (self.is_array, self.count) {
+            (false, _) => b"",
+            (true, 0) => b"[\n",
+            (true, _) => b",\n",
+        };
+        let written = self.file.write_all(separator).and_then(|()| {
+            serde_json::to_writer(&mut self.file, value)?;
+            if self.is_array { Ok(()) } else { self.file.write_all(b"\n") }
+        });
+        self.count += 1;
+        written.map_err(|error| ExportError::io(&self.path, error))
+    }
+
+    pub(super) fn finish(mut self) -> Result<PathBuf, ExportError> {
+        let end: &[u8] = match (self.is_array, self.count) {
+            (false, _) => b"",
+            (true, 0) => b"[]\n",
+            (true, _) => b"\n]\n",
+        };
+        let Self { path, existing, .. } = &self;
+        let (path, existing) = (path.clone(), *existing);
+        self.file
+            .write_all(end)
+            .and_then(|()| self.file.commit(existing))
+            .map_err(|error| ExportError::io(&path, error))?;
+        Ok(path)
+    }
+}
+
+/// Writes a small JSON file at once.
+pub(super) fn write_json(path: &Path, value: &Value, existing: Existing) -> Result<(), ExportError> {
+    let write = || {
+        let mut file = AtomicFile::create(path)?;
+        serde_json::to_writer_pretty(&mut file, value)?;
+        file.write_all(b"\n")?;
+        file.commit(existing)
+    };
+    write().map_err(|error| ExportError::io(path, error))
+}

@@ -1,0 +1,118 @@
+//! verl's Parquet: one row a step with the prompt as chat messages that mark images by `<image>`, the images by path,
+//! and what a reward function needs. `messages` has the reply too, for supervised training.
+
+use std::path::{Path, PathBuf};
+
+use proto::trajectory::Trajectory;
+
+use super::ExportError;
+use super::messages::{self, Role};
+use super::sink::{Part, Sink};
+use crate::columnar::{Cell, Column, Kind, TableWriter};
+use crate::durable::Existing;
+use crate::layout::{IterationId, SavePath};
+use crate::summary::Summary;
+
+const MESSAGE: Kind = Kind::Records(&["role", "content"]);
+
+const COLUMNS: [Column; 7] = [
+    Column::new("data_source", Kind::Text),
+    Column::new("prompt", MESSAGE),
+    Column::new("images", Kind::Records(&["image"])),
+    Column::new("ability", Kind::Text),
+    Column::new(
+        "reward_model",
+        Kind::Group(&[Column::new("style", Kind::Text), Column::new("ground_truth", Kind::Text)]),
+    ),
+    Column::new(
+        "extra_info",
+        Kind::Group(&[
+            Column::new("split", Kind::Text),
+            Column::new("index", Kind::Int),
+            Column::new("iteration", Kind::Int),
+            Column::new("trajectory_index", Kind::Int),
+            Column::new("step", Kind::Int),
+            Column::new("task_name", Kind::Text),
+            Column::new("website", Kind::Text),
+            Column::new("difficulty", Kind::Int),
+            Column::new("reward", Kind::Int),
+            Column::new("response", Kind::Text),
+        ]),
+    ),
+    Column::new("messages", MESSAGE),
+];
+
+pub(super) struct Verl {
+    path: PathBuf,
+    save_path: SavePath,
+    table: TableWriter,
+    existing: Existing,
+    part: Part,
+    count: i64,
+}
+
+impl Verl {
+    pub(super) fn create(
+        out: &Path,
+        part: Part,
+        save_path: &SavePath,
+        existing: Existing,
+    ) -> Result<Self, ExportError> {
+        let path = out.join(format!("{}.parquet", part.as_str()));
+        let bulky = ["prompt.list.element.content", "messages.list.element.content", "extra_info.response"];
+        let table = TableWriter::create(&path, "verl", &COLUMNS, &bulky, &[])?;
+        Ok(Self { path, save_path: save_path.clone(), table, existing, part, count: 0 })
+    }
+}
+
+impl Sink for Verl {
+    fn push(
+        &mut self,
+        id: IterationId,
+        trajectory: &Trajectory,
+        steps: &[usize],
+    ) -> Result<u64, ExportError> {
+        let reward = Summary::of(trajectory).reward;
+        let source = format!("webgym/{}", id.split);
+        let task = &trajectory.task;
+        let mut written = 0;
+        for number in steps {
+            let response = &trajectory.steps[*number].response;
+            let Some(conversation) = messages::parse(&response.raw_prompt, &self.save_path) else { continue };
+            let reply = messages::escape(&response.raw_response);
+            let mut roles: Vec<&str> = conversation.turns.iter().map(|turn| turn.role.as_str()).collect();
+            let mut contents: Vec<&str> = conversation.turns.iter().map(|turn| turn.text.as_str()).collect();
+            let prompt = vec![roles.clone(), contents.clone()];
+            roles.push(Role::Assistant.as_str());
+            contents.push(&reply);
+            let images = conversation.images.iter().map(String::as_str).collect();
+            self.table.push(&[
+                Cell::Text(&source),
+                Cell::Records(prompt),
+                Cell::Records(vec![images]),
+                Cell::Text("web"),
+                Cell::Text("rule"),
+                Cell::Text(task.reference_answer.as_deref().unwrap_or_default()),
+                Cell::Text(self.part.as_str()),
+                Cell::Int(self.count),
+                Cell::Int(i64::try_from(id.iteration).unwrap_or(i64::MAX)),
+                Cell::Int(task.trajectory_index),
+                Cell::Int(i64::try_from(*number).unwrap_or(i64::MAX)),
+                Cell::Text(&task.task_name),
+                Cell::Text(&task.website),
+                Cell::Int(task.difficulty),
+                Cell::Int(reward),
+                Cell::Text(&response.raw_response),
+                Cell::Records(vec![roles, contents]),
+            ])?;
+            self.count += 1;
+            written += 1;
+        }
+        Ok(written)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, ExportError> {
+        self.table.finish(self.existing)?;
+        Ok(vec![self.path])
+    }
+}

@@ -1,0 +1,227 @@
+//! Parquet files opened by those who will open them: pyarrow and DuckDB.
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+#![recursion_limit = "256"]
+
+#[path = "support/python.rs"]
+mod python;
+#[path = "support/sample.rs"]
+mod sample;
+
+use std::path::Path;
+
+use proto::trajectory::{Evaluation, StepExtras, Trajectory};
+use serde_json::{Value, json};
+use store::columnar::{SCHEMA_VERSION, documented_columns};
+use store::durable::Existing;
+use store::export::{ExportOptions, Format, export};
+use store::pt::PtWriter;
+use store::{IterationId, RunMetadata, SavePath, Split};
+
+const ARROW: &str = r#"
+import json, sys
+import pyarrow.dataset as ds, pyarrow.parquet as pq
+dataset = ds.dataset(sys.argv[1], format="parquet", partitioning="hive")
+table = dataset.to_table().sort_by([("iteration", "ascending"), ("trajectory_index", "ascending"), ("step", "ascending")])
+rows = table.to_pylist()
+for row in rows:
+    if row["screenshot"] is not None:
+        row["screenshot"] = row["screenshot"].hex()
+metadata = {k.decode(): v.decode() for k, v in pq.read_schema(dataset.files[0]).metadata.items()}
+types = {f.name: str(f.type) for f in dataset.schema}
+print(json.dumps({"rows": rows, "metadata": metadata, "types": types, "files": sorted(dataset.files)}))
+"#;
+
+const DUCK: &str = r#"
+import json, sys, duckdb
+source = f"read_parquet('{sys.argv[1]}/**/*.parquet', hive_partitioning = true)"
+rows = duckdb.sql(f"""
+  select iteration, count(*), count(distinct trajectory_index), sum(reward), sum(len(token_ids)), count(token_ids),
+         sum(len(evaluation)) from {source} where split = 'train' group by iteration order by iteration""").fetchall()
+print(json.dumps([[int(x) if x is not None else None for x in row] for row in rows]))
+"#;
+
+const VERL: &str = r#"
+import json, sys, pyarrow.parquet as pq
+table = pq.read_table(sys.argv[1])
+print(json.dumps({"rows": table.to_pylist(), "types": {f.name: str(f.type) for f in table.schema}}))
+"#;
+
+fn trajectories(iteration: u64) -> Vec<Trajectory> {
+    let mut list: Vec<Trajectory> =
+        (0..5).map(|index| sample::trajectory(index, 2 + iteration as usize)).collect();
+    list[1].task.extra = sample::object(json!({"note": "kept"}));
+    list[2].steps[0].action = None;
+    list[2].steps[1].reward.evaluation = Evaluation::Text("one".to_owned());
+    list[3].steps[0].extras = StepExtras {
+        prompt_token_ids: Some(vec![]),
+        token_ids: Some(vec![1, 2, u32::MAX]),
+        logprobs: Some(vec![-0.5, -0.25, 0.0]),
+        timings_ms: sample::object(json!({"policy": 1.5})),
+    };
+    list
+}
+
+fn fill(directory: &Path) -> SavePath {
+    let save_path = SavePath::new(directory);
+    save_path.create_directories(Split::Train).unwrap();
+    for iteration in 0..2 {
+        let id = IterationId::new(Split::Train, iteration);
+        let mut writer = PtWriter::create(&save_path.iteration_file(id)).unwrap();
+        for trajectory in trajectories(iteration) {
+            writer.push(&trajectory).unwrap();
+        }
+        writer.finish(&RunMetadata::default(), Existing::Refuse).unwrap();
+    }
+    let image = save_path.root().join("images/task_0000_ab/step_000.png");
+    std::fs::create_dir_all(image.parent().unwrap()).unwrap();
+    std::fs::write(image, b"abc").unwrap();
+    save_path
+}
+
+#[test]
+fn pyarrow_sees_every_field_of_every_step() {
+    let arrow = python::with_module("pyarrow");
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = fill(directory.path());
+    let out = directory.path().join("dataset");
+    let mut options = ExportOptions::new(Format::Parquet);
+    options.inline_screenshots = true;
+    let report = export(&save_path, Split::Train, &out, &options).unwrap();
+    assert_eq!((report.trajectories_read, report.train_examples), (10, 25));
+
+    let seen: Value = serde_json::from_str(&python::run(&arrow, ARROW, &[&out])).unwrap();
+    assert_eq!(seen["metadata"]["webgym.schema_version"], SCHEMA_VERSION.to_string());
+    let files: Vec<&str> =
+        seen["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
+    assert!(files[1].ends_with("split=train/iteration=1/part-0.parquet"), "{files:?}");
+    let rows = seen["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 25);
+    let mut rows = rows.iter();
+    for iteration in 0..2 {
+        for trajectory in trajectories(iteration) {
+            for number in 0..trajectory.steps.len() {
+                let mut row = rows.next().unwrap().clone();
+                assert_eq!(row["split"], "train");
+                assert_eq!(row["iteration"], iteration);
+                row.as_object_mut().unwrap().retain(|name, _| name != "split" && name != "iteration");
+                assert_eq!(
+                    row,
+                    expected(&trajectory, number),
+                    "trajectory {} step {number}",
+                    trajectory.task.trajectory_index
+                );
+            }
+        }
+    }
+}
+
+fn expected(trajectory: &Trajectory, number: usize) -> Value {
+    let (task, step) = (&trajectory.task, &trajectory.steps[number]);
+    let text = |value: Value| Value::String(value.to_string());
+    let map =
+        |map: &serde_json::Map<String, Value>| if map.is_empty() { Value::Null } else { text(json!(map)) };
+    let has_image = step.observation.image_path == "images/task_0000_ab/step_000.png";
+    let action = step.action.as_ref();
+    let id = match &task.task_id {
+        None => Value::Null,
+        Some(id) => Value::String(json!(id).as_str().map_or_else(|| json!(id).to_string(), str::to_owned)),
+    };
+    let evaluation = match &step.reward.evaluation {
+        Evaluation::Text(text) if text.is_empty() => json!([]),
+        Evaluation::Text(text) => json!([text]),
+        Evaluation::Texts(texts) => json!(texts),
+    };
+    let count = trajectory.steps.len();
+    json!({
+        "trajectory_index": task.trajectory_index, "step": number, "steps": count, "is_last": number + 1 == count,
+        "task_id": id, "task_name": task.task_name, "website": task.website, "domain": task.domain,
+        "subdomain": task.subdomain, "difficulty": task.difficulty, "max_steps": task.max_steps,
+        "attempt_level": task.attempt_level, "reference_answer": task.reference_answer,
+        "evaluator_reference": text(json!(task.evaluator_reference)), "task_extra": map(&task.extra),
+        "outcome": trajectory.metadata.outcome, "trajectory_reward": trajectory.steps[count - 1].reward.reward,
+        "trajectory_extra": null, "reward": step.reward.reward, "is_blocked": step.reward.is_blocked,
+        "submit": step.reward.submit, "submission_judgment": step.reward.submission_judgment,
+        "evaluation": evaluation,
+        "is_keypoint": trajectory.metadata.keypoint_step_ids.contains(&i64::try_from(number).unwrap()),
+        "screenshot_path": step.observation.image_path,
+        "screenshot_sha256":
+            has_image.then_some("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        "screenshot": has_image.then_some("616263"),
+        "same_as_next_screenshot": step.same_as_next_screenshot, "url": step.observation.url,
+        "title": step.observation.title, "ac_tree": step.observation.ac_tree,
+        "action_key": action.map(|action| &action.key),
+        "action_arguments": action.map(|action| text(json!(action.arguments))),
+        "action_string": action.map(|action| &action.action_string),
+        "raw_prompt": step.response.raw_prompt, "raw_response": step.response.raw_response,
+        "answering_tokens": map(&step.response.answering_tokens),
+        "prompt_token_ids": step.extras.prompt_token_ids, "token_ids": step.extras.token_ids,
+        "logprobs": step.extras.logprobs, "timings_ms": map(&step.extras.timings_ms),
+        "schema_version": SCHEMA_VERSION,
+    })
+}
+
+#[test]
+fn duckdb_queries_the_partitions() {
+    let duck = python::with_module("duckdb");
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = fill(directory.path());
+    let out = directory.path().join("dataset");
+    export(&save_path, Split::Train, &out, &ExportOptions::new(Format::Parquet)).unwrap();
+    let seen: Value = serde_json::from_str(&python::run(&duck, DUCK, &[&out])).unwrap();
+    // Five trajectories of two, then of three steps; three succeed; one step has token ids; two texts a verdict.
+    assert_eq!(seen, json!([[0, 10, 5, 3, 3, 1, 9], [1, 15, 5, 3, 3, 1, 11]]));
+}
+
+#[test]
+fn verl_files_have_the_columns_that_verl_reads() {
+    let arrow = python::with_module("pyarrow");
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = fill(directory.path());
+    let out = directory.path().join("verl");
+    let mut options = ExportOptions::new(Format::Verl);
+    options.iterations = Some(vec![1]);
+    options.only_successful = true;
+    let report = export(&save_path, Split::Train, &out, &options).unwrap();
+    let seen: Value =
+        serde_json::from_str(&python::run(&arrow, VERL, &[&out.join("train.parquet")])).unwrap();
+    let rows = seen["rows"].as_array().unwrap();
+    assert_eq!(rows.len() as u64, report.train_examples);
+    assert_eq!(
+        seen["types"]["prompt"],
+        "list<element: struct<role: string not null, content: string not null> not null>"
+    );
+    assert_eq!(seen["types"]["images"], "list<element: struct<image: string not null> not null>");
+    let row = &rows[1];
+    assert_eq!(row["data_source"], "webgym/train");
+    assert_eq!(row["reward_model"], json!({"style": "rule", "ground_truth": "0.99 €"}));
+    assert_eq!(row["extra_info"]["step"], 1);
+    assert_eq!(row["extra_info"]["reward"], 1);
+    let marks: usize = row["prompt"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["content"].as_str().unwrap().matches("<image>").count())
+        .sum();
+    assert_eq!(marks, row["images"].as_array().unwrap().len());
+    assert_eq!(marks, 2);
+    let prompt = row["prompt"].as_array().unwrap();
+    let messages = row["messages"].as_array().unwrap();
+    assert_eq!(&messages[..prompt.len()], &prompt[..]);
+    assert_eq!(
+        messages[prompt.len()],
+        json!({"role": "assistant", "content": row["extra_info"]["response"]})
+    );
+}
+
+#[test]
+fn the_columns_are_the_documented_ones() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    for (name, kind) in documented_columns() {
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("docs/formats.md does not describe the column {name}"));
+        assert!(row.contains(&format!("| {kind} |")), "docs/formats.md says otherwise of {name}: {row}");
+    }
+    assert!(text.contains(&format!("`webgym.schema_version` = `{SCHEMA_VERSION}`")));
+}
