@@ -130,18 +130,6 @@ fn confirmation(job: &Job, fields: &Fields) -> Markup {
 }
 
 fn application(job: &Job, fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
-    let error = |name: &str| mistakes.iter().find(|(known, _)| *known == name).map(|(_, wrong)| *wrong);
-    let told = |name: &str| {
-        html! { @if let Some(wrong) = error(name) { p.error id={ (name) "-error" } { (wrong) } } }
-    };
-    let input = |name: &str, label: &str, kind: &str| {
-        html! {
-            label for=(name) { (label) }
-            input type=(kind) id=(name) name=(name) value=(fields.get(name))
-                aria-invalid=[error(name).map(|_| "true")];
-            (told(name))
-        }
-    };
     html! {
         nav.crumbs aria-label="Breadcrumb" {
             a href="/jobs/search" { "Jobs" } " › "
@@ -150,56 +138,79 @@ fn application(job: &Job, fields: &Fields, mistakes: &[(&str, &str)]) -> Markup 
         h1 { "Apply: " (job.title) }
         p.lead { (job.company) ", " (job.city) }
         @if !mistakes.is_empty() {
-            p.notice role="alert" id="errors" {
-                "Please correct " (count(mistakes.len(), "field")) "."
-            }
+            p.notice role="alert" id="errors" { "Please correct " (count(mistakes.len(), "field")) "." }
         }
         form.application.card id="application" action={ "/jobs/" (job.number) "/apply" } method="post"
             enctype="multipart/form-data" novalidate {
-            (input("first_name", "First name", "text"))
-            (input("last_name", "Last name", "text"))
-            (input("email", "Email", "email"))
-            (input("phone", "Phone", "tel"))
-            (input("start", "Earliest start", "date"))
-            (input("years", "Years of experience", "number"))
-            label for="education" { "Highest education" }
-            select id="education" name="education" {
-                option value="" { "Choose…" }
-                @for level in EDUCATION { option selected[fields.get("education") == level] { (level) } }
-            }
-            (told("education"))
-            fieldset {
-                legend { "Do you have a work permit?" }
-                @for (value, label) in [("yes", "Yes"), ("no", "No")] {
-                    label {
-                        input type="radio" name="permit" id={ "permit-" (value) } value=(value)
-                            checked[fields.get("permit") == value];
-                        " " (label)
-                    }
-                }
-            }
-            (told("permit"))
-            fieldset {
-                legend { "Skills" }
-                @for skill in SKILLS {
-                    label {
-                        input type="checkbox" name="skill" value=(skill)
-                            checked[fields.all("skill").any(|chosen| chosen == skill)];
-                        " " (skill)
-                    }
-                }
-            }
+            (person(fields, mistakes))
+            (choices(fields, mistakes))
             label for="letter" { "About you" }
             textarea id="letter" name="letter" rows="4" { (fields.get("letter")) }
-            (told("letter"))
+            (told(mistakes, "letter"))
             label for="cv" { "Curriculum vitae (optional)" }
             input type="file" id="cv" name="cv";
             label {
                 input type="checkbox" name="consent" id="consent" value="yes" checked[fields.has("consent")];
                 " I agree that my application is processed"
             }
-            (told("consent"))
+            (told(mistakes, "consent"))
             button.primary type="submit" id="send" { "Send application" }
+        }
+    }
+}
+
+/// What is wrong with a field, below it.
+fn told(mistakes: &[(&str, &str)], name: &str) -> Markup {
+    let wrong = mistakes.iter().find(|(known, _)| *known == name).map(|(_, wrong)| *wrong);
+    html! { @if let Some(wrong) = wrong { p.error id={ (name) "-error" } { (wrong) } } }
+}
+
+fn person(fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
+    let inputs = [
+        ("first_name", "First name", "text"),
+        ("last_name", "Last name", "text"),
+        ("email", "Email", "email"),
+        ("phone", "Phone", "tel"),
+        ("start", "Earliest start", "date"),
+        ("years", "Years of experience", "number"),
+    ];
+    html! {
+        @for (name, label, kind) in inputs {
+            label for=(name) { (label) }
+            input type=(kind) id=(name) name=(name) value=(fields.get(name));
+            (told(mistakes, name))
+        }
+    }
+}
+
+fn choices(fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
+    html! {
+        label for="education" { "Highest education" }
+        select id="education" name="education" {
+            option value="" { "Choose…" }
+            @for level in EDUCATION { option selected[fields.get("education") == level] { (level) } }
+        }
+        (told(mistakes, "education"))
+        fieldset {
+            legend { "Do you have a work permit?" }
+            @for (value, label) in [("yes", "Yes"), ("no", "No")] {
+                label {
+                    input type="radio" name="permit" id={ "permit-" (value) } value=(value)
+                        checked[fields.get("permit") == value];
+                    " " (label)
+                }
+            }
+        }
+        (told(mistakes, "permit"))
+        fieldset {
+            legend { "Skills" }
+            @for skill in SKILLS {
+                label {
+                    input type="checkbox" name="skill" value=(skill)
+                        checked[fields.all("skill").any(|chosen| chosen == skill)];
+                    " " (skill)
+                }
+            }
         }
     }
 }
