@@ -1,6 +1,7 @@
 //! Trajectories on disk: where they lie, how a run writes them so that a crash loses none, and the shapes in which
 //! other people's tools read them. Owns every file format of the project; touches files only, never the network.
 
+pub mod aggregate;
 pub mod columnar;
 pub mod durable;
 pub mod export;
@@ -14,6 +15,7 @@ pub mod pt;
 pub mod run;
 pub mod screenshots;
 pub mod summary;
+pub mod trajectories;
 pub mod unpickle;
 
 pub use finish::finish_iteration;

@@ -1,0 +1,14 @@
+//! Looking after what is in a save path: list it, show one trajectory, compare two, remove, check that all is whole.
+
+mod check;
+mod diff;
+mod list;
+mod remove;
+mod show;
+mod text;
+
+pub use check::{CheckReport, Finding, Severity, check};
+pub use diff::{Difference, TrajectoryDiff, diff};
+pub use list::{FileListing, Listing, list, render_summaries};
+pub use remove::{Removal, RemoveError, plan_removal};
+pub use show::{ShowOptions, find, show};

@@ -1,0 +1,112 @@
+//! One trajectory as text.
+
+use std::fmt::Write;
+
+use proto::trajectory::{Evaluation, Step, Trajectory};
+
+use super::text::{harmless, indented, line};
+use crate::iteration::{self, IterationFile};
+use crate::layout::{SavePath, Split};
+use crate::pt::PtError;
+use crate::summary::Summary;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShowOptions {
+    /// Also what the model was sent.
+    pub prompts: bool,
+    /// Also the accessibility text.
+    pub ac_trees: bool,
+}
+
+/// Finds a trajectory by its index; `None` when the iteration has none of that index.
+pub fn find(
+    save_path: &SavePath,
+    split: Split,
+    iteration: u64,
+    trajectory_index: i64,
+) -> Result<Option<Trajectory>, PtError> {
+    let directory = save_path.split_directory(split);
+    let files = iteration::files_of(save_path, split, iteration)
+        .map_err(|error| PtError::io("list", &directory, error))?;
+    for found in files {
+        let file = IterationFile::open_found(&found)?;
+        let position =
+            file.summaries().iter().position(|summary| summary.trajectory_index == trajectory_index);
+        if let Some(position) = position {
+            return file.read(position).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+pub fn show(trajectory: &Trajectory, options: ShowOptions) -> String {
+    let Trajectory { task, steps, metadata } = trajectory;
+    let summary = Summary::of(trajectory);
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", harmless(&task.task_name));
+    let _ = writeln!(
+        out,
+        "index {} · {} · {} / {} · difficulty {} · {} of {} steps",
+        task.trajectory_index,
+        harmless(&task.website),
+        harmless(&task.domain),
+        harmless(&task.subdomain),
+        task.difficulty,
+        steps.len(),
+        task.max_steps
+    );
+    let _ = writeln!(out, "{} · reward {}", summary.outcome_or_inferred().as_str(), summary.reward);
+    for item in &task.evaluator_reference {
+        let _ = writeln!(out, "  rubric ({}): {}", item.difficulty, harmless(&item.description));
+    }
+    if let Some(answer) = &task.reference_answer {
+        let _ = writeln!(out, "  reference answer: {}", harmless(answer));
+    }
+    for (number, step) in (0_i64..).zip(steps) {
+        let is_key = metadata.keypoint_step_ids.contains(&number);
+        show_step(&mut out, number, step, is_key, options);
+    }
+    out
+}
+
+fn show_step(out: &mut String, number: i64, step: &Step, is_key: bool, options: ShowOptions) {
+    let Step { observation, action, response, reward, .. } = step;
+    let _ = writeln!(
+        out,
+        "\nstep {number}{}  {}",
+        if is_key { " (key)" } else { "" },
+        line(&observation.url, 120)
+    );
+    let _ = writeln!(out, "  page: {}", line(&observation.title, 120));
+    let _ = writeln!(out, "  screenshot: {}", line(&observation.image_path, 160));
+    if step.same_as_next_screenshot == Some(true) {
+        let _ = writeln!(out, "  the page did not change");
+    }
+    if let Some(tree) = observation.ac_tree.as_ref().filter(|_| options.ac_trees) {
+        let _ = writeln!(out, "  elements:\n{}", indented(tree, 4));
+    }
+    if options.prompts {
+        let _ = writeln!(out, "  prompt:\n{}", indented(&response.raw_prompt, 4));
+    }
+    let _ = writeln!(out, "  reply:\n{}", indented(&response.raw_response, 4));
+    match action {
+        Some(action) => {
+            let arguments = serde_json::Value::Object(action.arguments.clone());
+            let _ = writeln!(out, "  action: {} {}", harmless(&action.key), harmless(&arguments.to_string()));
+        }
+        None => out.push_str("  action: none\n"),
+    }
+    if reward.is_blocked {
+        out.push_str("  blocked\n");
+    }
+    if let Some(judgment) = &reward.submission_judgment {
+        let _ = writeln!(out, "  as evidence: {}", line(judgment, 200));
+    }
+    let words = match &reward.evaluation {
+        Evaluation::Text(text) => std::slice::from_ref(text),
+        Evaluation::Texts(texts) => texts.as_slice(),
+    };
+    for words in words.iter().filter(|words| !words.is_empty()) {
+        let _ = writeln!(out, "  judge:\n{}", indented(words, 4));
+    }
+}
