@@ -11,6 +11,7 @@ use std::path::Path;
 
 use proto::trajectory::{Evaluation, Outcome, StepExtras, Trajectory};
 use serde_json::{Value, json};
+use store::aggregate::{AggregateOptions, aggregate};
 use store::durable::Existing;
 use store::pt::{PtFile, PtWriter};
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath, Split};
@@ -260,4 +261,68 @@ fn every_way_in_which_torch_saves_reads_back_equal() {
         names.push(path);
     }
     assert_eq!(names.len(), 17);
+
+    // Files of the Python system as the ranks of an iteration, listed and merged.
+    let save_path = SavePath::new(directory.path().join("save"));
+    save_path.create_directories(Split::Test).unwrap();
+    let rank = IterationId::new(Split::Test, 0).with_rank(Some(0));
+    std::fs::copy(out.join("zip4.pt"), save_path.iteration_file(rank)).unwrap();
+    let report = aggregate(&save_path, Split::Test, 0, AggregateOptions::default()).unwrap();
+    assert_eq!((report.trajectories, report.missing_indices.len()), (300, 0));
+    assert_eq!(read_all(&report.path), (trajectories, metadata()));
+    assert_eq!(
+        std::fs::read_dir(save_path.split_directory(Split::Test)).unwrap().count(),
+        2,
+        "no rest is left"
+    );
+}
+
+/// What older versions or other hands may have left in such files.
+const ODD: &str = r#"
+import sys, collections, torch
+import webgym.data.components as c
+
+def make(cls, **attributes):
+    o = cls()
+    o.__dict__.update(attributes)
+    return o
+
+task = make(c.Task, task_name="t", website="w", difficulty=2.0, evaluator_reference="one thing", task_id=7)
+steps = ({
+    "observation": make(c.Observation, task=task, image_path="a.png", page_metadata=None),
+    "action": make(c.Action, action={"key": "wait", "arguments": None}, action_string=None),
+    "response": make(c.Response, raw_response="r \ud83d", answering_tokens=None),
+    "reward": make(c.Reward, reward=True, evaluation=None, is_blocked=None, submit=1),
+}, {
+    "observation": make(c.Observation, task=task, image_path=None, ac_tree="tree"),
+    "action": make(c.Action, action=None),
+    "response": None,
+    "reward": make(c.Reward, reward=1.0, evaluation=["x", {"score": 3}], submission_judgment="YES"),
+    "note": {1, 2}, "raw": b"\x00\xff",
+})
+content = collections.OrderedDict(metadata={"seed": None, "custom": (1, 2)}, trajectories=[steps, []])
+for protocol in (2, 4):
+    torch.save(content, f"{sys.argv[1]}/odd{protocol}", pickle_protocol=protocol)
+"#;
+
+#[test]
+fn files_that_lack_things_are_read_with_defaults() {
+    let torch = python::with_module("torch");
+    let directory = tempfile::tempdir().unwrap();
+    python::run(&torch, ODD, &[directory.path()]);
+    for protocol in [2, 4] {
+        let (read, metadata) = read_all(&directory.path().join(format!("odd{protocol}")));
+        assert_eq!(read.len(), 2);
+        let task = &read[0].task;
+        assert_eq!((task.task_name.as_str(), task.difficulty, task.trajectory_index), ("t", 2, 0));
+        assert_eq!(task.evaluator_reference[0].description, "one thing");
+        let [first, second] = &read[0].steps[..] else { panic!("{read:?}") };
+        assert_eq!(first.action.as_ref().unwrap().key, "wait");
+        assert!(first.response.raw_response.starts_with("r "));
+        assert_eq!((first.reward.reward, first.reward.submit, first.reward.is_blocked), (1, true, false));
+        assert_eq!((&second.action, second.reward.reward), (&None, 1));
+        assert_eq!(second.reward.evaluation, Evaluation::Texts(vec!["x".into(), "{\"score\":3}".into()]));
+        assert!(read[1].steps.is_empty());
+        assert_eq!(metadata.extra["custom"], json!([1, 2]));
+    }
 }
