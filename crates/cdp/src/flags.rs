@@ -56,7 +56,7 @@ const LEAN: &[&str] = &[
     "--disable-features=IsolateOrigins,site-per-process,BackForwardCache,Translate,MediaRouter,OptimizationHints,\
      DialMediaRouteProvider,HttpsUpgrades,HttpsFirstBalancedMode,PaintHolding,GlobalMediaControls,\
      DestroyProfileOnBrowserClose,LensOverlay,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,\
-     AutofillServerCommunication,SpareRendererForSitePerProcess",
+     AutofillServerCommunication,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup",
 ];
 
 /// Shared memory below this and pages crash, so the browser is told to use files instead.

@@ -24,6 +24,7 @@ use crate::{
     find::{BrowserKind, Executable},
     flags::flags,
     guard::{self, Guard},
+    profile,
     protocol::{BROWSER_CLOSE, BROWSER_GET_VERSION, NoParams},
     spawner,
 };
@@ -125,11 +126,11 @@ impl Launch {
     async fn start_with(&self, sandbox: bool, events: Arc<dyn Events>) -> Result<Process, LaunchError> {
         let path = || self.executable.path.clone();
         let prepare = |error| LaunchError::Prepare { path: path(), error };
-        let profile = tempfile::Builder::new().prefix("webgym-profile-").tempdir().map_err(prepare)?;
-        std::fs::create_dir(profile.path().join("tmp")).map_err(prepare)?;
+        let directory = tempfile::Builder::new().prefix("webgym-profile-").tempdir().map_err(prepare)?;
+        profile::prepare(self.executable.kind, directory.path()).map_err(prepare)?;
         // The guard removes the directory, also if we are killed a moment from now.
-        let (mut guard, guard_child) = guard::start(profile.path()).map_err(prepare)?;
-        let profile = profile.keep();
+        let (mut guard, guard_child) = guard::start(directory.path()).map_err(prepare)?;
+        let profile = directory.keep();
         let cleaned = spawner::reap(guard_child);
         let (theirs, ours) = pipes().map_err(prepare)?;
         let command = self.command(&profile, sandbox, theirs).map_err(prepare)?;

@@ -9,6 +9,7 @@ mod find;
 mod flags;
 mod guard;
 mod launch;
+mod profile;
 pub mod protocol;
 mod sanitise;
 mod session;

@@ -11,6 +11,42 @@ pub(crate) struct Area {
     pub(crate) bottom: i64,
 }
 
+impl Area {
+    /// The area and a margin around it.
+    pub(crate) fn grown(self, margin: i64) -> Self {
+        Self {
+            left: self.left.saturating_sub(margin),
+            top: self.top.saturating_sub(margin),
+            right: self.right.saturating_add(margin),
+            bottom: self.bottom.saturating_add(margin),
+        }
+    }
+
+    pub(crate) fn contains(self, other: Self) -> bool {
+        self.left <= other.left
+            && self.top <= other.top
+            && self.right >= other.right
+            && self.bottom >= other.bottom
+    }
+
+    /// In pixels; nothing for an area turned inside out.
+    pub(crate) fn size(self) -> i64 {
+        let across = self.right.saturating_sub(self.left).max(0);
+        across.saturating_mul(self.bottom.saturating_sub(self.top).max(0))
+    }
+
+    /// The pixels both have.
+    pub(crate) fn overlap(self, other: Self) -> i64 {
+        let both = Self {
+            left: self.left.max(other.left),
+            top: self.top.max(other.top),
+            right: self.right.min(other.right),
+            bottom: self.bottom.min(other.bottom),
+        };
+        both.size()
+    }
+}
+
 pub(crate) struct Canvas {
     width: u32,
     height: u32,

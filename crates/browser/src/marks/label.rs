@@ -9,16 +9,22 @@ use super::{
     colour::Colour,
 };
 
+/// As a style sheet counts it: the em square. The font's own measure, from ascent to descent, is larger.
 const TEXT_SIZE: f32 = 14.0;
 const PADDING: i64 = 3;
 
 static FONT: LazyLock<Option<FontRef<'static>>> =
     LazyLock::new(|| FontRef::try_from_slice(epaint_default_fonts::HACK_REGULAR).ok());
 
+fn scale(font: &FontRef<'_>) -> PxScale {
+    let em = font.units_per_em().unwrap_or(1000.0);
+    PxScale::from(TEXT_SIZE * font.height_unscaled() / em)
+}
+
 /// Width and height of the tag that holds `text`.
 pub(crate) fn size(text: &str) -> (i64, i64) {
     let Some(font) = FONT.as_ref() else { return (0, 0) };
-    let scaled = font.as_scaled(PxScale::from(TEXT_SIZE));
+    let scaled = font.as_scaled(scale(font));
     let width: f32 = text.chars().map(|c| scaled.h_advance(font.glyph_id(c))).sum();
     (width.ceil() as i64 + 2 * PADDING, scaled.height().ceil() as i64)
 }
@@ -36,7 +42,7 @@ pub(crate) fn write_left(canvas: &mut Canvas, text: &str, area: Area, colour: Co
 
 fn set(canvas: &mut Canvas, text: &str, left: i64, area: Area, colour: Colour) {
     let Some(font) = FONT.as_ref() else { return };
-    let scaled = font.as_scaled(PxScale::from(TEXT_SIZE));
+    let scaled = font.as_scaled(scale(font));
     let baseline =
         area.top as f32 + ((area.bottom - area.top) as f32 - scaled.height()) / 2.0 + scaled.ascent();
     let mut x = left as f32;
@@ -47,7 +53,7 @@ fn set(canvas: &mut Canvas, text: &str, left: i64, area: Area, colour: Colour) {
             break;
         }
         if let Some(outline) =
-            font.outline_glyph(id.with_scale_and_position(PxScale::from(TEXT_SIZE), point(x, baseline)))
+            font.outline_glyph(id.with_scale_and_position(scaled.scale(), point(x, baseline)))
         {
             let bounds = outline.px_bounds();
             outline.draw(|dx, dy, coverage| {

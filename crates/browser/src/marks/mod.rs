@@ -5,12 +5,14 @@ mod canvas;
 mod codec;
 mod colour;
 mod label;
+mod place;
 
 use proto::{ImageFormat, page::Rect};
 
 use crate::page::elements::MarkedElement;
 use canvas::{Area, Canvas};
 use colour::Colour;
+use place::{Labelled, place_labels};
 
 pub(crate) struct Drawn {
     pub(crate) width: u32,
@@ -20,8 +22,6 @@ pub(crate) struct Drawn {
 
 const OUTLINE: i64 = 2;
 const FILL_OPACITY: u8 = 28;
-/// Closer to the top edge than this a label goes below its box instead.
-const TOP_MARGIN: f64 = 20.0;
 
 /// The PNG with every mark painted on it, in the format asked for.
 pub(crate) fn annotate(png: &[u8], marks: &[MarkedElement], format: ImageFormat) -> Result<Drawn, String> {
@@ -34,46 +34,49 @@ pub(crate) fn annotate(png: &[u8], marks: &[MarkedElement], format: ImageFormat)
     for mark in marks {
         paint_box(&mut canvas, mark);
     }
-    for mark in marks {
-        paint_label(&mut canvas, mark);
-    }
+    paint_labels(&mut canvas, marks);
     let bytes = codec::encode(&canvas, format)?;
     Ok(Drawn { width: canvas.width(), height: canvas.height(), bytes })
 }
 
+/// Larger than any screen: boxes beyond it are cut, so that sums of their edges stay sums.
+const FAR: f64 = 1e9;
+
 fn area(rect: &Rect) -> Area {
+    let pixel = |edge: f64| edge.clamp(-FAR, FAR).round() as i64;
     Area {
-        left: rect.left.round() as i64,
-        top: rect.top.round() as i64,
-        right: rect.right.round() as i64,
-        bottom: rect.bottom.round() as i64,
+        left: pixel(rect.left),
+        top: pixel(rect.top),
+        right: pixel(rect.right),
+        bottom: pixel(rect.bottom),
     }
+}
+
+/// The box with its outline: around the element rather than over its edge, where a link has its first and last
+/// letter. A row of our own has room inside.
+fn outlined(mark: &MarkedElement) -> Area {
+    let area = area(&mark.rect);
+    if mark.row.is_some() { area } else { area.grown(OUTLINE) }
 }
 
 fn paint_box(canvas: &mut Canvas, mark: &MarkedElement) {
     let colour = Colour::of_mark(mark.shown);
-    let area = area(&mark.rect);
-    canvas.blend(area, colour, FILL_OPACITY);
-    canvas.outline(area, colour, OUTLINE);
+    canvas.blend(area(&mark.rect), colour, FILL_OPACITY);
+    canvas.outline(outlined(mark), colour, OUTLINE);
 }
 
-fn paint_label(canvas: &mut Canvas, mark: &MarkedElement) {
-    let colour = Colour::of_mark(mark.shown);
-    let text = mark.shown.to_string();
-    let size = label::size(&text);
-    let place = label_place(&mark.rect, size, (canvas.width(), canvas.height()));
-    canvas.blend(place, colour, 255);
-    label::write(canvas, &text, place, colour.readable_text());
-}
-
-/// At the top-right corner above the box, or below the bottom-right one when there is no room above; always
-/// wholly inside the picture.
-fn label_place(rect: &Rect, (width, height): (i64, i64), picture: (u32, u32)) -> Area {
-    let right = (rect.right.round() as i64).clamp(width.min(i64::from(picture.0)), i64::from(picture.0));
-    let top =
-        if rect.top < TOP_MARGIN { rect.bottom.round() as i64 } else { rect.top.round() as i64 - height };
-    let top = top.clamp(0, (i64::from(picture.1) - height).max(0));
-    Area { left: right - width, top, right, bottom: top + height }
+fn paint_labels(canvas: &mut Canvas, marks: &[MarkedElement]) {
+    let labelled = |mark: &MarkedElement| {
+        let size = label::size(&mark.shown.to_string());
+        Labelled { area: outlined(mark), size, row: mark.row.is_some() }
+    };
+    let elements: Vec<Labelled> = marks.iter().map(labelled).collect();
+    let places = place_labels(&elements, (canvas.width(), canvas.height()));
+    for (mark, place) in marks.iter().zip(places) {
+        let colour = Colour::of_mark(mark.shown);
+        canvas.blend(place, colour, 255);
+        label::write(canvas, &mark.shown.to_string(), place, colour.readable_text());
+    }
 }
 
 /// One row of a drop-down that Chromium would show in a window of its own.
@@ -109,24 +112,14 @@ mod tests {
         let canvas = codec::decode(&drawn.bytes).unwrap();
         let colour = Colour::of_mark(7);
         let white = Colour(255, 255, 255);
-        assert_eq!(canvas.pixel(50, 40), colour);
-        assert_eq!(canvas.pixel(109, 69), colour);
+        assert_eq!(canvas.pixel(48, 38), colour, "the outline runs around the element");
+        assert_eq!(canvas.pixel(111, 71), colour);
+        assert_ne!(canvas.pixel(50, 40), colour);
         assert_ne!(canvas.pixel(80, 55), white, "translucent fill");
         assert_ne!(canvas.pixel(80, 55), colour, "translucent fill");
         assert_eq!(canvas.pixel(40, 55), white);
-        assert_eq!(canvas.pixel(109, 36), colour, "the tag stands above the top-right corner");
+        assert_eq!(canvas.pixel(111, 36), colour, "the tag stands above the top-right corner");
         assert_eq!(canvas.pixel(60, 36), white);
-    }
-
-    #[test]
-    fn a_label_near_the_top_goes_below_and_stays_in_the_picture() {
-        let picture = (200, 100);
-        let place = label_place(&Rect::new(10.0, 5.0, 50.0, 20.0), (20, 16), picture);
-        assert_eq!((place.top, place.right), (25, 60));
-        let place = label_place(&Rect::new(150.0, 2.0, 100.0, 97.0), (20, 16), picture);
-        assert_eq!((place.bottom, place.right), (100, 200));
-        let place = label_place(&Rect::new(-90.0, 40.0, 95.0, 20.0), (20, 16), picture);
-        assert_eq!(place.left, 0);
     }
 
     #[test]

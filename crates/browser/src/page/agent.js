@@ -38,6 +38,30 @@
     }
   };
 
+  // A link to another program (mailto:, tel:, an app's own scheme) leads nowhere from here; the full browser
+  // would leave the page over it.
+  const INSIDE = /^(https?|about|blob|data|javascript|file|chrome):$/;
+  const stayInside = (event) => {
+    const link = event.composedPath().find((node) => node.localName === 'a' || node.localName === 'area');
+    if (link?.protocol && !INSIDE.test(link.protocol)) event.preventDefault();
+  };
+
+  // A pressed drop-down would open a window of its own, which no picture shows whole and no number reaches. It
+  // gets the focus instead, and its options are listed with the other elements.
+  const dropsDown = (element) => element.localName === 'select' && !element.multiple && element.size <= 1;
+  const keepShut = (event) => {
+    const select = event.composedPath().find((node) => node.localName === 'select');
+    if (!select || !dropsDown(select) || event.button !== 0) return;
+    event.preventDefault();
+    select.focus({ preventScroll: true });
+  };
+  // Opened by a key or a script after all.
+  const shut = (select) => {
+    if (!select.matches(':open')) return;
+    select.blur();
+    select.focus({ preventScroll: true });
+  };
+
   const reachable = (doc) => {
     for (let at = doc; at !== document; ) {
       const frame = holders.get(at);
@@ -72,7 +96,11 @@
     return { x, y };
   };
 
-  const flatParent = (node) => node.assignedSlot ?? (node.parentNode instanceof ShadowRoot || node.parentNode?.host ? node.parentNode.host : node.parentNode);
+  const flatParent = (node) => {
+    const parent = node.assignedSlot ?? node.parentNode;
+    // Not any parent with a `host`: links have one too, of another kind.
+    return parent?.nodeType === Node.DOCUMENT_FRAGMENT_NODE ? parent.host : parent;
+  };
 
   const within = (outer, node) => {
     for (let at = node; at; at = flatParent(at)) if (at === outer) return true;
@@ -112,7 +140,7 @@
     ('button link checkbox radio tab menuitem menuitemcheckbox menuitemradio option combobox listbox textbox ' +
       'searchbox switch slider spinbutton treeitem scrollbar').split(' '),
   );
-  const CURSORS = new Set('pointer grab text vertical-text zoom-in zoom-out cell copy alias context-menu'.split(' '));
+  const CURSORS = new Set('pointer grab zoom-in zoom-out cell copy alias context-menu'.split(' '));
   const NATIVE = 'input:not([type=hidden i]), select, textarea, button, [href], [onclick], summary, [contenteditable]:not([contenteditable=false i])';
 
   const disabled = (element) => element.matches(':disabled') || element.getAttribute('aria-disabled') === 'true';
@@ -193,9 +221,10 @@
   });
 
   // --- options of a drop-down that has the focus: they have no boxes, so they get a list drawn for them ---
-  const ROW = 22;
+  const ROW = 24;
   const dropDown = (select, origin, viewport) => {
-    if (select.multiple || select.size > 1) return [];
+    if (!dropsDown(select)) return [];
+    shut(select);
     const options = [...select.options].filter((option) => !option.disabled && !option.parentElement.disabled && !option.hidden);
     const box = select.getBoundingClientRect();
     const x = box.left + origin.x;
@@ -281,7 +310,18 @@
       while (walker.nextNode());
     };
     visit(document.documentElement, { x: 0, y: 0 }, 'auto');
-    return { elements: found, width: viewport.width, height: viewport.height };
+    return { elements: uncovered(found) };
+  };
+
+  // An open list lies over what is behind it.
+  const uncovered = (found) => {
+    const rows = found.filter((one) => one.option && one.place === 'shown').map((one) => one.mark);
+    const covered = ({ option, place, mark }) => {
+      if (option || place !== 'shown') return false;
+      const [x, y] = [mark.x + mark.width / 2, mark.y + mark.height / 2];
+      return rows.some((row) => x >= row.x && x < row.x + row.width && y >= row.y && y < row.y + row.height);
+    };
+    return found.filter((one) => !covered(one));
   };
 
   const inListBox = (select, option) => {
@@ -474,6 +514,10 @@
   const watch = (root) => {
     if (watched.has(root)) return;
     watched.add(root);
+    if (root.nodeType === Node.DOCUMENT_NODE) {
+      root.addEventListener('click', stayInside, { capture: true });
+      root.addEventListener('mousedown', keepShut, { capture: true });
+    }
     observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
   };
   watch(document);

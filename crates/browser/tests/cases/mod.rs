@@ -2,6 +2,7 @@
 
 mod choosing;
 mod failures;
+mod marks;
 mod pointing;
 mod reading;
 mod scrolling;

@@ -132,7 +132,7 @@ impl Tester {
         let at = |shown: &&String| {
             let region = region(info, shown);
             let tag = region["tag_name"].as_str().unwrap_or_default();
-            tag.split(',').next() == Some(&found.tag) && close(&rects(region), &found.boxes)
+            tag.split(',').next() == Some(&found.tag) && same_place(&rects(region), &found.boxes)
         };
         info.visible_rects.iter().find(at).cloned()
     }
@@ -173,7 +173,8 @@ pub(crate) fn rects(region: &Value) -> Vec<Rect> {
     serde_json::from_value(region["rects"].clone()).expect("boxes")
 }
 
-fn close(one: &[Rect], other: &[Rect]) -> bool {
+/// Whether two elements have a box in common.
+pub(crate) fn same_place(one: &[Rect], other: &[Rect]) -> bool {
     let same = |a: &Rect, b: &Rect| {
         [(a.x, b.x), (a.y, b.y), (a.width, b.width), (a.height, b.height)]
             .iter()
