@@ -5,6 +5,8 @@ pub mod address;
 pub mod blocklist;
 pub mod chat;
 pub mod config;
+pub mod http;
+pub mod model;
 pub mod policy;
 pub mod sampler;
 pub mod shares;

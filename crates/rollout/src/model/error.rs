@@ -1,0 +1,66 @@
+//! Why a model did not answer, by kind, and what each kind says about trying again.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::http::{Broken, Received, Transient, Verdict};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    #[error("the model server cannot be reached: {reason}")]
+    Unreachable { reason: String },
+    #[error("no time left while {doing}")]
+    Timeout { doing: &'static str },
+    #[error("the model server asks to slow down")]
+    RateLimited { retry_after: Option<Duration> },
+    #[error("the model server answered {status}: {body}")]
+    Refused { status: u16, body: String },
+    #[error("the model server's answer cannot be used: {reason} ({content_type}): {body}")]
+    BadAnswer { reason: String, content_type: String, body: String },
+    #[error("the model server's answer is larger than {limit} bytes")]
+    TooLarge { limit: usize },
+    #[error("cannot read the picture {}: {source}", path.display())]
+    Picture { path: PathBuf, source: std::io::Error },
+    #[error("cannot set up the model client: {0}")]
+    Setup(String),
+}
+
+impl ModelError {
+    pub(super) fn refused(received: &Received) -> Self {
+        match received.status.as_u16() {
+            429 => Self::RateLimited { retry_after: received.retry_after },
+            status => Self::Refused { status, body: received.excerpt() },
+        }
+    }
+
+    /// The server is not there or not well: the episode is not to blame.
+    pub fn is_infrastructure(&self) -> bool {
+        self.verdict() != Verdict::Permanent || matches!(self, Self::Setup(_) | Self::BadAnswer { .. })
+    }
+}
+
+impl From<Broken> for ModelError {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Unreachable(reason) | Broken::Lost(reason) => Self::Unreachable { reason },
+            Broken::Timeout => Self::Timeout { doing: "waiting for the model server" },
+            Broken::TooLarge { limit } => Self::TooLarge { limit },
+        }
+    }
+}
+
+impl Transient for ModelError {
+    fn verdict(&self) -> Verdict {
+        match self {
+            // 408 and 425 are a server's own way of saying "again".
+            Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::Refused { status: 408 | 425 | 500..=599, .. } => Verdict::Retry,
+            Self::RateLimited { retry_after } => Verdict::Later(*retry_after),
+            Self::Refused { .. }
+            | Self::BadAnswer { .. }
+            | Self::TooLarge { .. }
+            | Self::Picture { .. }
+            | Self::Setup(_) => Verdict::Permanent,
+        }
+    }
+}

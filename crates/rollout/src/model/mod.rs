@@ -1,0 +1,173 @@
+//! The client of an OpenAI-compatible chat server: vLLM for the policy, any such service for the judge. Bounded in
+//! sessions, time and size; retried by kind of error; pictures by file address or inside the request.
+
+mod answer;
+mod error;
+mod images;
+mod request;
+
+use std::{sync::Arc, time::Duration};
+
+use reqwest::{Client, header::HeaderValue};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+pub use answer::{Completion, Usage};
+pub use error::ModelError;
+pub use images::Images;
+pub use request::ChatRequest;
+
+use crate::http::{self, Deadline, Received, RetryPolicy, retrying};
+use images::Carrier;
+
+/// How a client behaves.
+#[derive(Clone, Debug)]
+pub struct ModelOptions {
+    /// Requests at once; further ones wait in order.
+    pub sessions: usize,
+    /// How long one attempt may take.
+    pub attempt_timeout: Duration,
+    pub retry: RetryPolicy,
+    pub images: Images,
+    /// Bytes of an answer.
+    pub largest_answer: usize,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            sessions: 64,
+            attempt_timeout: Duration::from_secs(240),
+            retry: RetryPolicy::default(),
+            images: Images::Auto,
+            largest_answer: 16 << 20,
+        }
+    }
+}
+
+/// What a server says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// The status of its answer: any at all means that it is there.
+    pub status: u16,
+    /// The models it serves, when it says so.
+    pub models: Vec<String>,
+}
+
+/// Clones share connections, sessions and what was learnt about pictures.
+#[derive(Clone, Debug)]
+pub struct ModelClient {
+    http: Client,
+    /// Address up to and including `/v1`.
+    root: Arc<str>,
+    authorization: Option<HeaderValue>,
+    options: Arc<ModelOptions>,
+    places: Arc<Semaphore>,
+    carrier: Arc<Carrier>,
+}
+
+impl ModelClient {
+    /// A vLLM server by its address; `/v1` is added unless it is there.
+    pub fn vllm(server: &str, options: ModelOptions) -> Result<Self, ModelError> {
+        let server = server.trim_end_matches('/');
+        let root = if server.ends_with("/v1") { server.to_owned() } else { format!("{server}/v1") };
+        Self::new(&root, None, options)
+    }
+
+    /// A service by the address its paths start from, with the key it wants.
+    pub fn openai(base_url: &str, key: Option<&str>, options: ModelOptions) -> Result<Self, ModelError> {
+        Self::new(base_url.trim_end_matches('/'), key, options)
+    }
+
+    fn new(root: &str, key: Option<&str>, options: ModelOptions) -> Result<Self, ModelError> {
+        let authorization = key.map(|key| {
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+                ModelError::Setup("the API key has characters that no header can hold".into())
+            })?;
+            value.set_sensitive(true);
+            Ok::<_, ModelError>(value)
+        });
+        Ok(Self {
+            http: http::client(root).map_err(ModelError::Setup)?,
+            root: root.into(),
+            authorization: authorization.transpose()?,
+            places: Arc::new(Semaphore::new(options.sessions.max(1))),
+            carrier: Arc::new(Carrier::new(options.images, root)),
+            options: Arc::new(options),
+        })
+    }
+
+    pub fn address(&self) -> &str {
+        &self.root
+    }
+
+    /// Asks for one completion. Waiting for a session, all attempts and the pauses between them end by `deadline`.
+    pub async fn complete(
+        &self,
+        request: &ChatRequest,
+        deadline: Deadline,
+    ) -> Result<Completion, ModelError> {
+        retrying(&self.options.retry, deadline, || self.attempt(request, deadline)).await
+    }
+
+    async fn attempt(&self, request: &ChatRequest, deadline: Deadline) -> Result<Completion, ModelError> {
+        let waited = tokio::time::timeout(deadline.remaining(), self.places.acquire()).await;
+        let Ok(Ok(_place)) = waited else {
+            return Err(ModelError::Timeout { doing: "waiting for a session" });
+        };
+        let as_files = self.carrier.prefers_files();
+        let result = self.post(request, as_files, deadline).await;
+        match result {
+            // A server that cannot read our files refuses the request; the same one with the pictures inside tells.
+            Err(ModelError::Refused { status: 400..=499, .. })
+                if as_files && self.carrier.may_switch() && request.has_images() =>
+            {
+                let inside = self.post(request, false, deadline).await;
+                if inside.is_ok() {
+                    self.carrier.switch_to_data();
+                }
+                inside.or(result)
+            }
+            other => other,
+        }
+    }
+
+    async fn post(
+        &self,
+        request: &ChatRequest,
+        as_files: bool,
+        deadline: Deadline,
+    ) -> Result<Completion, ModelError> {
+        let body = images::body(request, as_files).await?;
+        let post = self.http.post(format!("{}/chat/completions", self.root));
+        let post = self.authorized(post).header("content-type", "application/json").body(body);
+        let received = self.send(post, self.options.attempt_timeout.min(deadline.remaining())).await?;
+        Completion::read(&received.body).map_err(|reason| ModelError::BadAnswer {
+            reason,
+            content_type: received.content_type.clone(),
+            body: received.excerpt(),
+        })
+    }
+
+    fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.authorization {
+            Some(value) => request.header(reqwest::header::AUTHORIZATION, value.clone()),
+            None => request,
+        }
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder, within: Duration) -> Result<Received, ModelError> {
+        let received = http::exchange(request, within, self.options.largest_answer).await?;
+        if received.status.is_success() { Ok(received) } else { Err(ModelError::refused(&received)) }
+    }
+
+    /// Is anyone there? Any HTTP answer counts; one quick try.
+    pub async fn probe(&self, within: Duration) -> Result<Probe, ModelError> {
+        let get = self.authorized(self.http.get(format!("{}/models", self.root)));
+        let received = http::exchange(get, within, 1 << 20).await?;
+        let listed: Option<Value> = serde_json::from_slice(&received.body).ok();
+        let models = listed.as_ref().and_then(|listed| listed.get("data")).and_then(Value::as_array);
+        let names = models.into_iter().flatten().filter_map(|model| model.get("id")?.as_str());
+        Ok(Probe { status: received.status.as_u16(), models: names.map(str::to_owned).collect() })
+    }
+}

@@ -1,0 +1,66 @@
+//! What is asked of a model.
+
+use serde_json::{Map, Value, json};
+
+use crate::{chat::Message, config::PolicyConfig};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChatRequest {
+    pub model: String,
+    pub messages: Vec<Message>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub top_k: Option<i64>,
+    pub min_p: Option<f64>,
+    pub max_tokens: Option<u32>,
+    pub logprobs: bool,
+    /// vLLM gives the ids of prompt and answer when asked.
+    pub return_token_ids: bool,
+    /// Anything else a server understands.
+    pub extra: Map<String, Value>,
+}
+
+impl ChatRequest {
+    /// The policy's request under a configuration.
+    pub fn policy(model: &str, messages: Vec<Message>, config: &PolicyConfig) -> Self {
+        Self {
+            model: model.to_owned(),
+            messages,
+            temperature: Some(config.temperature),
+            top_p: Some(config.top_p),
+            top_k: Some(config.top_k),
+            min_p: Some(config.min_p),
+            max_tokens: Some(config.max_new_tokens),
+            logprobs: true,
+            return_token_ids: true,
+            extra: Map::new(),
+        }
+    }
+
+    pub fn has_images(&self) -> bool {
+        self.messages.iter().any(|message| message.images().next().is_some())
+    }
+
+    /// The request without its messages.
+    pub(super) fn settings(&self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        fields.insert("model".into(), json!(self.model));
+        let numbers = [
+            ("temperature", self.temperature.map(Value::from)),
+            ("top_p", self.top_p.map(Value::from)),
+            ("top_k", self.top_k.map(Value::from)),
+            ("min_p", self.min_p.map(Value::from)),
+            ("max_tokens", self.max_tokens.map(Value::from)),
+        ];
+        for (name, value) in numbers {
+            fields.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        for (name, wanted) in [("logprobs", self.logprobs), ("return_token_ids", self.return_token_ids)] {
+            if wanted {
+                fields.insert(name.into(), json!(true));
+            }
+        }
+        fields.extend(self.extra.clone());
+        fields
+    }
+}
