@@ -5,6 +5,7 @@ pub mod address;
 pub mod blocklist;
 pub mod chat;
 pub mod config;
+pub mod farm_client;
 pub mod http;
 pub mod model;
 pub mod policy;
