@@ -1,8 +1,14 @@
 //! The `webgym` command. One file a subcommand; this one only reads the command line and says how it went.
 
 mod browser_args;
+mod config;
 mod demo;
 mod doctor;
+mod judge;
+mod metrics;
+mod progress;
+mod report;
+mod rollout;
 mod serve;
 mod signals;
 mod telemetry;
@@ -35,6 +41,13 @@ enum Command {
     Node(serve::NodeArgs),
     /// Start a server around a single browser instance.
     Instance(serve::InstanceArgs),
+    /// Collect trajectories: tasks, your policy model, browsers, a judge.
+    Rollout(rollout::RolloutArgs),
+    /// Look at the configuration.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Figures over the trajectories of a save path.
+    Metrics(metrics::MetricsArgs),
     /// Check that this machine has what webgym needs, and say how to mend what is missing.
     Doctor(doctor::DoctorArgs),
     /// Walk the practice website with one browser and save annotated screenshots.
@@ -69,6 +82,9 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Master(args) => serve::master(args, quiet).await,
         Command::Node(args) => serve::node(args, quiet).await,
         Command::Instance(args) => serve::instance(args, quiet).await,
+        Command::Rollout(args) => rollout::rollout(args, quiet).await,
+        Command::Config(command) => config::run(&command),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Demo(args) => demo::demo(&args).await,
     }

@@ -30,6 +30,13 @@ struct NetArgs {
     /// Redis to meet other machines in: redis://host:port.
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
+    /// The Redis whose database 0 shows what this node's pool holds. Left out: the one of --redis if it is on this
+    /// machine.
+    #[arg(long, value_name = "URL")]
+    mirror_redis: Option<String>,
+    /// Show the pool in no Redis: for a second node on one machine.
+    #[arg(long, conflicts_with = "mirror_redis")]
+    no_mirror: bool,
     /// The address other machines reach this one under.
     #[arg(long, value_name = "IP")]
     advertise_ip: Option<String>,
@@ -70,6 +77,18 @@ struct PoolArgs {
     /// New leases wait while tasks stall for CPU more than this share of the time; 0 never.
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
     max_cpu_pressure: f64,
+    /// A browser that does not answer for this long is taken for hung and replaced.
+    #[arg(long, default_value_t = 20.0, value_name = "SECONDS")]
+    hang_limit: f64,
+    /// Browsers older than this are replaced when nobody uses them.
+    #[arg(long, default_value_t = 120.0, value_name = "MINUTES")]
+    max_browser_age: f64,
+    /// Browsers that hold more memory than this for each of their instances are replaced when nobody uses them.
+    #[arg(long, default_value_t = 600, value_name = "MIB")]
+    max_browser_rss: u64,
+    /// How long a minute of a lease lasts: for tests.
+    #[arg(long, default_value_t = 60.0, value_name = "SECONDS", hide = true)]
+    lease_minute: f64,
     #[command(flatten)]
     browser: BrowserArgs,
 }
@@ -141,8 +160,16 @@ impl PoolArgs {
         pool.network = NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
         pool.min_memory_percent = self.min_memory_percent;
         pool.max_cpu_pressure = self.max_cpu_pressure;
+        pool.hang_limit = seconds("--hang-limit", self.hang_limit)?;
+        pool.max_browser_age = seconds("--max-browser-age", self.max_browser_age * 60.0)?;
+        pool.max_browser_rss = self.max_browser_rss << 20;
+        pool.lease_minute = seconds("--lease-minute", self.lease_minute)?;
         Ok(pool)
     }
+}
+
+fn seconds(flag: &str, given: f64) -> anyhow::Result<Duration> {
+    Duration::try_from_secs_f64(given).map_err(|_| anyhow::anyhow!("{flag} must be a span of time, 0 or more"))
 }
 
 impl NetArgs {
@@ -152,9 +179,21 @@ impl NetArgs {
             host: self.host,
             api_key: self.api_key.clone(),
             redis: self.redis.clone(),
+            mirror: self.mirror(),
             advertise: self.advertise_ip.clone(),
             limits: Limits { shutdown: Duration::from_secs(self.shutdown_secs), ..Limits::default() },
             ..FarmOptions::local(pool)
+        }
+    }
+}
+
+impl NetArgs {
+    /// Nodes on several machines share the registry, but each shows its pool on its own machine only.
+    fn mirror(&self) -> Option<String> {
+        let here = |url: &&String| ["//127.", "//localhost", "//[::1]", "@127.", "@localhost", "@[::1]"].iter().any(|host| url.contains(host));
+        match &self.mirror_redis {
+            Some(url) => Some(url.clone()),
+            None => self.redis.as_ref().filter(here).filter(|_| !self.no_mirror).cloned(),
         }
     }
 }

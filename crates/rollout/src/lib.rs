@@ -3,12 +3,22 @@
 
 pub mod address;
 pub mod blocklist;
+pub mod board;
 pub mod chat;
 pub mod config;
+pub mod episode;
+pub mod event;
 pub mod farm_client;
+pub mod gallery;
 pub mod http;
+pub mod judge;
+pub mod leases;
 pub mod model;
+pub mod plan;
 pub mod policy;
+pub mod pools;
+pub mod run;
 pub mod sampler;
 pub mod shares;
 pub mod tasks;
+pub mod tensorboard;

@@ -217,6 +217,25 @@ async fn a_flood_is_cut_off() {
 }
 
 #[tokio::test]
+async fn a_flood_without_end_is_cut_off_too() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 2048];
+        let _read = stream.read(&mut request).await;
+        let mut written = stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+        while written.is_ok() {
+            written = stream.write_all(b"64\r\n[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\r\n").await;
+        }
+    });
+    let problem = ask(&url, ModelOptions { largest_answer: 1000, ..options() }).await.unwrap_err();
+    assert!(matches!(problem, ModelError::TooLarge { limit: 1000 }), "{problem}");
+    server.await.unwrap();
+}
+
+#[tokio::test]
 async fn nobody_there_is_unreachable() {
     let problem = ask(&nobody().await, options()).await.unwrap_err();
     assert!(matches!(problem, ModelError::Unreachable { .. }) && problem.is_infrastructure(), "{problem}");

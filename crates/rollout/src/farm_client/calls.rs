@@ -1,6 +1,9 @@
 //! The calls themselves: path, arguments, what comes back, what may be repeated.
 
-use std::{cell::Cell, sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use proto::{Command, ImageFormat, InteractionMode};
@@ -47,15 +50,15 @@ impl FarmClient {
 
     /// Gives a browser back. When a lost answer makes us ask twice, "not in use" means that it worked.
     pub async fn reset(&self, lease: &Lease, deadline: Deadline) -> Result<(), FarmError> {
-        let attempts = Cell::new(0_u32);
+        let attempts = AtomicU32::new(0);
         let request = || {
-            attempts.set(attempts.get() + 1);
+            attempts.fetch_add(1, Ordering::Relaxed);
             self.request(Method::POST, "/reset").query(&named(lease))
         };
         let result =
             self.call(deadline, Repeat::Harmless, request, |received| json_body(received).map(drop)).await;
         match result {
-            Err(FarmError::InvalidInstance(_)) if attempts.get() > 1 => Ok(()),
+            Err(FarmError::InvalidInstance(_)) if attempts.load(Ordering::Relaxed) > 1 => Ok(()),
             other => other,
         }
     }

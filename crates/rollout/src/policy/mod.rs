@@ -13,6 +13,7 @@ mod thinking;
 mod words;
 
 pub use call::tool_name;
+pub(crate) use neutral::neutral as plain_text;
 pub use conversation::{WINDOW, conversation, observed};
 pub use prompt::{Prompting, definition};
 pub use reply::Reply;

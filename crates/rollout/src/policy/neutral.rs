@@ -6,7 +6,7 @@ const TAGS: [&str; 8] =
     ["think", "tool_call", "tool_response", "tools", "function", "im_start", "im_end", "endoftext"];
 
 /// Markers lose their opening bracket to a look-alike: `<think>` → `‹think>`, `<|im_start|>` → `‹|im_start|>`.
-pub(super) fn neutral(text: &str) -> String {
+pub(crate) fn neutral(text: &str) -> String {
     replace_brackets(text, is_marker)
 }
 

@@ -7,12 +7,11 @@ pub struct TaskKey(u128);
 
 impl TaskKey {
     pub fn of(task: &Task) -> Self {
-        Self(digest(&[
-            task.subdomain.as_bytes(),
-            task.website.as_bytes(),
-            &task.difficulty.to_le_bytes(),
-            task.task_name.as_bytes(),
-        ]))
+        Self::new(&task.subdomain, &task.website, task.difficulty, &task.task_name)
+    }
+
+    pub fn new(subdomain: &str, website: &str, difficulty: i64, name: &str) -> Self {
+        Self(digest(&[subdomain.as_bytes(), website.as_bytes(), &difficulty.to_le_bytes(), name.as_bytes()]))
     }
 }
 

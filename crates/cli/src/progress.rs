@@ -1,0 +1,93 @@
+//! What a person sees while a run goes on: a bar with rates on a terminal, a plain line now and then elsewhere.
+
+use std::{
+    collections::BTreeMap,
+    io::IsTerminal,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rollout::{
+    board::{Board, Totals},
+    event::Stage,
+};
+
+const REDRAW: Duration = Duration::from_millis(250);
+const PLAIN_LINE_EVERY: Duration = Duration::from_secs(15);
+
+/// Shows the board until dropped.
+pub(crate) struct Progress {
+    task: tokio::task::JoinHandle<()>,
+    bar: ProgressBar,
+}
+
+impl Progress {
+    pub(crate) fn start(board: Arc<Board>, quiet: bool) -> Self {
+        let terminal = !quiet && std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(board.totals().tasks as u64) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:28} {pos}/{len} {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let shown = bar.clone();
+        let task = tokio::spawn(async move {
+            let mut last_line = Instant::now();
+            loop {
+                tokio::time::sleep(REDRAW).await;
+                shown.set_position(board.done() as u64);
+                shown.set_message(describe(&board));
+                if !terminal && !quiet && last_line.elapsed() >= PLAIN_LINE_EVERY {
+                    last_line = Instant::now();
+                    eprintln!("{}/{} {}", board.done(), board.totals().tasks, describe(&board));
+                }
+            }
+        });
+        Self { task, bar }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.bar.finish_and_clear();
+    }
+}
+
+fn describe(board: &Board) -> String {
+    let totals = board.totals();
+    let seconds = board.elapsed().as_secs_f64().max(0.001);
+    let done = board.done();
+    let mut text = format!("{:.1} steps/s", totals.steps as f64 / seconds);
+    let judged = count(&totals, "success") + count(&totals, "failure");
+    if judged > 0 {
+        let share = 100.0 * count(&totals, "success") as f64 / judged as f64;
+        text.push_str(&format!(" · {share:.0} % success"));
+    }
+    if done > 0 && done < totals.tasks {
+        let left = seconds / done as f64 * (totals.tasks - done) as f64;
+        text.push_str(&format!(" · {} left", human(left)));
+    }
+    for (word, number) in [("lost", count(&totals, "infra_lost")), ("unjudged", count(&totals, "judge_error"))] {
+        if number > 0 {
+            text.push_str(&format!(" · {number} {word}"));
+        }
+    }
+    let doing = doing(&board.stages());
+    if doing.is_empty() { text } else { format!("{text} · {doing}") }
+}
+
+fn count(totals: &Totals, outcome: &str) -> usize {
+    totals.outcomes.get(outcome).copied().unwrap_or(0)
+}
+
+fn doing(stages: &BTreeMap<Stage, usize>) -> String {
+    let busy = stages.iter().filter(|(stage, _)| !stage.is_over() && **stage != Stage::NotStarted);
+    busy.map(|(stage, count)| format!("{count} {}", stage.as_str())).collect::<Vec<_>>().join(", ")
+}
+
+fn human(seconds: f64) -> String {
+    match seconds as u64 {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds.div_ceil(60)),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}

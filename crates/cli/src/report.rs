@@ -1,0 +1,39 @@
+//! What a run says when it is over: the iteration's file, its metrics as a table and as JSON, and the same for
+//! TensorBoard.
+
+use std::path::Path;
+
+use rollout::tensorboard::EventFile;
+use serde_json::json;
+use store::{
+    IterationId, SavePath,
+    metrics::{self, MetricsReport},
+};
+
+/// Turns the journal into the iteration's file and tells how it went.
+pub(crate) fn finish(save_path: &SavePath, id: IterationId, quiet: bool) -> anyhow::Result<()> {
+    let journal = save_path.journal(id);
+    let finished = store::finish_iteration(save_path, id)?;
+    rollout::plan::forget_choice(&journal);
+    let report = metrics::of_iteration(save_path, id.split, id.iteration)?;
+    if let Err(error) = to_tensorboard(save_path.root(), id, &report) {
+        tracing::warn!(%error, "the metrics could not be written for TensorBoard");
+    }
+    if !quiet {
+        println!("{report}");
+    }
+    let summary = json!({
+        "event": "finished", "file": finished.path, "trajectories": finished.trajectories, "split": id.split.to_string(),
+        "iteration": id.iteration, "metrics": report.breakdown.overall,
+    });
+    println!("{summary}");
+    Ok(())
+}
+
+fn to_tensorboard(root: &Path, id: IterationId, report: &MetricsReport) -> std::io::Result<()> {
+    let value = serde_json::to_value(&report.breakdown.overall).map_err(std::io::Error::other)?;
+    let numbers = value.as_object().into_iter().flatten();
+    let scalars: Vec<(String, f64)> =
+        numbers.filter_map(|(name, value)| Some((format!("{}/{name}", id.split), value.as_f64()?))).collect();
+    EventFile::create(&root.join("tensorboard"))?.scalars(i64::try_from(id.iteration).unwrap_or(0), &scalars)
+}

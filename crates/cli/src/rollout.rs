@@ -1,0 +1,261 @@
+//! `webgym rollout`: puts a run together from its configuration (farm, policy, judge, journal), watches it, and
+//! says at the end how it went.
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use clap::Args;
+use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
+use rollout::{
+    board::Board,
+    config::{Config, ImageTransport, Resolved},
+    episode::{Settings, Surroundings},
+    event::Announcer,
+    farm_client::{FarmClient, FarmOptions as ClientOptions},
+    http::RetryPolicy,
+    leases::LeaseLog,
+    model::{Images, ModelClient, ModelOptions},
+    plan::{self, Plan, Unfinished},
+    policy::Prompting,
+    pools::Pools,
+    run::{self, Collected, RunLimits, Stop},
+};
+
+use crate::{browser_args::BrowserArgs, config::ConfigArgs, judge, progress::Progress, report, signals::Signals};
+
+#[derive(Args)]
+pub(crate) struct RolloutArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Go on with the unfinished run of this save path, if there is one.
+    #[arg(long, conflicts_with = "fresh")]
+    pub(crate) resume: bool,
+    /// Set an unfinished run of this save path aside and start a new one. Nothing is deleted.
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Let pages of the farm inside this process reach loopback and private addresses.
+    #[arg(long)]
+    pub(crate) allow_private_network: bool,
+    /// Say who waits for what when nothing has progressed for this many seconds.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) stall_secs: u64,
+    #[command(flatten)]
+    pub(crate) browser: BrowserArgs,
+}
+
+/// How long a policy server gets to show that it is there, before any browser is leased.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<ExitCode> {
+    let resolved = args.config.load()?;
+    let signals = Signals::listen()?;
+    let outcome = run_to_end(&args, &resolved, quiet, signals).await?;
+    Ok(if outcome.unfinished == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+async fn run_to_end(args: &RolloutArgs, resolved: &Resolved, quiet: bool, signals: Signals) -> anyhow::Result<Collected> {
+    let config = &resolved.config;
+    let unfinished = match (&config.env_config.resume_checkpoint_path, args.resume, args.fresh) {
+        (Some(path), _, _) => Unfinished::ResumeFrom(path.clone()),
+        (None, true, _) => Unfinished::Resume,
+        (None, _, true) => Unfinished::SetAside,
+        (None, false, false) => Unfinished::Refuse,
+    };
+    let policy = policy(config).await?;
+    let plan = plan::prepare(resolved, &unfinished, jiff::Timestamp::now())?;
+    for note in &plan.notes {
+        tracing::info!("{note}");
+    }
+    resolved.append_hyperparameters(
+        plan.save_path.root(),
+        jiff::Timestamp::now(),
+        &[("iteration", plan.id.iteration.into()), ("seed", plan.run.seed.into())],
+    )?;
+    let own_farm = start_farm(args, config, &plan).await?;
+    let url = match (&own_farm, config.farm_url()) {
+        (Some(farm), _) => farm.url("master").unwrap_or_default().to_owned(),
+        (None, Some(url)) => url,
+        (None, None) => anyhow::bail!("no farm to use"),
+    };
+    let outcome = collect(args, config, plan, &url, policy, quiet, signals).await;
+    if let Some(farm) = own_farm {
+        farm.stop().await;
+    }
+    outcome
+}
+
+async fn policy(config: &Config) -> anyhow::Result<ModelClient> {
+    let env = &config.env_config;
+    let images = match env.image_transport {
+        ImageTransport::Auto => Images::Auto,
+        ImageTransport::File => Images::File,
+        ImageTransport::Data => Images::Data,
+    };
+    let options = ModelOptions {
+        sessions: env.max_vllm_sessions,
+        attempt_timeout: seconds(env.vllm_timeout),
+        retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
+        images,
+        ..ModelOptions::default()
+    };
+    let client = ModelClient::vllm(&env.vllm_server_url, options)?;
+    client.probe(PROBE_LIMIT).await.with_context(|| {
+        format!(
+            "no policy server answers at {}. Start one (vllm serve MODEL …) and name it with env_config.vllm_server_url=URL; \
+             to see webgym work without one: webgym demo",
+            env.vllm_server_url
+        )
+    })?;
+    Ok(client)
+}
+
+/// A farm inside this process, when none is configured.
+async fn start_farm(args: &RolloutArgs, config: &Config, plan: &Plan) -> anyhow::Result<Option<Farm>> {
+    if config.farm_url().is_some() {
+        return Ok(None);
+    }
+    let size = plan.ranks.share(config.env_config.server_size).min(plan.tasks.len().max(1));
+    let mut pool = PoolOptions::new(size, args.browser.launch()?);
+    pool.instance = args.browser.options()?;
+    pool.network = NetworkRules { allow_private: args.allow_private_network, allow_hosts: Vec::new() };
+    let farm = Farm::start(FarmOptions::local(pool)).await?;
+    tracing::info!("no farm is configured: {size} instances start inside this process");
+    Ok(Some(farm))
+}
+
+async fn collect(
+    args: &RolloutArgs,
+    config: &Config,
+    plan: Plan,
+    farm_url: &str,
+    policy: ModelClient,
+    quiet: bool,
+    signals: Signals,
+) -> anyhow::Result<Collected> {
+    let indices = plan.tasks.iter().map(|task| task.trajectory_index).chain(plan.finished.keys().copied());
+    let board = Arc::new(Board::new(indices.filter_map(|index| usize::try_from(index).ok())));
+    for (index, outcome) in &plan.finished {
+        board.take_over(usize::try_from(*index).unwrap_or(0), *outcome);
+    }
+    let farm = farm_client(config, farm_url)?;
+    let leases = LeaseLog::open(plan.save_path.root())?;
+    if plan.ranks.rank == 0 {
+        give_back_left_over(&farm, &leases).await;
+    }
+    let around = Arc::new(Surroundings {
+        farm,
+        policy,
+        pools: Pools::new(&shared_pools(config, &plan), seconds(config.env_config.wait_timeout)),
+        announcer: Announcer::new(vec![Arc::clone(&board) as _]),
+        leases: Some(leases),
+        journal: plan.journal.clone(),
+        settings: settings(config, &plan),
+    });
+    let progress = Progress::start(Arc::clone(&board), quiet);
+    let stop = Stop::default();
+    let stopping = tokio::spawn(obey(signals, stop.clone()));
+    let watchdog = tokio::spawn(run::watch(Arc::clone(&board), Duration::from_secs(args.stall_secs.max(1)), |words| {
+        tracing::warn!("{words}");
+    }));
+    let limits = limits(config, &plan);
+    let judge = judge::choose(config, &plan.tasks)?;
+    let outcome = run::collect(around, judge, limits, plan.tasks, plan.total, stop).await;
+    watchdog.abort();
+    stopping.abort();
+    drop(progress);
+    plan.journal.close().await?;
+    let collected = outcome.with_context(|| format!("the run stopped; what is finished is in {} and can be resumed with --resume", plan.save_path.journal(plan.id).display()))?;
+    if collected.unfinished > 0 {
+        eprintln!(
+            "Stopped with {} trajectories left to collect. Everything finished is safe; go on with the same command and --resume.",
+            collected.unfinished
+        );
+        return Ok(collected);
+    }
+    report::finish(&plan.save_path, plan.id, quiet)?;
+    Ok(collected)
+}
+
+fn farm_client(config: &Config, url: &str) -> anyhow::Result<FarmClient> {
+    let env = &config.env_config;
+    let key = std::env::var(&env.cpu_cluster_token_env_var).unwrap_or_else(|_| farm::DEFAULT_KEY.to_owned());
+    let options = ClientOptions {
+        operation_timeout: seconds(env.operation_timeout),
+        retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
+        ..ClientOptions::default()
+    };
+    Ok(FarmClient::new(url, &key, options)?)
+}
+
+async fn give_back_left_over(farm: &FarmClient, leases: &LeaseLog) {
+    let left = leases.left_over().unwrap_or_default();
+    for lease in &left {
+        // Gone or expired by now is just as good.
+        let _ = farm.reset(lease, rollout::http::Deadline::after(Duration::from_secs(10))).await;
+    }
+    if !left.is_empty() {
+        tracing::info!("gave back {} instances that an earlier run of this save path still held", left.len());
+    }
+}
+
+/// This rank's share of the pools.
+fn shared_pools(config: &Config, plan: &Plan) -> rollout::config::HttpPools {
+    let pools = &config.env_config.http_pools;
+    let share = |size| plan.ranks.share(size);
+    rollout::config::HttpPools {
+        metadata: share(pools.metadata),
+        navigate: share(pools.navigate),
+        allocate: share(pools.allocate),
+        release: share(pools.release),
+        screenshot: share(pools.screenshot),
+        ac_tree: share(pools.ac_tree),
+        page_metadata: share(pools.page_metadata),
+        execute: share(pools.execute),
+    }
+}
+
+fn settings(config: &Config, plan: &Plan) -> Settings {
+    let env = &config.env_config;
+    Settings {
+        prompting: Prompting {
+            mode: config.context_config.interaction_mode,
+            model_type: config.model_config.model_type,
+            version: config.model_config.prompt_version,
+            include_ac_tree: config.context_config.include_ac_tree,
+        },
+        model: config.policy_model().unwrap_or_else(|| "default".to_owned()),
+        policy: config.policy_config.clone(),
+        split: env.split,
+        lifetime_mins: env.instance_lifetime_max,
+        operation_timeout: seconds(env.operation_timeout),
+        policy_timeout: seconds(env.vllm_timeout),
+        save_path: plan.save_path.root().to_owned(),
+        images: plan.save_path.images(),
+        navigation_errors: plan.save_path.navigation_errors(),
+    }
+}
+
+fn limits(config: &Config, plan: &Plan) -> RunLimits {
+    let env = &config.env_config;
+    RunLimits {
+        episodes: plan.ranks.share(env.server_size),
+        task_timeout: seconds(env.task_timeout_minutes * 60.0),
+        completion_threshold: env.completion_threshold,
+        completion_grace: seconds(env.completion_grace_period),
+        max_infra_retries: env.max_infra_retries,
+        unjudged: (env.evaluation_workers * 4).max(64),
+    }
+}
+
+async fn obey(mut signals: Signals, stop: Stop) {
+    signals.next().await;
+    eprintln!("Stopping: no new episodes; those running may finish. Ctrl-C once more to stop at once.");
+    stop.soft.cancel();
+    signals.next().await;
+    eprintln!("Stopping now. Finished trajectories are safe.");
+    stop.hard.cancel();
+}
+
+fn seconds(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX)
+}

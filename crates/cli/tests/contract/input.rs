@@ -1,0 +1,171 @@
+//! Requests that are wrong in every way a request can be: refused with the right status and a sentence that helps.
+
+use std::time::{Duration, Instant};
+
+use hyper::Method;
+use serde_json::{Value, json};
+use testkit::Tier;
+
+use crate::{World, checks};
+
+checks![
+    keys_are_required_and_compared,
+    bad_commands_are_named_with_what_is_accepted,
+    bad_bodies_are_refused,
+    large_bodies_are_refused,
+    missing_elements_are_told_at_once,
+    pages_that_do_not_load_leave_the_one_before,
+    local_schemes_are_refused,
+    what_is_not_there_is_404_and_405,
+];
+
+const GUARDED: [(&str, Method); 10] = [
+    ("/get", Method::POST),
+    ("/reset", Method::POST),
+    ("/screenshot", Method::GET),
+    ("/execute", Method::POST),
+    ("/observe", Method::POST),
+    ("/step", Method::POST),
+    ("/metadata", Method::GET),
+    ("/probe", Method::GET),
+    ("/info", Method::GET),
+    ("/metrics", Method::GET),
+];
+
+async fn keys_are_required_and_compared(world: World) {
+    for (path, method) in GUARDED {
+        let none = world.farm.http.with_key(None).send(method.clone(), path, &[], "", &[]).await;
+        none.failed(401, "missing_key", "API Key is missing");
+        assert_eq!(none.detail(), "API Key is missing");
+        for wrong in ["", "default_ke", "default_keys", "DEFAULT_KEY"] {
+            let reply = world.farm.http.with_key(Some(wrong)).send(method.clone(), path, &[], "", &[]).await;
+            assert_eq!((reply.status, reply.detail().as_str()), (401, "Invalid API Key."), "{path} {wrong}");
+        }
+    }
+}
+
+async fn bad_commands_are_named_with_what_is_accepted(world: World) {
+    let farm = &world.farm;
+    let lease = farm.get().await;
+    let cases: &[(Value, &str)] = &[
+        (json!({}), "no command given; send exactly one of: visit_page"),
+        (json!({"clik": {}}), "unknown command \"clik\"; accepted are: visit_page"),
+        (json!({"back": {}, "tab_and_enter": {}}), "2 commands given at once (back, tab_and_enter)"),
+        (json!({"click_coords": {"x": 1}}), "needs the argument \"y\"; it accepts: x, y"),
+        (json!({"click_coords": {"x": "left", "y": 1}}), "x must be a number, not \"left\""),
+        (json!({"click_id": {"id": [1]}}), "id must be the number of an element"),
+        (json!({"click_id": {"id": "1", "times": 2}}), "no argument \"times\"; it accepts: id"),
+        (json!({"visit_page": "http://x"}), "must be a JSON object; it accepts: url"),
+        (json!({"visit_page": {"url": null}}), "needs the argument \"url\""),
+        (json!({"scroll_id": {"id": 1, "direction": "inwards"}}), "direction must be \"up\", \"down\""),
+        (json!({"keypress": {"keys": "enter"}}), "keys must be a list"),
+        (json!({"keypress": {"keys": []}}), "at least one key"),
+        (json!({"keypress": {"keys": ["no such key"]}}), "no such key"),
+        (json!({"sleep": {"duration": "long"}}), "duration must be a number"),
+        (json!({"screenshot": {"interaction_mode": "x"}}), "interaction_mode must be"),
+    ];
+    for (command, words) in cases {
+        let reply = farm.execute(&lease, command.clone()).await;
+        reply.failed(400, "bad_request", words);
+        if world.is(Tier::Master) {
+            assert_eq!(reply.json()["status"], "error");
+        }
+    }
+    farm.reset(&lease).await.ok();
+}
+
+async fn bad_bodies_are_refused(world: World) {
+    let farm = &world.farm;
+    let lease = farm.get().await;
+    let query = [("instance_id", lease.id.as_str())];
+    for path in ["/execute", "/observe", "/step"] {
+        for body in ["", "{", "[]", "null", "\"back\"", "{\"back\":{}", "\u{0}", "{\"back\": {}} x"] {
+            let reply = farm.http.send(Method::POST, path, &query, body, &[]).await;
+            assert_eq!((reply.status, reply.code().as_str()), (400, "bad_request"), "{path} {body:?}: {}", reply.text());
+        }
+        let deep = "[".repeat(100_000);
+        let reply = farm.http.send(Method::POST, path, &query, deep, &[]).await;
+        assert_eq!(reply.status, 400, "{path}: {}", reply.text());
+    }
+    farm.reset(&lease).await.ok();
+}
+
+async fn large_bodies_are_refused(world: World) {
+    let farm = &world.farm;
+    let lease = farm.get().await;
+    let value = "x".repeat(3 << 20);
+    let reply = farm.execute(&lease, json!({"fill_coords": {"x": 1, "y": 1, "value": value}})).await;
+    reply.failed(413, "too_large", "larger than");
+    farm.probe(&lease).await.ok();
+    farm.reset(&lease).await.ok();
+}
+
+async fn missing_elements_are_told_at_once(world: World) {
+    let farm = &world.farm;
+    let lease = farm.get().await;
+    farm.visit(&lease, &world.page("/course/buttons")).await;
+    farm.screenshot(&lease, &[]).await;
+    for command in [
+        json!({"click_id": {"id": 4321}}),
+        json!({"fill_id": {"id": "4321", "value": "x"}}),
+        json!({"hover_id": {"id": 4321}}),
+        json!({"select_option": {"id": 4321}}),
+        json!({"scroll_id": {"id": 4321, "direction": "down"}}),
+    ] {
+        let asked = Instant::now();
+        farm.execute(&lease, command).await.failed(422, "element_not_found", "4321");
+        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    }
+    farm.reset(&lease).await.ok();
+}
+
+async fn pages_that_do_not_load_leave_the_one_before(world: World) {
+    let farm = &world.farm;
+    let lease = farm.get().await;
+    farm.visit(&lease, &world.page("/course/buttons")).await;
+    let reply = farm.execute(&lease, json!({"visit_page": {"url": "http://127.0.0.1:1/"}})).await;
+    reply.failed(422, "navigation_failed", "ERR_");
+    let reply = farm.execute(&lease, json!({"visit_page": {"url": world.page("/course/reset")}})).await;
+    reply.failed(422, "navigation_failed", "ERR_");
+    let page = farm.execute(&lease, json!({"get_page_metadata": {}})).await.ok();
+    assert_eq!(page["url"], world.page("/course/buttons"));
+    farm.reset(&lease).await.ok();
+}
+
+async fn local_schemes_are_refused(world: World) {
+    let farm = &world.farm;
+    let lease = farm.get().await;
+    for url in [
+        "file:///etc/passwd",
+        "FILE:///etc/passwd",
+        " file:///etc/passwd",
+        "chrome://version",
+        "devtools://devtools/bundled/inspector.html",
+        "view-source:http://127.0.0.1/",
+        "javascript:alert(1)",
+        "JavaScript:alert(1)",
+    ] {
+        let reply = farm.execute(&lease, json!({"visit_page": {"url": url}})).await;
+        assert_eq!((reply.status, reply.code().as_str()), (400, "url_refused"), "{url}: {}", reply.text());
+    }
+    farm.visit(&lease, &world.page("/course/schemes")).await;
+    farm.screenshot(&lease, &[]).await;
+    let info = farm.execute(&lease, json!({"get_screenshot_info": {}})).await.ok();
+    for name in ["file:", "mailto:", "javascript:"] {
+        let id = crate::commands::shown(&info, name).unwrap_or_else(|| panic!("{name} in {info}"));
+        farm.execute(&lease, json!({"click_id": {"id": id}})).await.ok();
+        let page = farm.execute(&lease, json!({"get_page_metadata": {}})).await.ok();
+        assert_eq!(page["url"], world.page("/course/schemes"), "after a click on {name}");
+    }
+    farm.reset(&lease).await.ok();
+}
+
+async fn what_is_not_there_is_404_and_405(world: World) {
+    let http = &world.farm.http;
+    http.get("/nothing", &[]).await.failed(404, "not_found", "/nothing");
+    http.get("/", &[]).await.failed(404, "not_found", "nothing at /");
+    let reply = http.get("/get", &[]).await;
+    reply.failed(405, "not_found", "GET is not allowed at /get");
+    let reply = http.post("/screenshot", &[]).await;
+    reply.failed(405, "not_found", "POST is not allowed at /screenshot");
+}

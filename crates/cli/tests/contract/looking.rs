@@ -1,0 +1,184 @@
+//! `/screenshot`, `/metadata`, `/probe`, `/observe`, `/step`: what is seen, and in which form.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+use serde_bytes::ByteBuf;
+use serde_json::{Value, json};
+use testkit::{Lease, Reply};
+
+use crate::{World, checks};
+
+checks![
+    screenshots_come_in_every_mode_and_format,
+    size_and_life_are_told_exactly,
+    observe_in_json,
+    observe_in_msgpack,
+    step_acts_and_looks,
+    a_step_that_fails_still_looks,
+    nothing_asked_for_is_nothing_sent,
+];
+
+/// Format and size of a picture, by its own first bytes.
+fn picture(bytes: &[u8]) -> (&'static str, Option<(u32, u32)>) {
+    let number = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => ("png", Some((number(16), number(20)))),
+        [0xff, 0xd8, 0xff, ..] => ("jpeg", None),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => ("webp", None),
+        _ => ("unknown", None),
+    }
+}
+
+async fn on_buttons(world: &World) -> Lease {
+    let lease = world.farm.get().await;
+    world.farm.visit(&lease, &world.page("/course/buttons")).await;
+    lease
+}
+
+async fn screenshots_come_in_every_mode_and_format(world: World) {
+    let farm = &world.farm;
+    let lease = on_buttons(&world).await;
+    let is = |reply: Reply, kind: &str, format: &str| {
+        assert_eq!((reply.status, reply.kind()), (200, kind), "{}", reply.text());
+        let (seen, size) = picture(&reply.body);
+        assert_eq!(seen, format);
+        assert!(size.is_none_or(|size| size == (1280, 768)), "{size:?}");
+        reply.body
+    };
+    let marked = is(farm.screenshot(&lease, &[]).await, "image/png", "png");
+    let plain = is(farm.screenshot(&lease, &[("interaction_mode", "coordinates")]).await, "image/png", "png");
+    assert_ne!(marked, plain, "without being asked otherwise the marks are drawn");
+    let marked_again = is(farm.screenshot(&lease, &[("interaction_mode", "set_of_marks")]).await, "image/png", "png");
+    assert_eq!(marked, marked_again);
+    is(farm.screenshot(&lease, &[("format", "jpeg")]).await, "image/jpeg", "jpeg");
+    let webp = [("format", "webp"), ("interaction_mode", "coordinates")];
+    is(farm.screenshot(&lease, &webp).await, "image/webp", "webp");
+    farm.screenshot(&lease, &[("interaction_mode", "marks")]).await.failed(400, "bad_request", "interaction_mode");
+    farm.screenshot(&lease, &[("format", "gif")]).await.failed(400, "bad_request", "format");
+    farm.reset(&lease).await.ok();
+}
+
+async fn size_and_life_are_told_exactly(world: World) {
+    let lease = world.farm.get().await;
+    let size = world.farm.metadata(&lease).await;
+    assert_eq!(size.kind(), "application/json");
+    assert_eq!(size.ok(), json!({"width": 1280, "height": 768}));
+    let probe = world.farm.probe(&lease).await.ok();
+    assert_eq!(probe, json!({"status": "success", "message": "Probe successful"}));
+    world.farm.reset(&lease).await.ok();
+}
+
+async fn observe_in_json(world: World) {
+    let farm = &world.farm;
+    let lease = on_buttons(&world).await;
+    for format in ["png", "jpeg", "webp"] {
+        let asked = json!({"format": format, "include": ["screenshot", "metadata", "ac_tree", "rects"]});
+        let seen = farm.observe(&lease, asked).await.ok();
+        let data = STANDARD.decode(seen["screenshot"]["data"].as_str().expect("base64")).expect("base64");
+        assert_eq!(picture(&data).0, format);
+        let shot = &seen["screenshot"];
+        assert_eq!((&shot["format"], &shot["width"], &shot["height"]), (&json!(format), &json!(1280), &json!(768)));
+        assert_eq!(seen["metadata"]["url"], world.page("/course/buttons"));
+        let tree = seen["ac_tree"].as_str().expect("a tree");
+        assert!(tree.lines().any(|line| line.ends_with("text: Count up, tag: button")), "{tree}");
+        assert!(seen["screenshot_info"]["id_mapping"]["1"].is_string(), "{}", seen["screenshot_info"]);
+        assert_eq!((&seen["result"], &seen["error"]), (&Value::Null, &Value::Null));
+    }
+    let same = farm.observe(&lease, json!({"format": "webp"})).await.ok();
+    assert_eq!(same["unchanged"], true, "the page has not changed since the last picture in this form");
+    farm.reset(&lease).await.ok();
+}
+
+#[derive(Deserialize)]
+struct Seen {
+    screenshot: Screenshot,
+    metadata: Metadata,
+    settled: bool,
+    result: Option<Done>,
+}
+
+#[derive(Deserialize)]
+struct Screenshot {
+    format: String,
+    data: ByteBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct Done {
+    status: String,
+}
+
+async fn observe_in_msgpack(world: World) {
+    let farm = &world.farm;
+    let lease = on_buttons(&world).await;
+    for format in ["png", "jpeg", "webp"] {
+        let accept = [("accept", "application/msgpack")];
+        let reply = farm.look("/observe", &lease, json!({"format": format}), &accept).await;
+        assert_eq!((reply.status, reply.kind()), (200, "application/msgpack"), "{}", reply.text());
+        let seen: Seen = rmp_serde::from_slice(&reply.body).expect("msgpack");
+        assert_eq!((picture(&seen.screenshot.data).0, seen.screenshot.format.as_str()), (format, format));
+        assert_eq!(seen.metadata.url, world.page("/course/buttons"));
+        assert!(seen.settled && seen.result.is_none());
+    }
+    let step = json!({"command": {"page_down": {}}});
+    let reply = farm.look("/step", &lease, step, &[("accept", "application/msgpack")]).await;
+    let seen: Seen = rmp_serde::from_slice(&reply.body).expect("msgpack");
+    assert_eq!(seen.result.map(|done| done.status).as_deref(), Some("success"));
+    farm.reset(&lease).await.ok();
+}
+
+async fn step_acts_and_looks(world: World) {
+    let farm = &world.farm;
+    let lease = farm.get().await;
+    let visit = json!({"command": {"visit_page": {"url": world.page("/course/buttons")}}, "include": ["metadata", "ac_tree"]});
+    let seen = farm.step(&lease, visit).await.ok();
+    assert_eq!(seen["result"], json!({"status": "success"}));
+    assert_eq!(seen["metadata"]["title"].as_str().map(|title| title.contains("Buttons")), Some(true), "{seen}");
+    assert!(seen["screenshot"].is_null() && seen["settle_ms"].is_u64(), "{seen}");
+    let seen = farm.observe(&lease, json!({"include": ["screenshot", "ac_tree"]})).await.ok();
+    let tree = seen["ac_tree"].as_str().expect("a tree");
+    let line = tree.lines().find(|line| line.contains("text: Count up,")).expect("the button");
+    let id = line.trim_start_matches("id: ").split(',').next().expect("its number").to_owned();
+    let seen = farm.step(&lease, json!({"command": {"click_id": {"id": id}}})).await.ok();
+    assert_eq!((&seen["error"], &seen["unchanged"]), (&Value::Null, &json!(false)), "{}", seen["error"]);
+    assert!(farm.text(&lease).await.contains("count 1"));
+    farm.reset(&lease).await.ok();
+}
+
+async fn a_step_that_fails_still_looks(world: World) {
+    let farm = &world.farm;
+    let lease = on_buttons(&world).await;
+    let seen = farm.step(&lease, json!({"command": {"click_id": {"id": "9999"}}, "include": ["metadata"]})).await.ok();
+    assert_eq!(seen["error"]["code"], "element_not_found", "{seen}");
+    assert!(seen["error"]["detail"].as_str().is_some_and(|detail| detail.contains("9999")), "{seen}");
+    assert_eq!(seen["metadata"]["url"], world.page("/course/buttons"));
+    let refused = json!({"command": {"visit_page": {"url": "file:///etc/hostname"}}, "include": ["metadata"]});
+    let seen = farm.step(&lease, refused).await.ok();
+    assert_eq!(seen["error"]["code"], "url_refused", "{seen}");
+    farm.reset(&lease).await.ok();
+}
+
+async fn nothing_asked_for_is_nothing_sent(world: World) {
+    let farm = &world.farm;
+    let lease = farm.get().await;
+    let seen = farm.observe(&lease, json!({"include": []})).await.ok();
+    for absent in ["screenshot", "metadata", "ac_tree", "screenshot_info"] {
+        assert!(seen[absent].is_null(), "{seen}");
+    }
+    for (path, body, words) in [
+        ("/step", json!({}), "needs a \"command\""),
+        ("/observe", json!({"command": {"back": {}}}), "use /step"),
+        ("/observe", json!({"include": ["title"]}), "include"),
+        ("/observe", json!({"include": "screenshot"}), "include"),
+        ("/observe", json!({"formt": "png"}), "formt"),
+        ("/step", json!({"command": {"back": {}, "sleep": {"duration": 1}}}), "2 commands"),
+    ] {
+        farm.look(path, &lease, body, &[]).await.failed(400, "bad_request", words);
+    }
+    farm.reset(&lease).await.ok();
+}

@@ -1,0 +1,79 @@
+//! What a farm says about itself: health, readiness, figures, and the description of its API.
+
+use serde_json::json;
+use testkit::{Slots, Tier};
+
+use crate::{World, checks};
+
+checks![
+    health_and_readiness_need_no_key,
+    metrics_add_up,
+    metrics_never_name_a_page,
+    the_api_describes_itself,
+    keep_alive_connections_are_reused,
+];
+
+async fn health_and_readiness_need_no_key(world: World) {
+    let open = world.farm.http.with_key(None);
+    assert_eq!(open.get("/healthz", &[]).await.ok(), json!({"status": "ok"}));
+    assert_eq!(open.get("/readyz", &[]).await.ok(), json!({"status": "ready"}));
+}
+
+async fn metrics_add_up(world: World) {
+    let lease = world.farm.get().await;
+    let reply = world.farm.http.get("/metrics", &[]).await;
+    assert!(reply.kind().starts_with("application/openmetrics-text"), "{}", reply.kind());
+    let text = reply.text();
+    assert!(text.ends_with("# EOF\n"));
+    assert_eq!(text.matches("# EOF").count(), 1);
+    if world.is(Tier::Master) {
+        assert!(text.contains("webgym_master_healthy_nodes "), "{text}");
+    }
+    if text.contains("webgym_slots") {
+        let slots = Slots::read(&text);
+        assert!(slots.add_up() && slots.in_use >= 1 && slots.browsers >= 1, "{slots:?}");
+        for name in ["lease_age_seconds_bucket", "get_queue_length", "operation_seconds", "browser_resident_bytes"] {
+            assert!(text.contains(&format!("webgym_{name}")), "{name} in\n{text}");
+        }
+    }
+    world.farm.reset(&lease).await.ok();
+}
+
+async fn metrics_never_name_a_page(world: World) {
+    let lease = world.farm.get().await;
+    world.farm.visit(&lease, &world.page("/course/buttons")).await;
+    let text = world.farm.http.get("/metrics", &[]).await.text();
+    let uuid = lease.id.split(':').next().expect("a uuid");
+    assert!(!text.contains("course") && !text.contains("http://") && !text.contains(uuid), "{text}");
+    world.farm.reset(&lease).await.ok();
+}
+
+async fn the_api_describes_itself(world: World) {
+    let open = world.farm.http.with_key(None);
+    let api = open.get("/openapi.json", &[]).await.ok();
+    assert_eq!(api["openapi"], "3.1.0");
+    let paths = "/get /reset /screenshot /execute /observe /step /metadata /probe /info /metrics /healthz /readyz";
+    for path in paths.split(' ') {
+        assert!(api["paths"][path].is_object(), "{path}");
+    }
+    let reset = &api["paths"]["/reset"]["post"]["parameters"];
+    let names: Vec<_> = reset.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names.contains(&"node"), world.is(Tier::Master), "{names:?}");
+    let page = open.get("/docs", &[]).await;
+    assert!(page.kind().starts_with("text/html") && page.text().contains("openapi.json"));
+}
+
+async fn keep_alive_connections_are_reused(world: World) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let address = world.farm.http.base().trim_start_matches("http://").to_owned();
+    let mut stream = tokio::net::TcpStream::connect(&address).await.expect("a connection");
+    for _ in 0..3 {
+        let request = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it is still open");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"{\"status\":\"ok\"}") {
+            let read = stream.read_buf(&mut answer).await.expect("an answer");
+            assert!(read > 0, "closed after {:?}", String::from_utf8_lossy(&answer));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The state of a run as its listeners see it: one cell a task, counts, rates, and what was wrong last. Built
+//! from events alone; whoever wants to show something takes a snapshot when it suits them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use proto::trajectory::Outcome;
+
+use crate::event::{Event, Listener, Stage};
+
+/// One task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    pub stage: Stage,
+    pub step: u32,
+    pub attempt: u32,
+    pub outcome: Option<Outcome>,
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self { stage: Stage::NotStarted, step: 0, attempt: 0, outcome: None }
+    }
+}
+
+/// How long a stage takes: how often, in all, at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timing {
+    pub count: u64,
+    pub total: Duration,
+    pub longest: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    pub tasks: usize,
+    pub steps: u64,
+    pub retried: u64,
+    pub troubles: u64,
+    pub outcomes: BTreeMap<&'static str, usize>,
+}
+
+struct State {
+    /// Where the cell of a trajectory index is: a rank has only some of them.
+    places: HashMap<usize, usize>,
+    cells: Vec<Cell>,
+    stages: BTreeMap<Stage, usize>,
+    totals: Totals,
+    timings: BTreeMap<Stage, Timing>,
+    last_trouble: BTreeMap<Stage, String>,
+    progress: Instant,
+}
+
+pub struct Board {
+    started: Instant,
+    state: Mutex<State>,
+}
+
+impl Board {
+    /// A board for the tasks with these trajectory indices, in the order they are to be shown.
+    pub fn new(indices: impl IntoIterator<Item = usize>) -> Self {
+        let places: HashMap<usize, usize> =
+            indices.into_iter().enumerate().map(|(place, index)| (index, place)).collect();
+        let tasks = places.len();
+        Self {
+            started: Instant::now(),
+            state: Mutex::new(State {
+                places,
+                cells: vec![Cell::default(); tasks],
+                stages: BTreeMap::from([(Stage::NotStarted, tasks)]),
+                totals: Totals { tasks, ..Totals::default() },
+                timings: BTreeMap::new(),
+                last_trouble: BTreeMap::new(),
+                progress: Instant::now(),
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub fn cells(&self) -> Vec<Cell> {
+        self.state().cells.clone()
+    }
+
+    pub fn totals(&self) -> Totals {
+        self.state().totals.clone()
+    }
+
+    /// How many episodes are in which stage.
+    pub fn stages(&self) -> BTreeMap<Stage, usize> {
+        let mut stages = self.state().stages.clone();
+        stages.retain(|_, count| *count > 0);
+        stages
+    }
+
+    pub fn timings(&self) -> BTreeMap<Stage, Timing> {
+        self.state().timings.clone()
+    }
+
+    /// Tasks that are over, in whatever way.
+    pub fn done(&self) -> usize {
+        self.state().totals.outcomes.values().sum()
+    }
+
+    /// A trajectory of an earlier part of the run, taken over when it was resumed.
+    pub fn take_over(&self, index: usize, outcome: Outcome) {
+        self.state().finish(index, outcome);
+    }
+
+    /// How long nothing has progressed.
+    pub fn stalled(&self) -> Duration {
+        self.state().progress.elapsed()
+    }
+
+    /// Who waits for what, and the last thing that was wrong there: for whoever asks why nothing moves.
+    pub fn diagnosis(&self) -> String {
+        let state = self.state();
+        let waiting = state.stages.iter().filter(|(stage, count)| **count > 0 && !stage.is_over());
+        let lines: Vec<String> = waiting
+            .map(|(stage, count)| {
+                let trouble = state.last_trouble.get(stage).map(|why| format!("; last trouble: {why}"));
+                format!("{count} at {} (wait for {}){}", stage.as_str(), stage.waits_for(), trouble.unwrap_or_default())
+            })
+            .collect();
+        if lines.is_empty() { "nothing is running".to_owned() } else { lines.join(", ") }
+    }
+}
+
+impl State {
+    fn cell(&mut self, index: usize) -> Option<&mut Cell> {
+        let place = self.places.get(&index)?;
+        self.cells.get_mut(*place)
+    }
+
+    fn move_to(&mut self, index: usize, stage: Stage) {
+        let Some(cell) = self.cell(index) else { return };
+        let before = std::mem::replace(&mut cell.stage, stage);
+        if let Some(count) = self.stages.get_mut(&before) {
+            *count = count.saturating_sub(1);
+        }
+        *self.stages.entry(stage).or_default() += 1;
+    }
+
+    fn finish(&mut self, index: usize, outcome: Outcome) {
+        let failed = matches!(outcome, Outcome::InfraLost | Outcome::Cancelled);
+        self.move_to(index, if failed { Stage::Failed } else { Stage::Finished });
+        if let Some(cell) = self.cell(index) {
+            cell.outcome = Some(outcome);
+        }
+        *self.totals.outcomes.entry(outcome.as_str()).or_default() += 1;
+    }
+}
+
+impl Listener for Board {
+    fn event(&self, event: &Event) {
+        let mut state = self.state();
+        match event {
+            Event::Stage { index, step, stage } => {
+                state.move_to(*index, *stage);
+                if let Some(cell) = state.cell(*index) {
+                    cell.step = *step as u32;
+                }
+            }
+            Event::Took { stage, time } => {
+                let timing = state.timings.entry(*stage).or_default();
+                timing.count += 1;
+                timing.total += *time;
+                timing.longest = timing.longest.max(*time);
+                state.progress = Instant::now();
+            }
+            Event::StepDone { .. } => {
+                state.totals.steps += 1;
+                state.progress = Instant::now();
+            }
+            Event::Trouble { stage, why, .. } => {
+                state.totals.troubles += 1;
+                state.last_trouble.insert(*stage, why.clone());
+            }
+            Event::Retried { index, attempt, .. } => {
+                state.totals.retried += 1;
+                if let Some(cell) = state.cell(*index) {
+                    cell.attempt = *attempt;
+                }
+            }
+            Event::Finished { index, outcome, .. } => {
+                state.finish(*index, *outcome);
+                state.progress = Instant::now();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_follow_the_cells() {
+        let board = Board::new(0..3);
+        board.event(&Event::Stage { index: 1, step: 2, stage: Stage::Policy });
+        board.event(&Event::Trouble { index: 1, stage: Stage::Policy, why: "503".into() });
+        board.event(&Event::Finished { index: 2, outcome: Outcome::Success, steps: 4 });
+        board.event(&Event::Finished { index: 0, outcome: Outcome::InfraLost, steps: 0 });
+        assert_eq!(board.stages(), BTreeMap::from([(Stage::Policy, 1), (Stage::Finished, 1), (Stage::Failed, 1)]));
+        assert_eq!(board.cells()[1].step, 2);
+        assert_eq!(board.done(), 2);
+        assert_eq!(board.diagnosis(), "1 at policy (wait for the policy); last trouble: 503");
+    }
+}

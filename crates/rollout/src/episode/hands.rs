@@ -1,0 +1,196 @@
+//! The agent's hands and eyes: one leased instance, used through the pools, in one round trip where the farm
+//! offers it and by the plain calls where it does not.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::{Command, InteractionMode, page::ScreenshotInfo};
+use tokio::{sync::SemaphorePermit, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{Ending, Surroundings};
+use crate::{
+    event::{Event, Stage},
+    farm_client::{FarmError, Lease, Look, Observed, read_screenshot_info},
+    http::Deadline,
+    pools::Pool,
+};
+
+/// What there is to see.
+pub(crate) struct Seen {
+    pub(crate) picture: Bytes,
+    pub(crate) title: String,
+    pub(crate) url: String,
+    pub(crate) ac_tree: Option<String>,
+}
+
+pub(crate) struct Hands {
+    around: Arc<Surroundings>,
+    index: usize,
+    lease: Lease,
+    one_trip: bool,
+}
+
+/// How long one request stands in the farm's own line before we ask again.
+const LINE_SECS: u32 = 30;
+
+/// Why the command, not the farm, failed; `None` when it did not.
+type Failure = Option<String>;
+
+impl Hands {
+    /// Leases an instance, however long that takes within the task's time.
+    pub(crate) async fn allocate(
+        around: &Arc<Surroundings>,
+        index: usize,
+        until: Instant,
+        cancelled: &CancellationToken,
+    ) -> Result<Self, Ending> {
+        let deadline = Deadline::at(until);
+        let leasing = async {
+            let _place = enter(around, Pool::Allocate).await?;
+            let key = uuid::Uuid::new_v4().to_string();
+            let lifetime = around.settings.lifetime_mins;
+            let since = std::time::Instant::now();
+            let lease = around.farm.get(lifetime, Some(LINE_SECS), &key, deadline).await;
+            around.announcer.say(&Event::Took { stage: Stage::Allocate, time: since.elapsed() });
+            lease.map_err(|error| {
+                around.announcer.say(&Event::Trouble { index, stage: Stage::Allocate, why: error.to_string() });
+                match error {
+                    FarmError::Full(why) | FarmError::Timeout(why) => Ending::NoBrowser(why),
+                    other => Ending::Lost(other.to_string()),
+                }
+            })
+        };
+        let lease = tokio::select! {
+            biased;
+            () = cancelled.cancelled() => return Err(Ending::Cancelled),
+            () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
+            lease = leasing => lease?,
+        };
+        if let Some(log) = &around.leases {
+            log.taken(&lease);
+        }
+        let mut hands = Self { around: Arc::clone(around), index, lease, one_trip: false };
+        match hands.around.farm.offers_step(hands.deadline()).await {
+            Ok(offered) => hands.one_trip = offered,
+            Err(error) => {
+                hands.release().await;
+                return Err(Ending::Lost(error.to_string()));
+            }
+        }
+        Ok(hands)
+    }
+
+    fn deadline(&self) -> Deadline {
+        // All attempts at an operation and their pauses; one attempt alone is bounded by the client.
+        Deadline::after(self.around.settings.operation_timeout * 4)
+    }
+
+    fn at(&self, stage: Stage) {
+        self.around.announcer.say(&Event::Stage { index: self.index, step: 0, stage });
+    }
+
+    /// The viewport, for turning the model's grid into pixels.
+    pub(crate) async fn size(&self) -> Result<(u32, u32), Ending> {
+        let _place = enter(&self.around, Pool::Metadata).await?;
+        let viewport = self.around.farm.metadata(&self.lease, self.deadline()).await.map_err(lost)?;
+        Ok((viewport.width, viewport.height))
+    }
+
+    /// Opens a page. The inner error is the page's, not the farm's.
+    pub(crate) async fn visit(&self, url: &str) -> Result<Result<(), String>, Ending> {
+        let _place = enter(&self.around, Pool::Navigate).await?;
+        let command = Command::VisitPage { url: url.to_owned() };
+        match self.around.farm.execute(&self.lease, &command, self.deadline()).await {
+            Ok(_) => Ok(Ok(())),
+            Err(error) if error.is_infrastructure() => Err(lost(error)),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    /// Looks at the page.
+    pub(crate) async fn look(&self) -> Result<Seen, Ending> {
+        if !self.one_trip {
+            return self.look_plainly().await;
+        }
+        let _place = enter(&self.around, Pool::Screenshot).await?;
+        let observed = self.around.farm.observe(&self.lease, &self.what(), self.deadline()).await;
+        seen(observed.map_err(lost)?)
+    }
+
+    /// Carries out a command, then looks. A command that failed leaves a page to look at all the same.
+    pub(crate) async fn act(&self, command: &Command) -> Result<(Failure, Seen), Ending> {
+        let place = enter(&self.around, Pool::Execute).await?;
+        if self.one_trip {
+            let observed = self.around.farm.step(&self.lease, command, &self.what(), self.deadline()).await;
+            return match observed {
+                Ok(observed) => Ok((observed.failure.as_ref().map(ToString::to_string), seen(observed)?)),
+                Err(error) if error.is_infrastructure() => Err(lost(error)),
+                Err(error) => {
+                    drop(place);
+                    Ok((Some(error.to_string()), self.look().await?))
+                }
+            };
+        }
+        let failure = match self.around.farm.execute(&self.lease, command, self.deadline()).await {
+            Ok(_) => None,
+            Err(error) if error.is_infrastructure() => return Err(lost(error)),
+            Err(error) => Some(error.to_string()),
+        };
+        drop(place);
+        Ok((failure, self.look_plainly().await?))
+    }
+
+    fn what(&self) -> Look {
+        let mode = self.around.settings.prompting.mode;
+        Look { ac_tree: mode == InteractionMode::SetOfMarks, rects: false, ..Look::whole(mode) }
+    }
+
+    /// By the plain calls, each through the pool of its kind.
+    async fn look_plainly(&self) -> Result<Seen, Ending> {
+        let (farm, mode) = (&self.around.farm, self.around.settings.prompting.mode);
+        self.at(Stage::Screenshot);
+        let place = enter(&self.around, Pool::Screenshot).await?;
+        let picture = farm.screenshot(&self.lease, mode, self.deadline()).await.map_err(lost)?;
+        drop(place);
+        let mut ac_tree = None;
+        if mode == InteractionMode::SetOfMarks {
+            self.at(Stage::AcTree);
+            let _place = enter(&self.around, Pool::AcTree).await?;
+            let info = farm.execute(&self.lease, &Command::GetScreenshotInfo, self.deadline()).await.map_err(lost)?;
+            ac_tree = read_screenshot_info(&info).as_ref().map(ScreenshotInfo::ac_tree);
+        }
+        self.at(Stage::Metadata);
+        let _place = enter(&self.around, Pool::PageMetadata).await?;
+        let metadata = farm.page_metadata(&self.lease, self.deadline()).await.map_err(lost)?;
+        Ok(Seen { picture, title: metadata.title, url: metadata.url, ac_tree })
+    }
+
+    /// Gives the instance back. What cannot be given back runs out by itself.
+    pub(crate) async fn release(self) {
+        let _place = self.around.pools.enter(Pool::Release).await;
+        let since = std::time::Instant::now();
+        if let Err(error) = self.around.farm.reset(&self.lease, self.deadline()).await {
+            tracing::debug!(%error, lease = self.lease.instance_id, "an instance could not be given back");
+        }
+        self.around.announcer.say(&Event::Took { stage: Stage::Release, time: since.elapsed() });
+        if let Some(log) = &self.around.leases {
+            log.given_back(&self.lease);
+        }
+    }
+}
+
+fn seen(observed: Observed) -> Result<Seen, Ending> {
+    let picture = observed.screenshot.ok_or_else(|| Ending::Lost("the farm sent no picture".into()))?;
+    let metadata = observed.metadata.ok_or_else(|| Ending::Lost("the farm sent no metadata".into()))?;
+    Ok(Seen { picture: picture.data, title: metadata.title, url: metadata.url, ac_tree: observed.ac_tree })
+}
+
+fn lost(error: FarmError) -> Ending {
+    Ending::Lost(error.to_string())
+}
+
+async fn enter(around: &Surroundings, pool: Pool) -> Result<SemaphorePermit<'_>, Ending> {
+    let place = around.pools.enter(pool).await;
+    place.ok_or_else(|| Ending::Lost(format!("no place in the {pool:?} pool came free in time")))
+}

@@ -1,0 +1,171 @@
+//! One attempt at one task: look, think, act, until the answer or the last step. Owns the steps it has made; they
+//! stay when the attempt is cut short. Speaks to the farm through [`Hands`] and to the policy through its client.
+
+mod ending;
+mod hands;
+mod homing;
+mod look;
+mod think;
+
+use std::{sync::Arc, time::Instant};
+
+use proto::trajectory::{Action, Observation, Step as Record, Task};
+
+pub use ending::Ending;
+pub(crate) use hands::Hands;
+use homing::Homing;
+
+use crate::{
+    config::{PolicyConfig, Split},
+    event::{Announcer, Event, Stage},
+    farm_client::FarmClient,
+    gallery::Gallery,
+    leases::LeaseLog,
+    model::ModelClient,
+    policy::{ActionKey, Prompting, Scene, Step},
+    pools::Pools,
+};
+use store::Journal;
+
+/// What all episodes of a run share.
+pub struct Surroundings {
+    pub farm: FarmClient,
+    pub policy: ModelClient,
+    pub pools: Pools,
+    pub announcer: Announcer,
+    pub leases: Option<LeaseLog>,
+    pub journal: Journal,
+    pub settings: Settings,
+}
+
+/// What the configuration says about every episode.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub prompting: Prompting,
+    pub model: String,
+    pub policy: PolicyConfig,
+    pub split: Split,
+    pub lifetime_mins: u32,
+    pub operation_timeout: std::time::Duration,
+    pub policy_timeout: std::time::Duration,
+    pub save_path: std::path::PathBuf,
+    pub images: std::path::PathBuf,
+    pub navigation_errors: std::path::PathBuf,
+}
+
+/// An attempt under way, and what is left of it when it ends.
+pub struct Episode {
+    around: Arc<Surroundings>,
+    task: Task,
+    attempt: u32,
+    gallery: Gallery,
+    pub(crate) steps: Vec<Record>,
+}
+
+/// What the agent sees now, and the picture's bytes to compare the next one with.
+struct View {
+    observation: Observation,
+    picture: bytes::Bytes,
+}
+
+impl Episode {
+    pub(crate) fn new(around: Arc<Surroundings>, task: Task, attempt: u32, gallery: Gallery) -> Self {
+        Self { around, task, attempt, gallery, steps: Vec::new() }
+    }
+
+    fn index(&self) -> usize {
+        usize::try_from(self.task.trajectory_index).unwrap_or(0)
+    }
+
+    fn at(&self, stage: Stage) {
+        self.around.announcer.say(&Event::Stage { index: self.index(), step: self.steps.len(), stage });
+    }
+
+    fn took(&self, stage: Stage, since: Instant) -> f64 {
+        let time = since.elapsed();
+        self.around.announcer.say(&Event::Took { stage, time });
+        (time.as_secs_f64() * 10_000.0).round() / 10.0
+    }
+
+    fn trouble(&self, stage: Stage, why: &str) {
+        self.around.announcer.say(&Event::Trouble { index: self.index(), stage, why: why.to_owned() });
+    }
+
+    /// Runs to an end of its own. May be dropped at any await: the steps so far stay.
+    pub(crate) async fn run(&mut self, hands: &Hands) -> Ending {
+        match self.play(hands).await {
+            Ok(ending) | Err(ending) => ending,
+        }
+    }
+
+    async fn play(&mut self, hands: &Hands) -> Result<Ending, Ending> {
+        self.at(Stage::Metadata);
+        let since = Instant::now();
+        let (width, height) = hands.size().await?;
+        self.took(Stage::Metadata, since);
+        let start_url = self.task.website.clone();
+        let opened = self.open_start_page(hands, &start_url).await?;
+        let mut view = self.first_look(hands, opened).await?;
+        let mut homing = Homing::new(&view.observation.url);
+        for number in 0..self.task.max_steps.max(1) {
+            let thought = self.think(&view.observation).await?;
+            let scene = Scene { mode: self.around.settings.prompting.mode, width, height, start_url: &start_url };
+            let step = Step::of(&thought.action, &scene);
+            self.record(view.observation.clone(), &thought);
+            self.note_step().await?;
+            if let Ok(Step::Answer(_)) = &step {
+                return Ok(Ending::Answered);
+            }
+            let goes_back = ActionKey::from_key(&thought.action.key) == Some(ActionKey::GoBack);
+            if homing.ends_episode(goes_back, &view.observation.url, self.around.settings.split) {
+                return Ok(Ending::Stuck);
+            }
+            if number + 1 == self.task.max_steps {
+                break;
+            }
+            let todo = homing.command(goes_back, &view.observation.url, &start_url, step);
+            view = self.act(hands, todo, &thought.action, view).await?;
+        }
+        Ok(Ending::OutOfSteps)
+    }
+
+    async fn open_start_page(&mut self, hands: &Hands, url: &str) -> Result<bool, Ending> {
+        self.at(Stage::Navigate);
+        let since = Instant::now();
+        let opened = hands.visit(url).await?;
+        self.took(Stage::Navigate, since);
+        if let Err(why) = &opened {
+            self.trouble(Stage::Navigate, why);
+            let line = format!("{url}\n");
+            if let Err(error) = store::durable::append(&self.around.settings.navigation_errors, &line) {
+                tracing::warn!(%error, "cannot note a website that did not load");
+            }
+        }
+        Ok(opened.is_ok())
+    }
+
+    /// The step is in the journal before the next one begins.
+    async fn note_step(&mut self) -> Result<(), Ending> {
+        let Some(step) = self.steps.last() else { return Ok(()) };
+        let number = self.steps.len() as u32 - 1;
+        let noted =
+            self.around.journal.append_step(self.task.trajectory_index, self.attempt, number, step).await;
+        self.around.announcer.say(&Event::StepDone { index: self.index() });
+        noted.map_err(|error| Ending::Disk(error.to_string()))
+    }
+}
+
+impl Episode {
+    /// Takes the attempt apart: its task, its steps, its pictures.
+    pub(crate) fn into_parts(self) -> (Task, Vec<Record>, Gallery) {
+        (self.task, self.steps, self.gallery)
+    }
+
+    pub(crate) fn invalid_action() -> Action {
+        Action {
+            key: Action::INVALID_STEP.to_owned(),
+            arguments: serde_json::Map::new(),
+            action_string: "invalid step".to_owned(),
+        }
+    }
+}

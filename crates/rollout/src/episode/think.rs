@@ -1,0 +1,77 @@
+//! Asking the policy: builds the conversation, waits for the reply, reads it.
+
+use std::time::Instant;
+
+use proto::trajectory::{Action, Observation, Response, Reward, Step as Record, StepExtras};
+use serde_json::{Map, Value};
+
+use super::{Ending, Episode};
+use crate::{
+    chat,
+    event::Stage,
+    http::Deadline,
+    model::{ChatRequest, Completion, ModelError},
+    policy::{Reply, conversation},
+};
+
+/// A reply and what it was a reply to.
+pub(super) struct Thought {
+    pub(super) action: Action,
+    response: Response,
+    extras: StepExtras,
+}
+
+impl Episode {
+    pub(super) async fn think(&mut self, seen: &Observation) -> Result<Thought, Ending> {
+        self.at(Stage::Policy);
+        let since = Instant::now();
+        let around = &self.around;
+        let messages = conversation(around.settings.prompting, &self.task, &self.steps, seen);
+        let raw_prompt = chat::raw_prompt(&messages);
+        let request = ChatRequest::policy(&around.settings.model, messages, &around.settings.policy);
+        let deadline = Deadline::after(around.settings.policy_timeout);
+        let completion = around.policy.complete(&request, deadline).await.map_err(|error| {
+            self.trouble(Stage::Policy, &error.to_string());
+            no_reply(&error)
+        })?;
+        let took = self.took(Stage::Policy, since);
+        Ok(self.understand(completion, raw_prompt, took))
+    }
+
+    fn understand(&self, completion: Completion, raw_prompt: String, took: f64) -> Thought {
+        let reply = Reply::parse(&completion.text, self.around.settings.prompting.mode);
+        let answering_tokens = reply.answering_tokens();
+        Thought {
+            action: reply.action,
+            response: Response { raw_response: completion.text, answering_tokens, raw_prompt },
+            extras: StepExtras {
+                prompt_token_ids: completion.prompt_token_ids,
+                token_ids: completion.token_ids,
+                logprobs: completion.logprobs,
+                timings_ms: Map::from_iter([("policy".to_owned(), Value::from(took))]),
+            },
+        }
+    }
+
+    /// Puts the step into the record, before it is acted on.
+    pub(super) fn record(&mut self, observation: Observation, thought: &Thought) {
+        self.steps.push(Record {
+            observation,
+            action: Some(thought.action.clone()),
+            response: thought.response.clone(),
+            reward: Reward::default(),
+            same_as_next_screenshot: None,
+            extras: thought.extras.clone(),
+        });
+    }
+}
+
+/// A server that will not have our key, our model or our address will not have them next time either.
+fn no_reply(error: &ModelError) -> Ending {
+    match error {
+        ModelError::Refused { status: 401 | 403 | 404, .. } | ModelError::Setup(_) => {
+            Ending::PolicyRefuses(error.to_string())
+        }
+        other => Ending::PolicyLost(other.to_string()),
+    }
+}

@@ -1,0 +1,159 @@
+//! Judging with a model: which screenshots matter, was the site blocked, is the answer supported, is every rubric
+//! item evidenced, does it match the reference. Any question that cannot be asked leaves the episode unjudged.
+
+mod evidence;
+mod questions;
+mod verdict;
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use proto::trajectory::{Action, Evaluation, Outcome, Trajectory};
+
+use super::{StepMark, Verdict};
+use crate::{
+    chat::Message,
+    config::{Config, JudgeEndpoint, Question},
+    http::{Deadline, RetryPolicy},
+    model::{ChatRequest, Images, ModelClient, ModelError, ModelOptions},
+};
+use evidence::Evidence;
+use verdict::{Reading, blocked, relevant};
+
+/// Where one kind of question goes.
+struct Seat {
+    client: ModelClient,
+    model: String,
+}
+
+pub struct ModelJudge {
+    keypoints: Seat,
+    blocking: Seat,
+    evaluation: Seat,
+    limit: Duration,
+}
+
+/// Why an episode could not be judged.
+#[derive(Debug)]
+struct Unjudged(String);
+
+const ATTEMPT: Duration = Duration::from_secs(120);
+const QUESTION: Duration = Duration::from_secs(600);
+/// Keypoint questions of one episode at a time; the seats bound them over all episodes.
+const AT_ONCE: usize = 16;
+
+impl ModelJudge {
+    /// `key_of` looks up the environment variable that holds a key.
+    pub fn new(config: &Config, key_of: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+        let seat = |question| {
+            let JudgeEndpoint { model, api_key_env_var, base_url } = config.judge_endpoint(question);
+            let options = ModelOptions {
+                sessions: config.env_config.evaluation_workers,
+                attempt_timeout: ATTEMPT,
+                retry: RetryPolicy { max_retries: config.env_config.max_retries.max(2), ..RetryPolicy::default() },
+                images: Images::Data,
+                ..ModelOptions::default()
+            };
+            let client = ModelClient::openai(&base_url, key_of(&api_key_env_var).as_deref(), options)?;
+            Ok::<_, ModelError>(Seat { client, model })
+        };
+        Ok(Self {
+            keypoints: seat(Question::KeypointDetection)?,
+            blocking: seat(Question::BlockingDetection)?,
+            evaluation: seat(Question::Evaluation)?,
+            limit: QUESTION,
+        })
+    }
+
+    pub async fn judge(&self, trajectory: &Trajectory) -> Verdict {
+        let mut words = Vec::new();
+        let mut marks = Vec::new();
+        let outcome = self.decide(trajectory, &mut marks, &mut words).await.unwrap_or_else(|Unjudged(why)| {
+            words.push(format!("Not judged: {why}"));
+            Outcome::JudgeError
+        });
+        Verdict { outcome, evaluation: Evaluation::Texts(words), marks }
+    }
+
+    async fn decide(
+        &self,
+        trajectory: &Trajectory,
+        marks: &mut Vec<StepMark>,
+        words: &mut Vec<String>,
+    ) -> Result<Outcome, Unjudged> {
+        let answer = final_answer(trajectory);
+        if answer.is_some() {
+            *marks = self.keypoints(trajectory).await?;
+        }
+        if self.blocked(trajectory, words).await? {
+            return Ok(Outcome::Blocked);
+        }
+        let Some(answer) = answer else { return Ok(Outcome::Failure) };
+        let evidence = Evidence::submitted(trajectory, marks);
+        let task = &trajectory.task;
+        let supported = questions::supported(task, &answer, &evidence);
+        if !self.passes("Criterion B", supported, words).await? {
+            return Ok(Outcome::Failure);
+        }
+        for (number, item) in task.evaluator_reference.iter().enumerate() {
+            let question = questions::rubric_item(task, item, &answer, &evidence);
+            if !self.passes(&format!("Criterion A, item {}", number + 1), question, words).await? {
+                return Ok(Outcome::Failure);
+            }
+        }
+        if let Some(reference) = &task.reference_answer {
+            let question = questions::reference(task, &answer, reference);
+            if !self.passes("Reference answer", question, words).await? {
+                return Ok(Outcome::Failure);
+            }
+        }
+        Ok(Outcome::Success)
+    }
+
+    /// Which screenshots matter. The last always does.
+    async fn keypoints(&self, trajectory: &Trajectory) -> Result<Vec<StepMark>, Unjudged> {
+        let last = trajectory.steps.len().saturating_sub(1);
+        let asked = stream::iter(0..last).map(|step| async move {
+            let reply = self.ask(&self.keypoints, questions::keypoint(trajectory, step)).await?;
+            Ok(StepMark { step, submit: relevant(&reply), judgment: Some(reply) })
+        });
+        let mut marks = Vec::new();
+        let mut replies = asked.buffered(AT_ONCE);
+        while let Some(mark) = replies.next().await {
+            marks.push(mark?);
+        }
+        marks.push(StepMark { step: last, submit: true, judgment: Some("The last screenshot always counts.".into()) });
+        evidence::keep_last(&mut marks);
+        Ok(marks)
+    }
+
+    async fn blocked(&self, trajectory: &Trajectory, words: &mut Vec<String>) -> Result<bool, Unjudged> {
+        let reply = self.ask(&self.blocking, questions::blocking(trajectory)).await?;
+        let is_blocked = blocked(&reply);
+        words.push(format!("Blocking: {reply}"));
+        Ok(is_blocked)
+    }
+
+    async fn passes(&self, what: &str, question: Vec<Message>, words: &mut Vec<String>) -> Result<bool, Unjudged> {
+        let reply = self.ask(&self.evaluation, question).await?;
+        words.push(format!("{what}: {reply}"));
+        Ok(Reading::of(&reply) == Reading::Success)
+    }
+
+    async fn ask(&self, seat: &Seat, messages: Vec<Message>) -> Result<String, Unjudged> {
+        let request = ChatRequest { model: seat.model.clone(), messages, ..ChatRequest::default() };
+        let completion = seat.client.complete(&request, Deadline::after(self.limit)).await;
+        let completion = completion.map_err(|error| Unjudged(error.to_string()))?;
+        if completion.finish_reason.as_deref() == Some("content_filter") {
+            return Err(Unjudged("the judge's content filter refused the question".into()));
+        }
+        Ok(completion.text)
+    }
+}
+
+/// The text of the answer an episode ended with.
+pub(crate) fn final_answer(trajectory: &Trajectory) -> Option<String> {
+    let action = trajectory.steps.last()?.action.as_ref().filter(|action| action.key == Action::ANSWER)?;
+    let text = action.arguments.get("text").and_then(serde_json::Value::as_str);
+    Some(text.unwrap_or_default().to_owned())
+}

@@ -1,0 +1,107 @@
+//! The end of an episode: judged beside the collection, made durable, and only then counted.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
+
+use proto::trajectory::{
+    Evaluation, Observation, Outcome, Response, Reward, Step, StepExtras, Trajectory, TrajectoryMetadata,
+};
+use serde_json::{Map, Value};
+
+use super::{RunError, Shared};
+use crate::{
+    blocklist::{self, BlockedSite},
+    episode::{Ending, Episode},
+    event::{Event, Stage},
+    gallery::Gallery,
+};
+
+impl Shared {
+    /// Passes a finished episode on. Waits only when too many wait for their judge already.
+    pub(super) async fn hand_in(self: &Arc<Self>, ending: Ending, attempt: u32, episode: Episode) {
+        let Ok(place) = Arc::clone(&self.unjudged).acquire_owned().await else { return };
+        let shared = Arc::clone(self);
+        self.finishing.spawn(async move {
+            let _place = place;
+            let (trajectory, gallery) = compose(&ending, attempt, episode);
+            shared.finish(ending, trajectory, gallery).await;
+        });
+    }
+
+    async fn finish(self: Arc<Self>, ending: Ending, mut trajectory: Trajectory, gallery: Gallery) {
+        let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
+        let steps = trajectory.steps.len();
+        let announcer = &self.around.announcer;
+        if ending.is_the_agents() {
+            announcer.say(&Event::Stage { index, step: steps, stage: Stage::Reward });
+            let since = Instant::now();
+            let verdict = tokio::select! {
+                biased;
+                () = self.stop.hard.cancelled() => return,
+                verdict = self.judge.judge(&trajectory) => verdict,
+            };
+            verdict.apply(&mut trajectory);
+            if trajectory.metadata.outcome == Some(Outcome::Blocked) {
+                self.block(&trajectory);
+            }
+            announcer.say(&Event::Took { stage: Stage::Reward, time: since.elapsed() });
+        }
+        announcer.say(&Event::Stage { index, step: steps, stage: Stage::Save });
+        let saved = async {
+            gallery.sync().await.map_err(|error| error.to_string())?;
+            self.around.journal.append_finished(&trajectory).await.map_err(|error| error.to_string())
+        };
+        if let Err(why) = saved.await {
+            return self.fail(RunError::Disk(why));
+        }
+        let outcome = trajectory.metadata.outcome.unwrap_or(Outcome::Failure);
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        announcer.say(&Event::Finished { index, outcome, steps });
+        self.note_done(1);
+    }
+}
+
+impl Shared {
+    /// The site that kept the agent out, by the page that did, with the picture of it.
+    fn block(&self, trajectory: &Trajectory) {
+        let Some(last) = trajectory.steps.last() else { return };
+        let url = match last.observation.url.as_str() {
+            url if url.starts_with("http") => url,
+            _ => trajectory.task.website.as_str(),
+        };
+        let picture = Some(last.observation.image_path.clone()).filter(|path| !path.is_empty());
+        let site = BlockedSite::new(url, jiff::Timestamp::now(), trajectory.task.task_id.clone(), picture);
+        if let Err(error) = blocklist::append(&self.around.settings.save_path, &site) {
+            tracing::warn!(%error, domain = site.domain, "cannot note a blocked site");
+        }
+    }
+}
+
+fn compose(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, Gallery) {
+    let (task, mut steps, gallery) = episode.into_parts();
+    if ending.leaves_invalid_step() {
+        steps.push(invalid_step(steps.last(), &ending.why()));
+    }
+    let extra = Map::from_iter([
+        ("ending".to_owned(), Value::from(ending.why())),
+        ("attempt".to_owned(), Value::from(attempt)),
+    ]);
+    let metadata =
+        TrajectoryMetadata { keypoint_step_ids: Vec::new(), outcome: Some(ending.outcome()), extra };
+    (Trajectory { task, steps, metadata }, gallery)
+}
+
+/// The last step of an episode that was cut short: says why, earns nothing, shows what was seen last.
+fn invalid_step(last: Option<&Step>, why: &str) -> Step {
+    let observation = last.map_or_else(Observation::default, |step| step.observation.clone());
+    Step {
+        observation,
+        action: Some(Episode::invalid_action()),
+        response: Response::default(),
+        reward: Reward { evaluation: Evaluation::Text(why.to_owned()), ..Reward::default() },
+        same_as_next_screenshot: None,
+        extras: StepExtras::default(),
+    }
+}
