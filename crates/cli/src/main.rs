@@ -4,6 +4,7 @@ mod browser_args;
 mod config;
 mod demo;
 mod doctor;
+mod export;
 mod judge;
 mod metrics;
 mod progress;
@@ -12,6 +13,7 @@ mod rollout;
 mod serve;
 mod signals;
 mod telemetry;
+mod trajectories;
 
 use std::process::ExitCode;
 
@@ -48,6 +50,13 @@ enum Command {
     Config(config::ConfigCommand),
     /// Figures over the trajectories of a save path.
     Metrics(metrics::MetricsArgs),
+    /// List, show, compare, remove and check saved trajectories.
+    #[command(subcommand)]
+    Trajectories(trajectories::TrajectoriesCommand),
+    /// Write trajectories in the shapes that trainers read.
+    Export(export::ExportArgs),
+    /// Merge the files of several ranks into one iteration.
+    Aggregate(export::AggregateArgs),
     /// Check that this machine has what webgym needs, and say how to mend what is missing.
     Doctor(doctor::DoctorArgs),
     /// Walk the practice website with one browser and save annotated screenshots.
@@ -85,6 +94,9 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Rollout(args) => rollout::rollout(args, quiet).await,
         Command::Config(command) => config::run(&command),
         Command::Metrics(args) => metrics::run(&args),
+        Command::Trajectories(command) => trajectories::run(&command),
+        Command::Export(args) => export::run_export(&args),
+        Command::Aggregate(args) => export::run_aggregate(&args),
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Demo(args) => demo::demo(&args).await,
     }
