@@ -3,6 +3,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::JournalError;
@@ -10,13 +11,23 @@ use crate::durable::sync_parent;
 
 /// Opens an existing file for appending and locks it.
 pub(crate) fn open_locked(path: &Path) -> Result<File, JournalError> {
-    let file = File::options()
-        .read(true)
-        .append(true)
-        .open(path)
-        .map_err(|error| JournalError::io("open", path, error))?;
-    lock(&file, path)?;
-    Ok(file)
+    loop {
+        let file = File::options()
+            .read(true)
+            .append(true)
+            .open(path)
+            .map_err(|error| JournalError::io("open", path, error))?;
+        lock(&file, path)?;
+        // Its holder before us may have renamed or removed it between the two.
+        if is_still_there(&file, path).map_err(|error| JournalError::io("open", path, error))? {
+            return Ok(file);
+        }
+    }
+}
+
+fn is_still_there(file: &File, path: &Path) -> io::Result<bool> {
+    let (opened, named) = (file.metadata()?, std::fs::metadata(path)?);
+    Ok((opened.dev(), opened.ino()) == (named.dev(), named.ino()))
 }
 
 /// Opens a file for appending, made if need be, and locks it. Tells whether it was made now.

@@ -17,7 +17,7 @@ pub(crate) use lock::open_locked as lock_existing;
 pub use lock::set_aside;
 pub use read::{Entry, JournalReader, LineError};
 pub use record::{Episode, Finished, Record, StepRecord};
-pub use scan::{Damage, Located, Scan, UnfinishedEpisode, read_finished, scan};
+pub use scan::{Damage, Located, Scan, UnfinishedEpisode, read_finished, read_unfinished, scan};
 pub use writer::{Journal, Recovered};
 
 /// The format that this code writes; a journal of a later one is refused.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use proto::trajectory::Trajectory;
+use proto::trajectory::{Trajectory, TrajectoryMetadata};
 
 use super::read::LineError;
 use super::record::LightRecord;
@@ -127,6 +127,34 @@ impl Scan {
     pub fn is_complete(&self) -> bool {
         self.run.as_ref().is_some_and(|run| self.finished.len() as u64 >= run.tasks)
     }
+}
+
+/// What was collected of an episode that did not finish: the steps of its latest attempt. `None` if it never began, or
+/// is finished.
+pub fn read_unfinished(path: &Path, trajectory_index: i64) -> Result<Option<Trajectory>, JournalError> {
+    let mut found: Option<Trajectory> = None;
+    let mut attempt = 0;
+    for entry in JournalReader::open(path)? {
+        match entry?.record {
+            Ok(Record::Episode(episode)) if episode.trajectory_index == trajectory_index => {
+                attempt = episode.attempt;
+                let metadata = TrajectoryMetadata::default();
+                found = Some(Trajectory { task: episode.task, steps: Vec::new(), metadata });
+            }
+            Ok(Record::Step(step))
+                if step.trajectory_index == trajectory_index && step.attempt == attempt =>
+            {
+                if let Some(trajectory) = &mut found {
+                    trajectory.steps.push(step.step);
+                }
+            }
+            Ok(Record::Finished(finished)) if finished.summary.trajectory_index == trajectory_index => {
+                found = None;
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Reads one finished trajectory back from where a scan found it.

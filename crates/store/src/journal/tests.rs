@@ -187,6 +187,9 @@ async fn steps_of_running_episodes_survive_for_inspection() {
     journal.close().await.unwrap();
     let found = scan(&path).unwrap();
     assert_eq!(found.unfinished.get(&5), Some(&UnfinishedEpisode { attempt: 1, steps: 2 }));
+    let partial = read_unfinished(&path, 5).unwrap().unwrap();
+    assert_eq!((&partial.task, &partial.steps[..]), (&trajectory.task, &trajectory.steps[..2]));
+    assert_eq!(read_unfinished(&path, 6).unwrap(), None, "that one is finished");
     let records: Vec<Record> =
         JournalReader::open(&path).unwrap().map(|entry| entry.unwrap().record.unwrap()).collect();
     assert!(matches!(&records[5], Record::Step(step) if step.step == trajectory.steps[1]), "{records:?}");
