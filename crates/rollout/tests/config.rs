@@ -6,8 +6,8 @@ use std::path::Path;
 
 use proto::InteractionMode;
 use rollout::config::{
-    Config, ConfigError, ImageTransport, Judge, JudgeEndpoint, Question, RankWeights, Resolved, SearchPath,
-    Split, load,
+    Config, ConfigError, ImageTransport, Judge, JudgeEndpoint, MaxSteps, Question, RankWeights, Resolved,
+    SearchPath, Split, load,
 };
 use serde_json::json;
 
@@ -59,6 +59,20 @@ fn a_folder_comes_before_the_built_in_files_and_may_build_on_them() {
         mine.origin("env_config.monitor_port").to_string(),
         "argument \"env_config.monitor_port=null\""
     );
+}
+
+#[test]
+fn a_file_written_for_the_python_system_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "defaults:\n  - default\n  - rollout\n  - _self_\nenv_config:\n  host_ip: 10.0.0.1\n  verbose: False\n  \
+                use_rich_actree: False\n  instance_lifetime_max: 45\n  train_difficulty_max_steps: []\n  split: \"test\"\n  \
+                train_tasks_rollout_size: 0\n  train_tasks: \"\"\nhydra: {run: {dir: .}}\n";
+    std::fs::write(folder.path().join("theirs.yaml"), text).unwrap();
+    let got = with("theirs", Some(folder.path()), &["hydra.job.chdir=false", "data_path=/d"]).unwrap();
+    assert_eq!(got.config.env_config.instance_lifetime_max, 45);
+    assert_eq!(got.config.env_config.train_difficulty_max_steps, MaxSteps::TRAIN);
+    assert_eq!(got.config.tasks_path().as_deref(), Some(Path::new("/d/test.jsonl")));
+    assert!(got.notes[0].contains("about Hydra itself"), "{:?}", got.notes);
 }
 
 #[test]

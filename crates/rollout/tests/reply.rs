@@ -1,15 +1,10 @@
-//! Replies as models write them, and what the browser is told to do for each.
+//! Replies as models write them, good, bad and hostile.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
 use proptest::prelude::*;
-use proto::{
-    Command,
-    InteractionMode::{self, Coordinates, SetOfMarks},
-    command::{Direction, Fill, Point, Scroll},
-    trajectory::Action,
-};
-use rollout::policy::{ActionError, ActionKey, Reply, Scene, Step, pixel};
+use proto::InteractionMode::{self, Coordinates, SetOfMarks};
+use rollout::policy::{ActionKey, Reply, Scene, Step};
 use serde_json::{Value, json};
 
 fn parsed(text: &str, mode: InteractionMode) -> (String, Value, Option<String>) {
@@ -223,111 +218,6 @@ fn the_text_forms_parse_to_the_same_actions() {
     assert!(parsed("Click [somewhere]", Coordinates).2.is_some());
 }
 
-const SCENE: Scene<'_> =
-    Scene { mode: Coordinates, width: 1280, height: 768, start_url: "https://start.example" };
-
-fn step(mode: InteractionMode, call: &Value) -> Step {
-    let reply = Reply::parse(&format!("<tool_call>{call}</tool_call>"), mode);
-    assert_eq!(reply.problem, None, "{call}");
-    Step::of(&reply.action, &Scene { mode, ..SCENE }).unwrap()
-}
-
-#[test]
-fn every_row_of_the_action_table_holds() {
-    let at = Point { x: 640.0, y: 384.0 };
-    let page = Scroll { amount: 200.0, full_page: true };
-    let fill = Fill { value: "t".into(), press_enter: true, delete_existing: true };
-    let start = || Command::VisitPage { url: "https://start.example".into() };
-    let rows = [
-        (Coordinates, json!({"action": "click", "coordinate": [500, 500]}), Command::ClickCoords { at }),
-        (SetOfMarks, json!({"action": "click", "element_id": 7}), Command::ClickId { id: "7".into() }),
-        (
-            Coordinates,
-            json!({"action": "type", "coordinate": [500, 500], "text": "t"}),
-            Command::FillCoords { at, fill: fill.clone() },
-        ),
-        (
-            SetOfMarks,
-            json!({"action": "type", "element_id": 7, "text": "t"}),
-            Command::FillId { id: "7".into(), fill },
-        ),
-        (Coordinates, json!({"action": "hover", "coordinate": [500, 500]}), Command::HoverCoords { at }),
-        (SetOfMarks, json!({"action": "hover", "element_id": 7}), Command::HoverId { id: "7".into() }),
-        (Coordinates, json!({"action": "scroll", "direction": "down"}), Command::PageDown(page)),
-        (Coordinates, json!({"action": "scroll", "direction": "up"}), Command::PageUp(page)),
-        (SetOfMarks, json!({"action": "scroll", "direction": "up"}), Command::PageUp(page)),
-        (
-            Coordinates,
-            json!({"action": "scroll", "coordinate": [500, 500], "direction": "up"}),
-            Command::ScrollCoords { at, direction: Direction::Up },
-        ),
-        (
-            SetOfMarks,
-            json!({"action": "scroll", "element_id": 7, "direction": "right"}),
-            Command::ScrollId { id: "7".into(), direction: Direction::Right },
-        ),
-        (
-            Coordinates,
-            json!({"action": "scroll", "direction": "left"}),
-            Command::ScrollCoords { at, direction: Direction::Left },
-        ),
-        (
-            Coordinates,
-            json!({"action": "hover_and_scroll", "coordinate": [500, 500]}),
-            Command::HoverAndScrollCoords { at, direction: Direction::Down },
-        ),
-        (Coordinates, json!({"action": "go_back"}), Command::Back),
-        (SetOfMarks, json!({"action": "go_back", "goback_to": "homepage"}), start()),
-        (
-            Coordinates,
-            json!({"action": "navigate", "url": "example.com"}),
-            Command::VisitPage { url: "https://example.com".into() },
-        ),
-        (
-            SetOfMarks,
-            json!({"action": "navigate", "url": "http://example.com"}),
-            Command::VisitPage { url: "http://example.com".into() },
-        ),
-        (Coordinates, json!({"action": "tab_and_enter"}), Command::TabAndEnter),
-    ];
-    for (mode, call, command) in rows {
-        assert_eq!(step(mode, &call), Step::Command(command), "{call}");
-    }
-    assert_eq!(step(Coordinates, &json!({"action": "wait"})), Step::Wait { seconds: 2.0 });
-    assert_eq!(step(Coordinates, &json!({"action": "wait", "time": 5})), Step::Wait { seconds: 5.0 });
-    assert_eq!(step(Coordinates, &json!({"action": "wait", "time": 1e9})), Step::Wait { seconds: 60.0 });
-    assert_eq!(step(Coordinates, &json!({"action": "answer", "text": "42"})), Step::Answer("42".into()));
-}
-
-#[test]
-fn grid_numbers_become_pixels_inside_the_viewport() {
-    for (size, grid, wanted) in [
-        (1280, 0.0, 0.0),
-        (1280, 1000.0, 1279.0),
-        (1280, 2000.0, 1279.0),
-        (768, -5.0, 0.0),
-        (768, 333.0, 256.0),
-        (768, 10.5, 8.0),
-        (0, 5.0, 0.0),
-    ] {
-        assert!((pixel(size, grid) - wanted).abs() < 1e-9, "{size} {grid}");
-    }
-    let boxed = step(Coordinates, &json!({"action": "click", "coordinate": [400, 400, 600, 600]}));
-    assert_eq!(boxed, Step::Command(Command::ClickCoords { at: Point { x: 640.0, y: 384.0 } }));
-}
-
-#[test]
-fn an_action_that_is_none_is_an_error() {
-    let action = |key: &str| Action {
-        key: key.into(),
-        arguments: serde_json::Map::new(),
-        action_string: String::new(),
-    };
-    assert_eq!(Step::of(&action("invalid_step"), &SCENE), Err(ActionError::Unknown("invalid_step".into())));
-    let missing = ActionError::Argument { action: "click".into(), argument: "coordinate" };
-    assert_eq!(Step::of(&action("click"), &SCENE), Err(missing));
-}
-
 fn any_action() -> impl Strategy<Value = (InteractionMode, Value)> {
     let key = prop::sample::select(ActionKey::ALL.to_vec());
     let text = "[^\\n\\]]{0,20}[^\\s\\]`*\".]";
@@ -378,7 +268,7 @@ proptest! {
         for mode in [Coordinates, SetOfMarks] {
             let reply = Reply::parse(&text, mode);
             prop_assert!(ActionKey::from_key(&reply.action.key).is_some());
-            let scene = Scene { mode, ..SCENE };
+            let scene = Scene { mode, width: 1280, height: 768, start_url: "https://start.example" };
             prop_assert!(Step::of(&reply.action, &scene).is_ok());
         }
     }

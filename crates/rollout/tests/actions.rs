@@ -1,0 +1,117 @@
+//! What each action means for the browser: the table of actions, the grid, the errors.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use proto::{
+    Command,
+    InteractionMode::{self, Coordinates, SetOfMarks},
+    command::{Direction, Fill, Point, Scroll},
+    trajectory::Action,
+};
+use rollout::policy::{ActionError, Reply, Scene, Step, pixel};
+use serde_json::{Value, json};
+
+const SCENE: Scene<'_> =
+    Scene { mode: Coordinates, width: 1280, height: 768, start_url: "https://start.example" };
+
+fn step(mode: InteractionMode, call: &Value) -> Step {
+    let reply = Reply::parse(&format!("<tool_call>{call}</tool_call>"), mode);
+    assert_eq!(reply.problem, None, "{call}");
+    Step::of(&reply.action, &Scene { mode, ..SCENE }).unwrap()
+}
+
+#[test]
+fn every_row_of_the_action_table_holds() {
+    let at = Point { x: 640.0, y: 384.0 };
+    let page = Scroll { amount: 200.0, full_page: true };
+    let fill = Fill { value: "t".into(), press_enter: true, delete_existing: true };
+    let start = || Command::VisitPage { url: "https://start.example".into() };
+    let rows = [
+        (Coordinates, json!({"action": "click", "coordinate": [500, 500]}), Command::ClickCoords { at }),
+        (SetOfMarks, json!({"action": "click", "element_id": 7}), Command::ClickId { id: "7".into() }),
+        (
+            Coordinates,
+            json!({"action": "type", "coordinate": [500, 500], "text": "t"}),
+            Command::FillCoords { at, fill: fill.clone() },
+        ),
+        (
+            SetOfMarks,
+            json!({"action": "type", "element_id": 7, "text": "t"}),
+            Command::FillId { id: "7".into(), fill },
+        ),
+        (Coordinates, json!({"action": "hover", "coordinate": [500, 500]}), Command::HoverCoords { at }),
+        (SetOfMarks, json!({"action": "hover", "element_id": 7}), Command::HoverId { id: "7".into() }),
+        (Coordinates, json!({"action": "scroll", "direction": "down"}), Command::PageDown(page)),
+        (Coordinates, json!({"action": "scroll", "direction": "up"}), Command::PageUp(page)),
+        (SetOfMarks, json!({"action": "scroll", "direction": "up"}), Command::PageUp(page)),
+        (
+            Coordinates,
+            json!({"action": "scroll", "coordinate": [500, 500], "direction": "up"}),
+            Command::ScrollCoords { at, direction: Direction::Up },
+        ),
+        (
+            SetOfMarks,
+            json!({"action": "scroll", "element_id": 7, "direction": "right"}),
+            Command::ScrollId { id: "7".into(), direction: Direction::Right },
+        ),
+        (
+            Coordinates,
+            json!({"action": "scroll", "direction": "left"}),
+            Command::ScrollCoords { at, direction: Direction::Left },
+        ),
+        (
+            Coordinates,
+            json!({"action": "hover_and_scroll", "coordinate": [500, 500]}),
+            Command::HoverAndScrollCoords { at, direction: Direction::Down },
+        ),
+        (Coordinates, json!({"action": "go_back"}), Command::Back),
+        (SetOfMarks, json!({"action": "go_back", "goback_to": "homepage"}), start()),
+        (
+            Coordinates,
+            json!({"action": "navigate", "url": "example.com"}),
+            Command::VisitPage { url: "https://example.com".into() },
+        ),
+        (
+            SetOfMarks,
+            json!({"action": "navigate", "url": "http://example.com"}),
+            Command::VisitPage { url: "http://example.com".into() },
+        ),
+        (Coordinates, json!({"action": "tab_and_enter"}), Command::TabAndEnter),
+    ];
+    for (mode, call, command) in rows {
+        assert_eq!(step(mode, &call), Step::Command(command), "{call}");
+    }
+    assert_eq!(step(Coordinates, &json!({"action": "wait"})), Step::Wait { seconds: 2.0 });
+    assert_eq!(step(Coordinates, &json!({"action": "wait", "time": 5})), Step::Wait { seconds: 5.0 });
+    assert_eq!(step(Coordinates, &json!({"action": "wait", "time": 1e9})), Step::Wait { seconds: 60.0 });
+    assert_eq!(step(Coordinates, &json!({"action": "answer", "text": "42"})), Step::Answer("42".into()));
+}
+
+#[test]
+fn grid_numbers_become_pixels_inside_the_viewport() {
+    for (size, grid, wanted) in [
+        (1280, 0.0, 0.0),
+        (1280, 1000.0, 1279.0),
+        (1280, 2000.0, 1279.0),
+        (768, -5.0, 0.0),
+        (768, 333.0, 256.0),
+        (768, 10.5, 8.0),
+        (0, 5.0, 0.0),
+    ] {
+        assert!((pixel(size, grid) - wanted).abs() < 1e-9, "{size} {grid}");
+    }
+    let boxed = step(Coordinates, &json!({"action": "click", "coordinate": [400, 400, 600, 600]}));
+    assert_eq!(boxed, Step::Command(Command::ClickCoords { at: Point { x: 640.0, y: 384.0 } }));
+}
+
+#[test]
+fn an_action_that_is_none_is_an_error() {
+    let action = |key: &str| Action {
+        key: key.into(),
+        arguments: serde_json::Map::new(),
+        action_string: String::new(),
+    };
+    assert_eq!(Step::of(&action("invalid_step"), &SCENE), Err(ActionError::Unknown("invalid_step".into())));
+    let missing = ActionError::Argument { action: "click".into(), argument: "coordinate" };
+    assert_eq!(Step::of(&action("click"), &SCENE), Err(missing));
+}
