@@ -75,10 +75,17 @@ impl PoolMetrics {
         self.browsers.lock().remove(&index);
     }
 
-    pub(crate) fn browser_footprint(&self, index: usize, print: Footprint) {
-        if let Some(browser) = self.browsers.lock().get_mut(&index) {
-            browser.1 = print;
+    pub(crate) fn note_footprints(&self, prints: &HashMap<u32, Footprint>) {
+        for (pid, print) in self.browsers.lock().values_mut() {
+            if let Some(seen) = prints.get(pid) {
+                *print = *seen;
+            }
         }
+    }
+
+    /// What a browser held when last looked at.
+    pub(crate) fn browser_footprint(&self, index: usize) -> Footprint {
+        self.browsers.lock().get(&index).map(|(_, print)| *print).unwrap_or_default()
     }
 
     /// Process ids of the live browsers.

@@ -54,7 +54,9 @@ impl ObserveCall {
         let command = match (body.get("command"), step) {
             (Some(Value::Object(command)), true) => Some(Command::from_json(command, &[])?),
             (Some(_), true) => {
-                return Err(bad("command must be an object with exactly one command, as for /execute".into()));
+                return Err(
+                    bad("command must be an object with exactly one command, as for /execute".into()),
+                );
             }
             (None, true) => return Err(bad("/step needs a \"command\"; use /observe to only look".into())),
             (Some(_), false) => return Err(bad("/observe takes no \"command\"; use /step".into())),
@@ -126,7 +128,7 @@ impl ObserveCall {
             height: picture.height,
             data: match encoding {
                 Encoding::Json => ImageData::Text(STANDARD.encode(&picture.bytes)),
-                Encoding::Msgpack => ImageData::Raw(serde_bytes::ByteBuf::from(picture.bytes.to_vec())),
+                Encoding::Msgpack => ImageData::Raw(picture.bytes),
             },
         });
         let elements = seen.observation.elements;
@@ -170,7 +172,12 @@ struct Screenshot {
 #[serde(untagged)]
 enum ImageData {
     Text(String),
-    Raw(serde_bytes::ByteBuf),
+    #[serde(serialize_with = "raw")]
+    Raw(bytes::Bytes),
+}
+
+fn raw<S: serde::Serializer>(bytes: &bytes::Bytes, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bytes(bytes)
 }
 
 fn includes(given: Option<&Value>) -> Result<Vec<&str>, FarmError> {

@@ -22,9 +22,10 @@ pub struct FarmOptions {
     pub master_port: u16,
     pub node_port: u16,
     pub api_key: String,
+    /// Where nodes and masters meet.
     pub redis: Option<String>,
-    /// Whether the pool is mirrored into the Redis server's database 0. One node a server can do that.
-    pub mirror: bool,
+    /// The Redis server whose database 0 shows this node's pool. One node a server can do that.
+    pub mirror: Option<String>,
     /// Nodes named by hand: never dropped.
     pub nodes: Vec<String>,
     /// The address other machines reach this node under.
@@ -50,6 +51,8 @@ pub struct PoolOptions {
     pub max_lifetime_mins: u32,
     /// How long a minute of a lease lasts; only tests make it shorter.
     pub lease_minute: Duration,
+    /// A browser that does not answer a trivial question for this long is hung, and replaced.
+    pub hang_limit: Duration,
     /// A browser older than this is replaced when nobody uses it.
     pub max_browser_age: Duration,
     /// The same above this resident size in bytes, per instance it holds.
@@ -71,8 +74,9 @@ pub struct NetworkRules {
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub body_bytes: usize,
-    /// From the first byte of a request until its headers are there.
-    pub header_timeout: Duration,
+    /// From the end of a request, or of connecting, until the next one's headers are all there. Longer than
+    /// clients keep idle connections, or they would send into one that is just being closed.
+    pub idle_timeout: Duration,
     pub request_timeout: Duration,
     pub connections: usize,
     /// How long a stopping farm waits for what runs.
@@ -91,7 +95,7 @@ impl FarmOptions {
             node_port: 0,
             api_key: crate::serve::DEFAULT_KEY.to_owned(),
             redis: None,
-            mirror: true,
+            mirror: None,
             nodes: Vec::new(),
             advertise: None,
             pool,
@@ -114,6 +118,7 @@ impl PoolOptions {
             network: NetworkRules::default(),
             max_lifetime_mins: 60,
             lease_minute: Duration::from_secs(60),
+            hang_limit: Duration::from_secs(20),
             max_browser_age: Duration::from_secs(2 * 3600),
             max_browser_rss: 600 << 20,
             min_memory_percent: 4.0,
@@ -126,7 +131,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 2 << 20,
-            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(100),
             request_timeout: Duration::from_secs(150),
             connections: 20_000,
             shutdown: Duration::from_secs(10),

@@ -1,6 +1,12 @@
-//! Is the machine under so much pressure that a new tenant would hurt the others? Reads the kernel's own figures.
+//! Is the machine under so much pressure that a new tenant would hurt the others? Reads the kernel's own figures,
+//! for the machine and for the container we may be in.
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// What the kernel says about memory and CPU right now.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,8 +20,9 @@ impl Reading {
     pub(crate) fn take() -> Self {
         let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let cpu = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+        let machine = memory_available(&memory).unwrap_or(100.0);
         Self {
-            memory_available_percent: memory_available(&memory).unwrap_or(100.0),
+            memory_available_percent: container_available().fold(machine, f64::min),
             cpu_stalled_percent: cpu_stalled(&cpu).unwrap_or(0.0),
         }
     }
@@ -47,6 +54,28 @@ fn memory_available(meminfo: &str) -> Option<f64> {
     (total > 0.0).then_some(100.0 * field("MemAvailable:")? / total)
 }
 
+/// What is left of the memory limits of the container, and of those around it.
+fn container_available() -> impl Iterator<Item = f64> {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own =
+        own.lines().find_map(|line| line.strip_prefix("0::/")).map(|path| Path::new(CGROUPS).join(path));
+    let around =
+        own.into_iter().flat_map(|own| own.ancestors().map(Path::to_owned).collect::<Vec<PathBuf>>());
+    around.take_while(|folder| folder.starts_with(CGROUPS)).filter_map(|folder| {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        limit_available(&read("memory.max")?, &read("memory.current")?, &read("memory.stat")?)
+    })
+}
+
+/// Pages of files that nobody has used lately are given up before anything else suffers.
+fn limit_available(most: &str, current: &str, stat: &str) -> Option<f64> {
+    let most: f64 = most.trim().parse().ok().filter(|most| *most > 0.0)?;
+    let current: f64 = current.trim().parse().ok()?;
+    let spare = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
+    let spare: f64 = spare.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0.0);
+    Some((100.0 * (most - current + spare) / most).clamp(0.0, 100.0))
+}
+
 fn cpu_stalled(pressure: &str) -> Option<f64> {
     let line = pressure.lines().find(|line| line.starts_with("some"))?;
     line.split_ascii_whitespace().find_map(|word| word.strip_prefix("avg10="))?.parse().ok()
@@ -62,6 +91,12 @@ mod tests {
         assert_eq!(memory_available(meminfo), Some(25.0));
         let pressure = "some avg10=12.50 avg60=1.00 avg300=0.10 total=5\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
         assert_eq!(cpu_stalled(pressure), Some(12.5));
+    }
+
+    #[test]
+    fn a_containers_limit_counts_less_what_can_be_given_up() {
+        assert_eq!(limit_available("1000\n", "900\n", "anon 600\ninactive_file 150\n"), Some(25.0));
+        assert_eq!(limit_available("max\n", "900\n", ""), None);
     }
 
     #[test]

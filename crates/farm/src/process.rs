@@ -1,6 +1,9 @@
-//! Looks at the process table: how much memory a browser's tree holds, and how many processes it is.
+//! Looks at the process table: how much memory a browser's tree holds, and how many processes it is; and at what
+//! this process itself may hold.
 
-use std::fs;
+use std::{collections::HashMap, fs};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Footprint {
@@ -8,23 +11,34 @@ pub(crate) struct Footprint {
     pub(crate) resident_bytes: u64,
 }
 
-/// The footprint of every process in the group.
-pub(crate) fn footprint(group: u32) -> Footprint {
-    let Ok(entries) = fs::read_dir("/proc") else { return Footprint::default() };
+/// The footprints of these process groups, in one pass over the process table.
+pub(crate) fn footprints(groups: &[u32]) -> HashMap<u32, Footprint> {
+    let mut found: HashMap<u32, Footprint> =
+        groups.iter().map(|group| (*group, Footprint::default())).collect();
+    let Ok(entries) = fs::read_dir("/proc") else { return found };
     let page = rustix::param::page_size() as u64;
-    let mut total = Footprint::default();
     for entry in entries.flatten() {
         let is_pid = entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
-        let Some(stat) = is_pid.then(|| fs::read_to_string(entry.path().join("stat")).ok()).flatten() else {
-            continue;
-        };
-        let Some((process_group, resident_pages)) = parse_stat(&stat) else { continue };
-        if process_group == group {
-            total.processes += 1;
-            total.resident_bytes += resident_pages * page;
+        let stat = is_pid.then(|| fs::read_to_string(entry.path().join("stat")).ok()).flatten();
+        let Some((group, resident_pages)) = stat.as_deref().and_then(parse_stat) else { continue };
+        if let Some(print) = found.get_mut(&group) {
+            print.processes += 1;
+            print.resident_bytes += resident_pages * page;
         }
     }
-    total
+    found
+}
+
+/// Takes all the file descriptors we may have, and tells how many that is.
+pub(crate) fn raise_file_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::debug!(%error, "the limit of open files stays as it is");
+        }
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// Process group and resident pages. The name in parentheses may hold anything, so count from its end.
@@ -50,7 +64,7 @@ mod tests {
     #[test]
     fn our_own_group_has_a_footprint() {
         let group = rustix::process::getpgrp().as_raw_nonzero().get() as u32;
-        let own = footprint(group);
+        let own = footprints(&[group])[&group];
         assert!(own.processes >= 1 && own.resident_bytes > 1 << 20, "{own:?}");
     }
 }

@@ -11,6 +11,9 @@ use tokio::sync::{Mutex, Notify};
 
 /// How often the first in line looks by itself, for capacity nobody announces (a node elsewhere).
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// Those before us take what is there within moments; until then "it is not your turn" is no reason to give up,
+/// not even for a caller who does not want to wait.
+const GRACE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 pub(crate) struct Queue {
@@ -41,7 +44,8 @@ impl Queue {
         F: Future<Output = Result<Result<T, E>, E>>,
     {
         let _here = Waiting::new(&self.waiting);
-        let Ok(_turn) = tokio::time::timeout_at(deadline.into(), self.turn.lock()).await else {
+        let turn_by = deadline.max(Instant::now() + GRACE);
+        let Ok(_turn) = tokio::time::timeout_at(turn_by.into(), self.turn.lock()).await else {
             return Err(too_late());
         };
         loop {
@@ -124,5 +128,35 @@ mod tests {
     async fn nothing_by_the_deadline_is_said_so() {
         let queue = Queue::default();
         assert_eq!(take(&queue, &Stock::default(), Duration::from_secs(2)).await, Err("empty"));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn a_crowd_that_does_not_want_to_wait_still_gets_all_there_is() {
+        let queue = Arc::new(Queue::default());
+        let stock: Stock = Arc::new(StdMutex::new((0..100).collect()));
+        let callers: Vec<_> = (0..100)
+            .map(|_| {
+                let (queue, stock) = (Arc::clone(&queue), Arc::clone(&stock));
+                tokio::spawn(async move { take(&queue, &stock, Duration::ZERO).await })
+            })
+            .collect();
+        for caller in callers {
+            assert!(caller.await.unwrap().is_ok());
+        }
+        assert!(stock.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_wait_never_passes_who_does() {
+        let queue = Arc::new(Queue::default());
+        let stock: Stock = Arc::default();
+        let (queue_of, stock_of) = (Arc::clone(&queue), Arc::clone(&stock));
+        let patient = tokio::spawn(async move { take(&queue_of, &stock_of, Duration::from_secs(60)).await });
+        while queue.len() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(take(&queue, &stock, Duration::ZERO).await, Err("too late"));
+        stock.lock().unwrap().push(7);
+        assert_eq!(patient.await.unwrap(), Ok(7));
     }
 }

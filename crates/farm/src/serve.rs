@@ -14,6 +14,7 @@ use crate::{
     node::{AnyNode, HttpClient, LocalNode, RemoteNode},
     options::{FarmOptions, Limits, Mode, PoolOptions},
     pool::{Pool, PoolCounts},
+    process::raise_file_limit,
     registry::{self, Link, MIRROR_DATABASE, REGISTRY_DATABASE, Registry, RegistryError},
     tasks::Tasks,
 };
@@ -29,6 +30,8 @@ pub enum StartError {
          Set an own key with --api-key or WEBGYM_API_KEY"
     )]
     DefaultKey(IpAddr),
+    #[error("the API key is empty; give one, or leave it out to use the default on loopback")]
+    EmptyKey,
     #[error("the API key cannot be sent as a header; use printable ASCII without line breaks")]
     UnusableKey,
     #[error("{0:?} is not the address of a node; give one like http://10.0.0.5:8080")]
@@ -79,8 +82,11 @@ impl Farm {
             farm.pool = Some(pool);
             node_url = Some(url);
         }
-        if let Some(redis) = &options.redis {
-            farm.register(redis, node_url.as_deref(), &options)?;
+        if let (Some(redis), Some(url)) = (&options.redis, &node_url) {
+            farm.register(redis, url)?;
+        }
+        if let Some(redis) = &options.mirror {
+            farm.mirror(redis)?;
         }
         if options.mode != Mode::Worker {
             farm.start_master(table, &options, &key).await?;
@@ -104,6 +110,9 @@ impl Farm {
     }
 
     fn empty(limits: Limits) -> Self {
+        // Half of the files we may open are for clients; browsers and the sites they visit need the others.
+        let files = usize::try_from(raise_file_limit() / 2).unwrap_or(usize::MAX);
+        let limits = Limits { connections: limits.connections.min(files), ..limits };
         Self {
             pool: None,
             master: None,
@@ -121,17 +130,19 @@ impl Farm {
         self.bound.push(bound);
     }
 
-    fn register(&self, redis: &str, node_url: Option<&str>, options: &FarmOptions) -> Result<(), StartError> {
-        let (Some(url), Some(pool)) = (node_url, &self.pool) else { return Ok(()) };
+    fn register(&self, redis: &str, url: &str) -> Result<(), StartError> {
         let name = host_name();
         let id = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
         let link = Link::new(redis, REGISTRY_DATABASE)?;
         let beat = registry::heartbeat(link, name, id, url.to_owned(), self.tasks.clone());
         self.tasks.spawn("heartbeat", beat);
-        if options.mirror {
-            let link = Link::new(redis, MIRROR_DATABASE)?;
-            self.tasks.spawn_until_stopped("mirror", registry::mirror(link, pool.clone()));
-        }
+        Ok(())
+    }
+
+    fn mirror(&self, redis: &str) -> Result<(), StartError> {
+        let Some(pool) = &self.pool else { return Ok(()) };
+        let link = Link::new(redis, MIRROR_DATABASE)?;
+        self.tasks.spawn("mirror", registry::mirror(link, pool.clone(), self.tasks.clone()));
         Ok(())
     }
 
@@ -187,10 +198,13 @@ impl Farm {
         self.pool.as_ref()
     }
 
-    /// Waits until every instance of this process is up.
+    /// Waits until every instance of this process is up, and every node a master knows of has been asked once.
     pub async fn ready(&self, progress: impl FnMut(&PoolCounts)) {
         if let Some(pool) = &self.pool {
             pool.ready(progress).await;
+        }
+        if let Some(master) = &self.master {
+            master.looked().await;
         }
     }
 
@@ -217,6 +231,9 @@ impl Farm {
 fn check_key(key: &str, host: IpAddr) -> Result<Key, StartError> {
     if key == DEFAULT_KEY && !host.is_loopback() {
         return Err(StartError::DefaultKey(host));
+    }
+    if key.trim().is_empty() {
+        return Err(StartError::EmptyKey);
     }
     let key = Key::new(key);
     if key.header().is_none() { Err(StartError::UnusableKey) } else { Ok(key) }

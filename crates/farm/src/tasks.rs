@@ -1,7 +1,8 @@
 //! The one way background work is started here: named, logged when it fails, joined at shutdown.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
+use futures_util::FutureExt;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
@@ -15,7 +16,12 @@ pub(crate) struct Tasks {
 impl Tasks {
     /// Starts work that ends by itself once [`Tasks::stopping`] is cancelled.
     pub(crate) fn spawn(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
-        self.tracker.spawn(work.instrument(tracing::debug_span!("task", name)));
+        let watched = async move {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                tracing::error!(name, "background work ended by a panic; this is a bug in webgym");
+            }
+        };
+        self.tracker.spawn(watched.instrument(tracing::debug_span!("task", name)));
     }
 
     /// Starts a loop that is simply dropped at shutdown.

@@ -104,7 +104,8 @@ async fn filling_and_choosing(world: World) {
     let page = Page::open(&world, "/course/inputs").await;
     let info = page.info().await;
     let id = shown(&info, "Text").expect("the field");
-    page.run(json!({"fill_id": {"id": id, "value": "fresh", "delete_existing": true, "press_enter": false}})).await;
+    page.run(json!({"fill_id": {"id": id, "value": "fresh", "delete_existing": true, "press_enter": false}}))
+        .await;
     let (x, y) = centre(&info, "Search");
     page.run(json!({"fill_coords": {"x": x, "y": y, "value": "duck"}})).await;
     page.says("search=duck").await;
@@ -124,7 +125,9 @@ async fn scrolling(world: World) {
     let top_of = async |name: &str| {
         let rects = page.run(json!({"get_interactive_rects": {}})).await;
         let region = rects.as_object().expect("a map").values().find(|region| region["aria_name"] == name);
-        region.unwrap_or_else(|| panic!("{name} is not in {rects}"))["rects"][0]["top"].as_f64().expect("a number")
+        region.unwrap_or_else(|| panic!("{name} is not in {rects}"))["rects"][0]["top"]
+            .as_f64()
+            .expect("a number")
     };
     let name = "Button of section 2";
     let start = top_of(name).await;
@@ -177,7 +180,10 @@ async fn reading_the_page(world: World) {
     let page = Page::open(&world, "/course/text").await;
     let text = page.run(json!({"get_webpage_text": {"n_lines": 10}})).await;
     let lines: Vec<&str> = text["text"].as_str().expect("text").lines().collect();
-    assert!(lines.len() <= 10 && lines[0].starts_with("Line 1 of") && lines.iter().all(|line| !line.is_empty()), "{text}");
+    assert!(
+        lines.len() <= 10 && lines[0].starts_with("Line 1 of") && lines.iter().all(|line| !line.is_empty()),
+        "{text}"
+    );
     page.run(json!({"visit_page": {"url": world.page("/course/metadata")}})).await;
     let meta = page.run(json!({"get_page_metadata": {}})).await;
     for field in ["title", "url", "meta_tags", "jsonld", "microdata"] {

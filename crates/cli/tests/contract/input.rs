@@ -81,7 +81,12 @@ async fn bad_bodies_are_refused(world: World) {
     for path in ["/execute", "/observe", "/step"] {
         for body in ["", "{", "[]", "null", "\"back\"", "{\"back\":{}", "\u{0}", "{\"back\": {}} x"] {
             let reply = farm.http.send(Method::POST, path, &query, body, &[]).await;
-            assert_eq!((reply.status, reply.code().as_str()), (400, "bad_request"), "{path} {body:?}: {}", reply.text());
+            assert_eq!(
+                (reply.status, reply.code().as_str()),
+                (400, "bad_request"),
+                "{path} {body:?}: {}",
+                reply.text()
+            );
         }
         let deep = "[".repeat(100_000);
         let reply = farm.http.send(Method::POST, path, &query, deep, &[]).await;

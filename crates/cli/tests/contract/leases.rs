@@ -97,16 +97,26 @@ async fn garbage_ids_are_refused_everywhere(world: World) {
     let real = farm.get().await;
     let (uuid, port) = real.id.split_once(':').unwrap_or((&real.id, "9000"));
     let other = "00000000-0000-4000-8000-000000000000";
-    let garbage = ["x".to_owned(), "9000".into(), format!("{other}:{port}"), format!("{uuid}:65535"), "a".repeat(5000)];
+    let garbage =
+        ["x".to_owned(), "9000".into(), format!("{other}:{port}"), format!("{uuid}:65535"), "a".repeat(5000)];
     let ids = garbage.iter().map(String::as_str).chain(["🦆:9000", "' OR 1=1 --", "../../etc/passwd", "%00"]);
     for id in ids {
         let lease = Lease { id: id.to_owned(), node: real.node.clone() };
         for (name, reply) in every_call(farm, &lease).await {
-            assert_eq!((reply.status, reply.code().as_str()), (400, "invalid_instance"), "{name} {id}: {}", reply.text());
+            assert_eq!(
+                (reply.status, reply.code().as_str()),
+                (400, "invalid_instance"),
+                "{name} {id}: {}",
+                reply.text()
+            );
         }
         let reply = farm.reset(&lease).await;
         assert_eq!(reply.status, 400, "{id}");
-        assert!(["invalid_instance", "not_in_use"].contains(&reply.code().as_str()), "{id}: {}", reply.text());
+        assert!(
+            ["invalid_instance", "not_in_use"].contains(&reply.code().as_str()),
+            "{id}: {}",
+            reply.text()
+        );
     }
     let nobody = Lease { id: String::new(), node: real.node.clone() };
     farm.probe(&nobody).await.failed(400, "bad_request", "instance_id");
@@ -178,10 +188,17 @@ async fn info_tells_what_is_leased(world: World) {
             let nodes = info["nodes"].as_array().expect("a list");
             let node = nodes.iter().find(|node| node["hash"] == lease.node).expect("the node of the lease");
             assert_eq!((&node["url"], &node["healthy"]), (&json!(lease.node), &json!(true)), "{node}");
-            assert!(node["instances"].as_array().is_some_and(|held| held.contains(&json!(lease.id))), "{node}");
+            assert!(
+                node["instances"].as_array().is_some_and(|held| held.contains(&json!(lease.id))),
+                "{node}"
+            );
             let count = |name: &str| node[name].as_u64().expect("a count");
             let held = node["instances"].as_array().map_or(0, Vec::len) as u64;
-            assert_eq!(count("available") + held + count("starting") + count("dead"), count("capacity"), "{node}");
+            assert_eq!(
+                count("available") + held + count("starting") + count("dead"),
+                count("capacity"),
+                "{node}"
+            );
         }
     }
     farm.reset(&lease).await.ok();

@@ -48,12 +48,17 @@ async fn screenshots_come_in_every_mode_and_format(world: World) {
     let marked = is(farm.screenshot(&lease, &[]).await, "image/png", "png");
     let plain = is(farm.screenshot(&lease, &[("interaction_mode", "coordinates")]).await, "image/png", "png");
     assert_ne!(marked, plain, "without being asked otherwise the marks are drawn");
-    let marked_again = is(farm.screenshot(&lease, &[("interaction_mode", "set_of_marks")]).await, "image/png", "png");
+    let marked_again =
+        is(farm.screenshot(&lease, &[("interaction_mode", "set_of_marks")]).await, "image/png", "png");
     assert_eq!(marked, marked_again);
     is(farm.screenshot(&lease, &[("format", "jpeg")]).await, "image/jpeg", "jpeg");
     let webp = [("format", "webp"), ("interaction_mode", "coordinates")];
     is(farm.screenshot(&lease, &webp).await, "image/webp", "webp");
-    farm.screenshot(&lease, &[("interaction_mode", "marks")]).await.failed(400, "bad_request", "interaction_mode");
+    farm.screenshot(&lease, &[("interaction_mode", "marks")]).await.failed(
+        400,
+        "bad_request",
+        "interaction_mode",
+    );
     farm.screenshot(&lease, &[("format", "gif")]).await.failed(400, "bad_request", "format");
     farm.reset(&lease).await.ok();
 }
@@ -77,7 +82,10 @@ async fn observe_in_json(world: World) {
         let data = STANDARD.decode(seen["screenshot"]["data"].as_str().expect("base64")).expect("base64");
         assert_eq!(picture(&data).0, format);
         let shot = &seen["screenshot"];
-        assert_eq!((&shot["format"], &shot["width"], &shot["height"]), (&json!(format), &json!(1280), &json!(768)));
+        assert_eq!(
+            (&shot["format"], &shot["width"], &shot["height"]),
+            (&json!(format), &json!(1280), &json!(768))
+        );
         assert_eq!(seen["metadata"]["url"], world.page("/course/buttons"));
         let tree = seen["ac_tree"].as_str().expect("a tree");
         assert!(tree.lines().any(|line| line.ends_with("text: Count up, tag: button")), "{tree}");
@@ -138,7 +146,11 @@ async fn step_acts_and_looks(world: World) {
     let visit = json!({"command": {"visit_page": {"url": world.page("/course/buttons")}}, "include": ["metadata", "ac_tree"]});
     let seen = farm.step(&lease, visit).await.ok();
     assert_eq!(seen["result"], json!({"status": "success"}));
-    assert_eq!(seen["metadata"]["title"].as_str().map(|title| title.contains("Buttons")), Some(true), "{seen}");
+    assert_eq!(
+        seen["metadata"]["title"].as_str().map(|title| title.contains("Buttons")),
+        Some(true),
+        "{seen}"
+    );
     assert!(seen["screenshot"].is_null() && seen["settle_ms"].is_u64(), "{seen}");
     let seen = farm.observe(&lease, json!({"include": ["screenshot", "ac_tree"]})).await.ok();
     let tree = seen["ac_tree"].as_str().expect("a tree");
@@ -153,11 +165,15 @@ async fn step_acts_and_looks(world: World) {
 async fn a_step_that_fails_still_looks(world: World) {
     let farm = &world.farm;
     let lease = on_buttons(&world).await;
-    let seen = farm.step(&lease, json!({"command": {"click_id": {"id": "9999"}}, "include": ["metadata"]})).await.ok();
+    let seen = farm
+        .step(&lease, json!({"command": {"click_id": {"id": "9999"}}, "include": ["metadata"]}))
+        .await
+        .ok();
     assert_eq!(seen["error"]["code"], "element_not_found", "{seen}");
     assert!(seen["error"]["detail"].as_str().is_some_and(|detail| detail.contains("9999")), "{seen}");
     assert_eq!(seen["metadata"]["url"], world.page("/course/buttons"));
-    let refused = json!({"command": {"visit_page": {"url": "file:///etc/hostname"}}, "include": ["metadata"]});
+    let refused =
+        json!({"command": {"visit_page": {"url": "file:///etc/hostname"}}, "include": ["metadata"]});
     let seen = farm.step(&lease, refused).await.ok();
     assert_eq!(seen["error"]["code"], "url_refused", "{seen}");
     farm.reset(&lease).await.ok();

@@ -32,7 +32,9 @@ async fn metrics_add_up(world: World) {
     if text.contains("webgym_slots") {
         let slots = Slots::read(&text);
         assert!(slots.add_up() && slots.in_use >= 1 && slots.browsers >= 1, "{slots:?}");
-        for name in ["lease_age_seconds_bucket", "get_queue_length", "operation_seconds", "browser_resident_bytes"] {
+        for name in
+            ["lease_age_seconds_bucket", "get_queue_length", "operation_seconds", "browser_resident_bytes"]
+        {
             assert!(text.contains(&format!("webgym_{name}")), "{name} in\n{text}");
         }
     }
@@ -52,12 +54,14 @@ async fn the_api_describes_itself(world: World) {
     let open = world.farm.http.with_key(None);
     let api = open.get("/openapi.json", &[]).await.ok();
     assert_eq!(api["openapi"], "3.1.0");
-    let paths = "/get /reset /screenshot /execute /observe /step /metadata /probe /info /metrics /healthz /readyz";
+    let paths =
+        "/get /reset /screenshot /execute /observe /step /metadata /probe /info /metrics /healthz /readyz";
     for path in paths.split(' ') {
         assert!(api["paths"][path].is_object(), "{path}");
     }
     let reset = &api["paths"]["/reset"]["post"]["parameters"];
-    let names: Vec<_> = reset.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
+    let names: Vec<_> =
+        reset.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names.contains(&"node"), world.is(Tier::Master), "{names:?}");
     let page = open.get("/docs", &[]).await;
     assert!(page.kind().starts_with("text/html") && page.text().contains("openapi.json"));

@@ -9,7 +9,8 @@ use tokio::sync::OnceCell;
 
 use crate::World;
 
-pub const NAMES: [&str; 5] = ["one_process", "node_alone", "master_and_node", "two_nodes_and_redis", "lone_instance"];
+pub const NAMES: [&str; 5] =
+    ["one_process", "node_alone", "master_and_node", "two_nodes_and_redis", "lone_instance"];
 
 const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
 

@@ -21,6 +21,8 @@ use crate::{
 /// The longest a caller may wait in line.
 const LONGEST_WAIT: f64 = 3600.0;
 const LONGEST_KEY: usize = 200;
+/// A body is a few kilobytes; whoever takes longer only holds the connection.
+const SLOWEST_BODY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Query(HashMap<String, String>);
 
@@ -45,14 +47,18 @@ impl Query {
         text.trim().parse().map(Some).map_err(|_| bad())
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     pub(crate) fn instance(&self) -> Result<InstanceId, FarmError> {
         Ok(self.need("instance_id")?.parse()?)
     }
 
     pub(crate) fn get_request(&self) -> Result<GetRequest, FarmError> {
         let wanted = format!("a number of seconds from 0 to {LONGEST_WAIT}");
-        let wait: f64 = self.parsed("wait_secs", &wanted)?.unwrap_or(0.0);
-        if !(0.0..=LONGEST_WAIT).contains(&wait) {
+        let wait: Option<f64> = self.parsed("wait_secs", &wanted)?;
+        if let Some(wait) = wait.filter(|wait| !(0.0..=LONGEST_WAIT).contains(wait)) {
             return Err(FarmError::BadRequest(format!("wait_secs is {wait}; it must be {wanted}")));
         }
         let key = self.0.get("idempotency_key").filter(|key| !key.is_empty()).cloned();
@@ -61,7 +67,7 @@ impl Query {
         }
         Ok(GetRequest {
             lifetime_mins: self.parsed("lifetime_mins", "a whole number of minutes")?.unwrap_or(60),
-            wait: Duration::from_secs_f64(wait),
+            wait: wait.map(Duration::from_secs_f64),
             key,
         })
     }
@@ -80,7 +86,9 @@ pub(crate) struct Body(pub(crate) Map<String, Value>);
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = Failed;
     async fn from_request(request: Request, state: &S) -> Result<Self, Failed> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|error| unreadable(&error))?;
+        let read = tokio::time::timeout(SLOWEST_BODY, Bytes::from_request(request, state)).await;
+        let slow = |_| FarmError::BadRequest(format!("the body did not come within {SLOWEST_BODY:?}"));
+        let bytes = read.map_err(slow)?.map_err(|error| unreadable(&error))?;
         match serde_json::from_slice(&bytes) {
             Ok(Value::Object(map)) => Ok(Self(map)),
             Ok(_) => Err(FarmError::BadRequest("the body must be a JSON object".into()).into()),
@@ -97,7 +105,7 @@ fn unreadable(error: &BytesRejection) -> FarmError {
 }
 
 impl Body {
-    fn text(&self, name: &str) -> Result<&str, FarmError> {
+    pub(crate) fn text(&self, name: &str) -> Result<&str, FarmError> {
         match self.0.get(name) {
             Some(Value::String(text)) if !text.is_empty() => Ok(text),
             Some(_) => Err(FarmError::BadRequest(format!("{name} must be a string that is not empty"))),
@@ -111,11 +119,6 @@ impl Body {
 
     pub(crate) fn instance(&self) -> Result<InstanceId, FarmError> {
         Ok(self.text("instance_id")?.parse()?)
-    }
-
-    /// The instance from the query, or from the body.
-    pub(crate) fn instance_or(&self, query: &Query) -> Result<InstanceId, FarmError> {
-        if query.0.contains_key("instance_id") { query.instance() } else { self.instance() }
     }
 
     pub(crate) fn command(&self) -> Result<Call, FarmError> {

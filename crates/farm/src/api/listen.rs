@@ -74,8 +74,8 @@ pub(crate) async fn serve(listener: TcpListener, routes: Router, limits: Limits,
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
-        .max_buf_size(LARGEST_HEAD.max(512 << 10))
+        .header_read_timeout(limits.idle_timeout)
+        .max_buf_size(LARGEST_HEAD)
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(LARGEST_HEAD as u32);

@@ -48,8 +48,8 @@ async fn reset(State(master): State<Master>, query: Query) -> Answer {
 }
 
 async fn screenshot(State(master): State<Master>, query: Query) -> Answer {
-    let (node, id, call) = (query.need("node")?, query.instance()?, query.screenshot()?);
-    master.call(node, &id, call).await.map_err(Failed::as_master)
+    let outcome = async { master.call(query.need("node")?, &query.instance()?, query.screenshot()?).await };
+    outcome.await.map_err(Failed::as_master)
 }
 
 async fn execute(State(master): State<Master>, body: Body) -> Answer {
@@ -80,8 +80,10 @@ async fn info(State(master): State<Master>) -> Response {
 async fn figures(State(master): State<Master>) -> Response {
     let entries = master.table().entries();
     let healthy: Vec<_> = entries.iter().filter(|entry| entry.healthy()).collect();
-    let capacity = healthy.iter().map(|entry| entry.capacity()).sum();
-    let available = healthy.iter().map(|entry| entry.available().max(0) as usize).sum();
+    let (capacity, available) = healthy
+        .iter()
+        .map(|entry| entry.info())
+        .fold((0, 0), |(capacity, free), info| (capacity + info.capacity, free + info.available));
     let own = metrics::render_master(entries.len(), healthy.len(), master.waiting(), capacity, available);
     docs::metrics(&match master.local_pool() {
         Some(pool) => own.replace("# EOF\n", "") + &metrics::render_pool(&pool),

@@ -1,4 +1,4 @@
-//! A node's endpoints: the master's without `node`.
+//! A node's endpoints: the master's without `node`. A lone instance has the same, with ids that name no slot.
 
 use axum::{
     Json, Router,
@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use proto::{InstanceId, LeaseId};
 use serde_json::json;
 
 use super::{
@@ -19,23 +20,51 @@ use super::{
     reply::{Answer, success},
 };
 use crate::{
+    error::FarmError,
     metrics,
     node::{Call, LocalNode, Node},
 };
 
+/// The pool as it is asked over HTTP.
+#[derive(Clone)]
+pub(crate) struct Face {
+    pub(crate) node: LocalNode,
+    /// The only slot there is, when clients leave it out of their ids.
+    pub(crate) lone: Option<u16>,
+}
+
+impl Face {
+    fn id(&self, text: &str) -> Result<InstanceId, FarmError> {
+        match (self.lone, text.parse::<LeaseId>()) {
+            (Some(slot), Ok(lease)) => Ok(InstanceId { lease, slot }),
+            _ => Ok(text.parse()?),
+        }
+    }
+
+    pub(crate) fn named(&self, query: &Query) -> Result<InstanceId, FarmError> {
+        self.id(query.need("instance_id")?)
+    }
+
+    /// The instance from the query, or from the body.
+    fn named_in(&self, query: &Query, body: &Body) -> Result<InstanceId, FarmError> {
+        if query.has("instance_id") { self.named(query) } else { self.id(body.text("instance_id")?) }
+    }
+}
+
 pub(crate) fn node_routes(node: LocalNode, key: Key) -> Router {
     let guarded = Router::new()
         .route("/get", post(get_instance))
-        .route("/reset", post(reset))
         .route("/info", get(info))
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
-    guarded.route("/readyz", get(ready)).with_state(node).merge(docs::routes(Tier::Node))
+    let face = Face { node, lone: None };
+    guarded.route("/readyz", get(ready)).with_state(face).merge(docs::routes(Tier::Node))
 }
 
 /// What is asked of a leased instance: the same on a node and on a lone instance.
-pub(crate) fn instance_calls() -> Router<LocalNode> {
+pub(crate) fn instance_calls() -> Router<Face> {
     Router::new()
+        .route("/reset", post(reset))
         .route("/screenshot", get(screenshot))
         .route("/execute", post(execute))
         .route("/observe", post(observe))
@@ -45,54 +74,50 @@ pub(crate) fn instance_calls() -> Router<LocalNode> {
         .route("/metrics", get(figures))
 }
 
-async fn get_instance(State(node): State<LocalNode>, query: Query) -> Answer {
-    let granted = node.get(&query.get_request()?).await?;
+async fn get_instance(State(face): State<Face>, query: Query) -> Answer {
+    let granted = face.node.get(&query.get_request()?).await?;
     let answer = Json(json!({"instance_id": granted.id()})).into_response();
     granted.keep();
     Ok(answer)
 }
 
-async fn reset(State(node): State<LocalNode>, query: Query) -> Answer {
-    node.reset(&query.instance()?).await?;
+async fn reset(State(face): State<Face>, query: Query) -> Answer {
+    face.node.reset(&face.named(&query)?).await?;
     Ok(success())
 }
 
-async fn info(State(node): State<LocalNode>) -> Answer {
-    Ok(Json(node.info().await?).into_response())
+async fn info(State(face): State<Face>) -> Answer {
+    Ok(Json(face.node.info().await?).into_response())
 }
 
-async fn screenshot(State(node): State<LocalNode>, query: Query) -> Answer {
-    Ok(node.call(&query.instance()?, query.screenshot()?).await?)
+async fn screenshot(State(face): State<Face>, query: Query) -> Answer {
+    Ok(face.node.call(&face.named(&query)?, query.screenshot()?).await?)
 }
 
-async fn execute(State(node): State<LocalNode>, query: Query, body: Body) -> Answer {
-    Ok(node.call(&body.instance_or(&query)?, body.command()?).await?)
+async fn execute(State(face): State<Face>, query: Query, body: Body) -> Answer {
+    Ok(face.node.call(&face.named_in(&query, &body)?, body.command()?).await?)
 }
 
-async fn observe(State(node): State<LocalNode>, query: Query, headers: HeaderMap, body: Body) -> Answer {
-    Ok(node.call(&body.instance_or(&query)?, body.observe(false, accept(&headers))?).await?)
+async fn observe(State(face): State<Face>, query: Query, headers: HeaderMap, body: Body) -> Answer {
+    Ok(face.node.call(&face.named_in(&query, &body)?, body.observe(false, accept(&headers))?).await?)
 }
 
-async fn step(State(node): State<LocalNode>, query: Query, headers: HeaderMap, body: Body) -> Answer {
-    Ok(node.call(&body.instance_or(&query)?, body.observe(true, accept(&headers))?).await?)
+async fn step(State(face): State<Face>, query: Query, headers: HeaderMap, body: Body) -> Answer {
+    Ok(face.node.call(&face.named_in(&query, &body)?, body.observe(true, accept(&headers))?).await?)
 }
 
-async fn metadata(State(node): State<LocalNode>, query: Query) -> Answer {
-    Ok(node.call(&query.instance()?, Call::Metadata).await?)
+async fn metadata(State(face): State<Face>, query: Query) -> Answer {
+    Ok(face.node.call(&face.named(&query)?, Call::Metadata).await?)
 }
 
-async fn probe(State(node): State<LocalNode>, query: Query) -> Answer {
-    Ok(node.call(&query.instance()?, Call::Probe).await?)
+async fn probe(State(face): State<Face>, query: Query) -> Answer {
+    Ok(face.node.call(&face.named(&query)?, Call::Probe).await?)
 }
 
-async fn figures(State(node): State<LocalNode>) -> Response {
-    docs::metrics(&metrics::render_pool(&node.0))
+async fn figures(State(face): State<Face>) -> Response {
+    docs::metrics(&metrics::render_pool(&face.node.0))
 }
 
-pub(crate) async fn ready(State(node): State<LocalNode>) -> Response {
-    let counts = node.0.counts();
-    docs::readiness(
-        counts.available + counts.in_use > 0 && !node.0.is_closing(),
-        "no instance is up, or the node is stopping",
-    )
+pub(crate) async fn ready(State(face): State<Face>) -> Response {
+    docs::readiness(face.node.0.is_open(), "no instance is up, or the node is stopping")
 }

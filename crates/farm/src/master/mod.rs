@@ -1,65 +1,64 @@
 //! The master: knows the nodes, sends each `/get` to the freest, and every other call to the node it names.
 //! Holds nothing that one poll of the nodes could not rebuild.
 
+mod keys;
+mod place;
 mod schedule;
 mod table;
 mod watch;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use axum::response::Response;
+use futures_util::{StreamExt, stream};
 use proto::InstanceId;
 use serde_json::{Value, json};
+use tokio::sync::watch as tell;
 
+use keys::Keys;
 pub(crate) use table::{Entry, Origin, Table};
 
 use crate::{
     error::FarmError,
-    node::{AnyNode, Call, GetRequest, LocalNode, Node},
+    node::{AnyNode, Call, LocalNode, Node},
     options::Limits,
-    pool::{Granted, Pool},
+    pool::Pool,
     queue::Queue,
     registry::Registry,
     tasks::Tasks,
 };
 
+const POLLS_AT_ONCE: usize = 64;
+
 struct Shared {
     table: Table,
     queue: Queue,
-    /// What was given out under a key, so that a repeated `/get` gives the same.
-    keys: Mutex<HashMap<String, Keyed>>,
+    keys: Keys,
     limits: Limits,
-    stopping: std::sync::atomic::AtomicBool,
-}
-
-#[derive(Clone)]
-struct Keyed {
-    node: String,
-    id: InstanceId,
-    until: Instant,
+    stopping: AtomicBool,
+    /// How many of the first looks (nodes, registry) have been taken.
+    looked: tell::Sender<usize>,
+    looks: usize,
+    tasks: Tasks,
 }
 
 #[derive(Clone)]
 pub(crate) struct Master(Arc<Shared>);
-
-/// A lease and the node it is on.
-pub(crate) struct Placed {
-    pub(crate) node: String,
-    pub(crate) granted: Granted,
-}
 
 impl Master {
     pub(crate) fn start(table: Table, limits: Limits, registry: Option<Registry>, tasks: &Tasks) -> Self {
         let shared = Arc::new(Shared {
             table,
             queue: Queue::default(),
-            keys: Mutex::default(),
+            keys: Keys::default(),
             limits,
-            stopping: false.into(),
+            stopping: AtomicBool::new(false),
+            looked: tell::Sender::new(0),
+            looks: 1 + usize::from(registry.is_some()),
+            tasks: tasks.clone(),
         });
         let master = Self(shared);
         tasks.spawn_until_stopped("poll nodes", watch::poll(master.clone()));
@@ -74,6 +73,10 @@ impl Master {
         &self.0.table
     }
 
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
     pub(crate) fn waiting(&self) -> usize {
         self.0.queue.len()
     }
@@ -83,86 +86,18 @@ impl Master {
     }
 
     pub(crate) fn close_to_new(&self) {
-        self.0.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.0.stopping.store(true, Ordering::Relaxed);
         self.announce();
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.0.stopping.load(std::sync::atomic::Ordering::Relaxed)
+        self.0.stopping.load(Ordering::Relaxed)
     }
 
-    fn keys(&self) -> MutexGuard<'_, HashMap<String, Keyed>> {
-        self.0.keys.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A lease on the freest node: now, or within the wait asked for, first come first served.
-    pub(crate) async fn get(&self, request: &GetRequest) -> Result<Placed, FarmError> {
-        if let Some(known) = request.key.as_deref().and_then(|key| self.given_before(key)) {
-            return Ok(known);
-        }
-        if request.wait == Duration::ZERO && self.waiting() == 0 {
-            return self.remember(request, self.get_now(request).await?);
-        }
-        let attempt = || async {
-            match self.get_now(request).await {
-                Err(error @ FarmError::NoCapacity(_)) => Ok(Err(error)),
-                Err(error) => Err(error),
-                Ok(placed) => Ok(Ok(placed)),
-            }
-        };
-        let placed =
-            self.0.queue.take(Instant::now() + request.wait, attempt, || FarmError::NoCapacity(None)).await?;
-        self.remember(request, placed)
-    }
-
-    /// Asks node after node, freest first. Full is not an error while there is another to ask.
-    async fn get_now(&self, request: &GetRequest) -> Result<Placed, FarmError> {
-        if self.is_stopping() {
-            return Err(FarmError::ShuttingDown);
-        }
-        let here = GetRequest { wait: Duration::ZERO, ..request.clone() };
-        let mut full = FarmError::NoCapacity(None);
-        for entry in schedule::order(self.0.table.entries()) {
-            let claim = entry.claim();
-            match entry.node().get(&here).await {
-                Ok(granted) => {
-                    claim.keep();
-                    return Ok(Placed { node: entry.hash().to_owned(), granted });
-                }
-                Err(error @ FarmError::NoCapacity(_)) => {
-                    entry.is_full();
-                    full = error;
-                }
-                Err(FarmError::ShuttingDown) => entry.is_full(),
-                Err(error @ FarmError::NodeUnreachable { .. }) => {
-                    tracing::warn!(node = entry.hash(), %error, "a node did not answer");
-                    entry.is_unreachable();
-                }
-                // A request no node would take: asking the others cannot help.
-                Err(error) => return Err(error),
-            }
-        }
-        Err(full)
-    }
-
-    fn given_before(&self, key: &str) -> Option<Placed> {
-        let keyed = self.keys().get(key).filter(|keyed| keyed.until > Instant::now()).cloned()?;
-        Some(Placed { node: keyed.node, granted: Granted::again(keyed.id) })
-    }
-
-    fn remember(&self, request: &GetRequest, placed: Placed) -> Result<Placed, FarmError> {
-        /// A client that lost an answer asks again soon or never.
-        const KEY_LIFE: Duration = Duration::from_secs(15 * 60);
-        if let Some(key) = &request.key {
-            let mut keys = self.keys();
-            let now = Instant::now();
-            if keys.len() > 10_000 {
-                keys.retain(|_, keyed| keyed.until > now);
-            }
-            let keyed = Keyed { node: placed.node.clone(), id: *placed.granted.id(), until: now + KEY_LIFE };
-            keys.insert(key.clone(), keyed);
-        }
-        Ok(placed)
+    /// Waits until every node that is known from the start has been asked once how it is.
+    pub(crate) async fn looked(&self) {
+        let mut looked = self.0.looked.subscribe();
+        let _ = looked.wait_for(|looked| *looked >= self.0.looks).await;
     }
 
     fn node(&self, hash: &str) -> Result<Arc<Entry>, FarmError> {
@@ -171,10 +106,10 @@ impl Master {
 
     pub(crate) async fn reset(&self, node: &str, id: &InstanceId) -> Result<(), FarmError> {
         let entry = self.node(node)?;
-        self.keys().retain(|_, keyed| keyed.id != *id);
+        self.0.keys.forget(id);
         let outcome = entry.node().reset(id).await;
         match &outcome {
-            Ok(()) => entry.has_one_more(),
+            Ok(()) => entry.has_released(id),
             Err(FarmError::NodeUnreachable { .. }) => entry.is_unreachable(),
             Err(_) => {}
         }
@@ -191,15 +126,23 @@ impl Master {
         answer
     }
 
-    /// `/info` of the master, fresh from the nodes that are near, as last polled from the others.
+    /// Asks these nodes how they are, all at once.
+    async fn ask_after(&self, entries: Vec<Arc<Entry>>) {
+        stream::iter(entries)
+            .for_each_concurrent(POLLS_AT_ONCE, |entry| async move {
+                let answer = entry.node().info().await;
+                entry.note(answer);
+            })
+            .await;
+    }
+
+    /// `/info` of the master: fresh, as far as the nodes answer.
     pub(crate) async fn info(&self) -> Value {
-        let mut nodes = Vec::new();
-        for entry in self.0.table.entries() {
-            if let AnyNode::Local(node) = entry.node() {
-                entry.note(node.info().await);
-            }
-            nodes.push(entry.describe());
-        }
+        let entries = self.0.table.entries();
+        let mut answering = entries.clone();
+        answering.retain(|entry| entry.is_remote() && entry.healthy());
+        self.ask_after(answering).await;
+        let nodes: Vec<Value> = entries.iter().map(|entry| entry.describe()).collect();
         json!({ "nodes": nodes })
     }
 
@@ -209,9 +152,5 @@ impl Master {
             AnyNode::Local(LocalNode(pool)) => Some(pool.clone()),
             AnyNode::Remote(_) => None,
         })
-    }
-
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.0.limits
     }
 }

@@ -7,17 +7,31 @@ use super::Entry;
 /// How many nodes that seemed full are asked all the same: they may have been released by another master.
 const LONG_SHOTS: usize = 2;
 
+/// What counts about a node.
+#[derive(Clone, Copy)]
+struct Known {
+    healthy: bool,
+    free: usize,
+    coming: usize,
+}
+
 /// The nodes worth asking, freest first.
-pub(crate) fn order(entries: Vec<Arc<Entry>>) -> Vec<Arc<Entry>> {
-    let known = entries.iter().map(|entry| (entry.healthy(), entry.available())).collect::<Vec<_>>();
+pub(crate) fn order(entries: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
+    let known = |entry: &Arc<Entry>| Known {
+        healthy: entry.healthy(),
+        free: entry.available(),
+        coming: entry.info().starting,
+    };
+    let known: Vec<Known> = entries.iter().map(known).collect();
     choose(&known).into_iter().filter_map(|index| entries.get(index).cloned()).collect()
 }
 
-/// Indices of (healthy, free) pairs: those with room by room, then a few that claim to have none.
-fn choose(known: &[(bool, i64)]) -> Vec<usize> {
-    let healthy = known.iter().enumerate().filter(|(_, (healthy, _))| *healthy);
-    let (mut free, full): (Vec<_>, Vec<_>) = healthy.partition(|(_, (_, available))| *available > 0);
-    free.sort_by_key(|(_, (_, available))| Reverse(*available));
+/// Indices: those with room by room, then a few that claim to have none, the likeliest first.
+fn choose(known: &[Known]) -> Vec<usize> {
+    let healthy = known.iter().enumerate().filter(|(_, node)| node.healthy);
+    let (mut free, mut full): (Vec<_>, Vec<_>) = healthy.partition(|(_, node)| node.free > 0);
+    free.sort_by_key(|(_, node)| Reverse(node.free));
+    full.sort_by_key(|(_, node)| Reverse(node.coming));
     let long_shots = full.into_iter().take(LONG_SHOTS);
     free.into_iter().chain(long_shots).map(|(index, _)| index).collect()
 }
@@ -26,14 +40,29 @@ fn choose(known: &[(bool, i64)]) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    fn chosen(known: &[(bool, usize, usize)]) -> Vec<usize> {
+        let node = |(healthy, free, coming): &(bool, usize, usize)| Known {
+            healthy: *healthy,
+            free: *free,
+            coming: *coming,
+        };
+        choose(&known.iter().map(node).collect::<Vec<_>>())
+    }
+
     #[test]
     fn the_freest_healthy_node_is_asked_first() {
-        assert_eq!(choose(&[(true, 1), (true, 5), (false, 9), (true, 3)]), [1, 3, 0]);
+        assert_eq!(chosen(&[(true, 1, 0), (true, 5, 0), (false, 9, 0), (true, 3, 0)]), [1, 3, 0]);
     }
 
     #[test]
     fn full_nodes_are_a_last_resort_and_sick_ones_none() {
-        assert_eq!(choose(&[(true, 0), (true, 0), (true, 0), (false, 2), (true, 1)]), [4, 0, 1]);
-        assert_eq!(choose(&[(false, 2)]), Vec::<usize>::new());
+        let known = [(true, 0, 0), (true, 0, 0), (true, 0, 0), (false, 2, 0), (true, 1, 0)];
+        assert_eq!(chosen(&known), [4, 0, 1]);
+        assert_eq!(chosen(&[(false, 2, 2)]), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn of_the_full_ones_those_that_make_some_ready_are_likelier() {
+        assert_eq!(chosen(&[(true, 0, 0), (true, 0, 0), (true, 0, 3)]), [2, 0]);
     }
 }

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
 
+use proto::InstanceId;
 use serde_json::{Value, json};
 
 use crate::{
@@ -28,17 +29,21 @@ pub(crate) struct Entry {
     status: Mutex<Status>,
 }
 
+/// What is known of a node elsewhere. One in this process is asked each time.
 #[derive(Default)]
 struct Status {
     healthy: bool,
-    /// As last heard, less what we have given out since.
-    available: i64,
+    /// How many are being asked for at this moment.
+    claims: usize,
+    /// As last heard, and brought up to date with what went through our hands since.
     info: NodeInfo,
 }
 
 impl Entry {
     pub(crate) fn new(hash: String, origin: Origin, node: AnyNode) -> Self {
-        Self { hash, origin, node, status: Mutex::default() }
+        let healthy = matches!(node, AnyNode::Local(_));
+        let status = Status { healthy, ..Status::default() };
+        Self { hash, origin, node, status: Mutex::new(status) }
     }
 
     fn status(&self) -> MutexGuard<'_, Status> {
@@ -57,16 +62,30 @@ impl Entry {
         &self.node
     }
 
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.node, AnyNode::Remote(_))
+    }
+
     pub(crate) fn healthy(&self) -> bool {
         self.status().healthy
     }
 
-    pub(crate) fn available(&self) -> i64 {
-        self.status().available
+    /// What the node holds: live if it is here, else as far as we know.
+    pub(crate) fn info(&self) -> NodeInfo {
+        match &self.node {
+            AnyNode::Local(node) => node.info_now(),
+            AnyNode::Remote(_) => {
+                let mut info = self.status().info.clone();
+                info.starting = info.capacity.saturating_sub(info.available + info.in_use.len() + info.dead);
+                info
+            }
+        }
     }
 
-    pub(crate) fn capacity(&self) -> usize {
-        self.status().info.capacity
+    /// Free instances that nobody is about to take.
+    pub(crate) fn available(&self) -> usize {
+        let free = self.info().available;
+        free.saturating_sub(self.status().claims)
     }
 
     /// Takes note of an answer to `/info`, or of there being none.
@@ -78,7 +97,6 @@ impl Entry {
                     tracing::info!(node = self.hash, capacity = info.capacity, "a node is up");
                 }
                 status.healthy = true;
-                status.available = info.available as i64;
                 status.info = info;
             }
             Err(error) => {
@@ -90,31 +108,42 @@ impl Entry {
         }
     }
 
-    /// Counts one instance as given out while its node is being asked, so that others are not sent there too.
-    pub(crate) fn claim(&self) -> Claim<'_> {
-        self.status().available -= 1;
-        Claim { entry: self, kept: false }
+    /// Counts one instance as taken while its node is being asked, so that others are not sent there too.
+    pub(crate) fn claim(self: &Arc<Self>) -> Claim {
+        self.status().claims += 1;
+        Claim(Arc::clone(self))
     }
 
     pub(crate) fn is_full(&self) {
-        self.status().available = 0;
+        self.status().info.available = 0;
     }
 
     pub(crate) fn is_unreachable(&self) {
         self.status().healthy = false;
     }
 
-    pub(crate) fn has_one_more(&self) {
+    pub(crate) fn has_leased(&self, id: &InstanceId) {
         let mut status = self.status();
-        status.available = (status.available + 1).min(status.info.capacity as i64);
+        let id = id.to_string();
+        if !status.info.in_use.contains(&id) {
+            status.info.available = status.info.available.saturating_sub(1);
+            status.info.in_use.push(id);
+        }
+    }
+
+    pub(crate) fn has_released(&self, id: &InstanceId) {
+        let mut status = self.status();
+        let id = id.to_string();
+        let before = status.info.in_use.len();
+        status.info.in_use.retain(|held| *held != id);
+        status.info.available += before - status.info.in_use.len();
     }
 
     pub(crate) fn describe(&self) -> Value {
-        let status = self.status();
-        let info = &status.info;
+        let (healthy, info) = (self.healthy(), self.info());
         let mut described = json!({
-            "url": self.hash, "hash": self.hash, "healthy": status.healthy, "capacity": info.capacity,
-            "available": status.available.max(0), "instances": info.in_use, "starting": info.starting, "dead": info.dead,
+            "url": self.hash, "hash": self.hash, "healthy": healthy, "capacity": info.capacity,
+            "available": info.available, "instances": info.in_use, "starting": info.starting, "dead": info.dead,
         });
         for (name, why) in [("held_back", &info.held_back), ("dead_because", &info.dead_because)] {
             if let Some(why) = why {
@@ -125,23 +154,12 @@ impl Entry {
     }
 }
 
-#[must_use]
-pub(crate) struct Claim<'a> {
-    entry: &'a Entry,
-    kept: bool,
-}
+#[must_use = "the claim ends when this is dropped"]
+pub(crate) struct Claim(Arc<Entry>);
 
-impl Claim<'_> {
-    pub(crate) fn keep(mut self) {
-        self.kept = true;
-    }
-}
-
-impl Drop for Claim<'_> {
+impl Drop for Claim {
     fn drop(&mut self) {
-        if !self.kept {
-            self.entry.status().available += 1;
-        }
+        self.0.status().claims -= 1;
     }
 }
 

@@ -1,20 +1,14 @@
 //! What the master does by itself: asks the nodes how they are, follows the registry, and wakes those who wait
-//! for a slot when one in this process becomes free.
+//! for a slot when one may have become free.
 
 use std::{collections::HashSet, time::Duration};
 
-use futures_util::{StreamExt, stream};
-
 use super::{Entry, Master, Origin};
-use crate::{
-    node::{AnyNode, Node},
-    registry::Registry,
-};
+use crate::{node::AnyNode, registry::Registry};
 
 /// Nodes that do not answer are asked this often, so that they are back soon.
 const ASK_SICK_EVERY: Duration = Duration::from_secs(1);
 const READ_REGISTRY_EVERY: Duration = Duration::from_secs(10);
-const POLLS_AT_ONCE: usize = 64;
 
 pub(crate) async fn poll(master: Master) {
     let limits = master.limits().clone();
@@ -23,42 +17,41 @@ pub(crate) async fn poll(master: Master) {
     let mut round = 0;
     loop {
         let all = round % rounds == 0;
-        let due = master.table().entries().into_iter().filter(|entry| all || !entry.healthy());
-        stream::iter(due)
-            .for_each_concurrent(POLLS_AT_ONCE, |entry| async move {
-                let answer = entry.node().info().await;
-                entry.note(answer);
-            })
-            .await;
+        let mut due = master.table().entries();
+        due.retain(|entry| entry.is_remote() && (all || !entry.healthy()));
+        master.ask_after(due).await;
         master.announce();
+        if round == 0 {
+            master.0.looked.send_modify(|looked| *looked += 1);
+        }
         round += 1;
         tokio::time::sleep(pace).await;
     }
 }
 
+/// Wakes those who wait when a slot in this process may have become free.
 pub(crate) async fn local(master: Master) {
     let Some(pool) = master.local_pool() else { return };
     let mut changes = pool.changes();
-    loop {
-        for entry in master.table().entries() {
-            if let AnyNode::Local(node) = entry.node() {
-                entry.note(node.info().await);
-            }
-        }
+    while changes.changed().await.is_ok() {
         master.announce();
-        if changes.changed().await.is_err() {
-            return;
-        }
     }
 }
 
 pub(crate) async fn discover(master: Master, registry: Registry) {
+    let mut first = true;
     loop {
         match registry.nodes().await {
             Ok(urls) => merge(&master, &registry, &urls),
             Err(error) => {
                 tracing::warn!(%error, "the registry cannot be read; going on with the nodes known")
             }
+        }
+        if std::mem::take(&mut first) {
+            let mut unasked = master.table().entries();
+            unasked.retain(|entry| !entry.healthy());
+            master.ask_after(unasked).await;
+            master.0.looked.send_modify(|looked| *looked += 1);
         }
         tokio::time::sleep(READ_REGISTRY_EVERY).await;
     }

@@ -43,17 +43,23 @@ impl Node for LocalNode {
     }
 
     async fn info(&self) -> Result<NodeInfo, FarmError> {
-        let counts = self.0.counts();
-        Ok(NodeInfo {
+        Ok(self.info_now())
+    }
+}
+
+impl LocalNode {
+    pub(crate) fn info_now(&self) -> NodeInfo {
+        let (counts, in_use) = self.0.snapshot();
+        NodeInfo {
             available: counts.available,
             capacity: counts.capacity,
-            in_use: self.0.in_use().iter().map(ToString::to_string).collect(),
+            in_use: in_use.iter().map(ToString::to_string).collect(),
             starting: counts.starting,
             dead: counts.dead,
             waiting: self.0.waiting(),
             held_back: self.0.held_back(),
             dead_because: self.0.dead_because(),
-        })
+        }
     }
 }
 

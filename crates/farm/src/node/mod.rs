@@ -24,13 +24,8 @@ use crate::{
 pub(crate) struct GetRequest {
     pub(crate) lifetime_mins: i64,
     pub(crate) key: Option<String>,
-    pub(crate) wait: Duration,
-}
-
-impl Default for GetRequest {
-    fn default() -> Self {
-        Self { lifetime_mins: 60, key: None, wait: Duration::ZERO }
-    }
+    /// How long to wait for a free one; `None` leaves it to us.
+    pub(crate) wait: Option<Duration>,
 }
 
 /// What can be asked of a leased instance.
@@ -62,6 +57,14 @@ pub(crate) struct NodeInfo {
     /// Why some slots have no browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dead_because: Option<String>,
+}
+
+impl NodeInfo {
+    /// Whether this lease is held there.
+    pub(crate) fn holds(&self, id: &InstanceId) -> bool {
+        let id = id.to_string();
+        self.in_use.contains(&id)
+    }
 }
 
 pub(crate) trait Node: Send + Sync {

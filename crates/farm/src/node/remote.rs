@@ -53,7 +53,7 @@ pub(crate) struct RemoteNode {
 /// More of an error body than this nobody reads.
 const ERROR_BODY: usize = 64 << 10;
 /// How much longer than its own wait we give a node to answer `/get`.
-const GET_MARGIN: Duration = Duration::from_secs(10);
+const GET_MARGIN: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
 struct Got {
@@ -169,15 +169,13 @@ impl RemoteNode {
 
 impl Node for RemoteNode {
     async fn get(&self, request: &GetRequest) -> Result<Granted, FarmError> {
-        let (lifetime, wait) = (request.lifetime_mins.to_string(), request.wait.as_secs_f64().to_string());
-        let mut query = vec![("lifetime_mins", lifetime.as_str())];
-        if request.wait > Duration::ZERO {
-            query.push(("wait_secs", &wait));
-        }
+        let patience = request.wait.unwrap_or_default();
+        let (lifetime, wait) = (request.lifetime_mins.to_string(), patience.as_secs_f64().to_string());
+        let mut query = vec![("lifetime_mins", lifetime.as_str()), ("wait_secs", &wait)];
         if let Some(key) = &request.key {
             query.push(("idempotency_key", key));
         }
-        let limit = request.wait + GET_MARGIN;
+        let limit = patience + GET_MARGIN;
         let response = self.ask(Method::POST, "/get", &query, None, None, limit).await?;
         let Got { instance_id } = self.json(response).await?;
         let node = self.clone();

@@ -20,30 +20,40 @@ pub(crate) struct Wish {
     pub(crate) slot: u16,
 }
 
+/// How the watch over one browser ended.
+enum Ended {
+    Died,
+    Recycled,
+    Stopped,
+}
+
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// A browser that lived this long was healthy: its end starts the pauses anew.
-const HEALTHY_AGE: Duration = Duration::from_secs(30);
+/// A browser that lived this long did come up: its end is an accident, and starts the pauses anew.
+const HEALTHY_AGE: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(shared: Arc<Shared>, index: usize, mut wishes: mpsc::UnboundedReceiver<Wish>) {
     let stop = shared.tasks.stopping().clone();
     let mut pause = FIRST_PAUSE;
     let mut first = true;
     while !stop.is_cancelled() {
-        let started = Instant::now();
         let launched = tokio::select! {
             () = stop.cancelled() => return,
-            launched = Host::launch(&shared.options.launch) => launched,
+            launched = shared.launch() => launched,
         };
+        let started = Instant::now();
         match launched {
             Ok(host) => {
+                shared.revive(index);
                 if !std::mem::take(&mut first) {
                     shared.metrics.browser_restarts.inc();
                 }
                 // What was wished for of the last browser is wished for again below.
                 while wishes.try_recv().is_ok() {}
-                if shared.tend(index, host, &mut wishes).await {
-                    return;
+                match shared.tend(index, host, &mut wishes).await {
+                    Ended::Stopped => return,
+                    Ended::Recycled => continue,
+                    Ended::Died => {}
                 }
             }
             Err(error) => shared.cannot_start(index, &error),
@@ -63,6 +73,22 @@ pub(crate) async fn run(shared: Arc<Shared>, index: usize, mut wishes: mpsc::Unb
 }
 
 impl Shared {
+    /// Starts a browser, a few at a time: a hundred at once would all be too slow to answer in time.
+    async fn launch(&self) -> Result<Host, LaunchError> {
+        let _turn = self.making.acquire().await;
+        Host::launch(&self.options.launch).await
+    }
+
+    /// The slots of a browser that is up at last are being made.
+    fn revive(&self, index: usize) {
+        let mut state = self.state();
+        for port in state.ports_of(index) {
+            state.set(port, SlotState::Starting);
+        }
+        drop(state);
+        self.note_change();
+    }
+
     fn cannot_start(&self, index: usize, error: &LaunchError) {
         tracing::error!(browser = index, %error, "a browser did not start; trying again");
         self.bury(index, &error.to_string());
@@ -77,38 +103,37 @@ impl Shared {
         self.note_change();
     }
 
-    /// Looks after one browser until it is over. True when the pool is stopping.
+    /// Looks after one browser until it is over.
     async fn tend(
         self: &Arc<Self>,
         index: usize,
         host: Host,
         wishes: &mut mpsc::UnboundedReceiver<Wish>,
-    ) -> bool {
+    ) -> Ended {
         let pid = host.pid();
         self.metrics.browser_started(index, pid);
         let mut keeper = Keeper::new(Arc::clone(self), index, host);
         let over = keeper.run(wishes).await;
         self.metrics.browser_ended(index);
-        let Some(host) = keeper.give_back().await else { return matches!(over, Over::Stopped) };
-        match over {
+        let host = keeper.give_back().await;
+        let (ended, why) = match over {
             Over::Died(why) => {
                 tracing::warn!(browser = index, pid, why, "a browser died; starting another");
-                self.clear(index, &why);
-                host.kill().await;
-                false
+                (Ended::Died, why)
             }
             Over::Recycle(why) => {
                 tracing::info!(browser = index, pid, why, "recycling an idle browser");
-                self.clear(index, "its browser was recycled");
-                host.close().await;
-                false
+                (Ended::Recycled, "its browser was recycled".to_owned())
             }
-            Over::Stopped => {
-                self.clear(index, "the farm is shutting down");
-                host.close().await;
-                true
-            }
+            Over::Stopped => (Ended::Stopped, "the farm is shutting down".to_owned()),
+        };
+        self.clear(index, &why);
+        match (&ended, host) {
+            (Ended::Died, Some(host)) => host.kill().await,
+            (_, Some(host)) => host.close().await,
+            (_, None) => {}
         }
+        ended
     }
 
     /// Takes every slot of a browser that is over: leases are lost, the rest is to be made again.
@@ -117,11 +142,6 @@ impl Shared {
         for id in leased {
             self.lose(&id, why);
         }
-        let mut state = self.state();
-        for port in state.ports_of(index) {
-            state.set(port, SlotState::Starting);
-        }
-        drop(state);
-        self.note_change();
+        self.revive(index);
     }
 }

@@ -15,7 +15,6 @@ use tokio::{
 };
 
 use super::{Shared, group::Wish, slots::SlotState};
-use crate::process::footprint;
 
 /// Why a browser's watch is over.
 pub(crate) enum Over {
@@ -25,9 +24,9 @@ pub(crate) enum Over {
 }
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// A browser that does not answer a trivial question for this long is hung.
-const PING_LIMIT: Duration = Duration::from_secs(20);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// A browser in which so many instances in a row cannot be made is no use, however alive it seems.
+const MOST_FAILURES: u32 = 5;
 
 /// What one making came to: for a slot, or a spare.
 type Made = (Option<u16>, Result<Instance, BrowserError>);
@@ -41,6 +40,7 @@ pub(crate) struct Keeper {
     pings: JoinSet<Result<(), String>>,
     spares: VecDeque<Instance>,
     spares_coming: usize,
+    failures: u32,
     retiring: Option<&'static str>,
     check: Interval,
 }
@@ -58,6 +58,7 @@ impl Keeper {
             pings: JoinSet::new(),
             spares: VecDeque::new(),
             spares_coming: 0,
+            failures: 0,
             retiring: None,
             check,
         }
@@ -76,20 +77,26 @@ impl Keeper {
         let connection = self.host.connection().clone();
         let ports = self.shared.state().ports_of(self.index);
         for port in ports {
-            self.make(Some(port));
+            self.make(Some(port), true);
         }
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Over::Stopped,
                 gone = connection.died() => return Over::Died(gone.to_string()),
                 Some(wish) = wishes.recv() => self.grant(&wish),
-                Some(Ok(made)) = self.making.join_next() => self.made(made),
+                Some(made) = self.making.join_next() => match made {
+                    Ok(made) => self.made(made),
+                    Err(bug) => return Over::Died(bug.to_string()),
+                },
                 Some(ping) = self.pings.join_next() => {
                     if let Ok(Err(why)) = ping {
                         return Over::Died(why);
                     }
                 }
-                _ = self.check.tick() => self.look_over().await,
+                _ = self.check.tick() => self.look_over(),
+            }
+            if self.failures >= MOST_FAILURES {
+                return Over::Died("no instances can be made in it any more".into());
             }
             if let Some(why) = self.retiring
                 && self.shared.state().leases_of(self.index).is_empty()
@@ -110,14 +117,15 @@ impl Keeper {
                 return;
             }
         }
-        self.make(Some(wish.slot));
+        self.make(Some(wish.slot), false);
     }
 
-    /// Starts making an instance, a few at a time over the whole pool.
-    fn make(&mut self, slot: Option<u16>) {
+    /// Starts making an instance. In the rush of a start it is done in turns, a few at a time over the whole
+    /// pool; later on one browser that hangs must not keep the others from theirs.
+    fn make(&mut self, slot: Option<u16>, in_turn: bool) {
         let (shared, host) = (Arc::clone(&self.shared), Arc::clone(&self.host));
         self.making.spawn(async move {
-            let _turn = shared.making.acquire().await;
+            let _turn = if in_turn { shared.making.acquire().await.ok() } else { None };
             let started = Instant::now();
             let made = host.instance(&shared.options.instance).await;
             shared.metrics.operation("make", started.elapsed(), made.is_ok());
@@ -131,6 +139,7 @@ impl Keeper {
 
     fn made(&mut self, (slot, made): Made) {
         self.spares_coming -= usize::from(slot.is_none());
+        self.failures = if made.is_ok() { 0 } else { self.failures + 1 };
         match (slot, made) {
             (_, Ok(_)) if self.retiring.is_some() => {}
             (Some(slot), Ok(instance)) => {
@@ -141,7 +150,7 @@ impl Keeper {
             (slot, Err(error)) => {
                 tracing::warn!(browser = self.index, %error, "an instance could not be made; trying again");
                 if slot.is_some() {
-                    self.make(slot);
+                    self.make(slot, false);
                 }
             }
         }
@@ -153,25 +162,24 @@ impl Keeper {
         let slots_done = self.making.len() == self.spares_coming;
         while slots_done && self.spares.len() + self.spares_coming < wanted {
             self.spares_coming += 1;
-            self.make(None);
+            self.make(None, false);
         }
     }
 
-    async fn look_over(&mut self) {
-        let pid = self.host.pid();
-        let print = tokio::task::spawn_blocking(move || footprint(pid)).await.unwrap_or_default();
-        self.shared.metrics.browser_footprint(self.index, print);
+    fn look_over(&mut self) {
+        let options = &self.shared.options;
         if self.pings.is_empty() {
-            let connection = self.host.connection().clone();
-            self.pings.spawn(async move { ping(&connection).await });
+            let (connection, limit) = (self.host.connection().clone(), options.hang_limit);
+            self.pings.spawn(async move { ping(&connection, limit).await });
         }
-        self.top_up();
         let slots = self.shared.state().ports_of(self.index).len() as u64;
-        let most = self.shared.options.max_browser_rss * slots.max(1);
-        let oldest = self.shared.options.max_browser_age;
-        let (aged, large) = (self.started.elapsed() > oldest, print.resident_bytes > most);
+        let most = options.max_browser_rss * slots.max(1);
+        let oldest = lifespan(options.max_browser_age, self.index);
+        let resident = self.shared.metrics.browser_footprint(self.index).resident_bytes;
+        let (aged, large) = (self.started.elapsed() > oldest, resident > most);
         let idle = self.shared.state().leases_of(self.index).is_empty();
-        let urgent = self.started.elapsed() > oldest * 2 || print.resident_bytes > most * 2;
+        let urgent = self.started.elapsed() > oldest * 2 || resident > most * 2;
+        self.top_up();
         if (aged || large) && (idle || urgent) {
             self.retire(if large { "it has grown too large" } else { "it has run for long enough" });
         }
@@ -190,8 +198,13 @@ impl Keeper {
     }
 }
 
-async fn ping(connection: &browser::Connection) -> Result<(), String> {
-    match connection.ping(PING_LIMIT).await {
+/// Browsers that were started together do not all retire together.
+fn lifespan(oldest: Duration, index: usize) -> Duration {
+    oldest + oldest.mul_f64((index % 16) as f64 / 64.0)
+}
+
+async fn ping(connection: &browser::Connection, limit: Duration) -> Result<(), String> {
+    match connection.ping(limit).await {
         Ok(()) => Ok(()),
         Err(error) => Err(format!("it does not answer any more ({error})")),
     }

@@ -1,6 +1,7 @@
 //! A node's pool: N slots, each empty, clean and waiting, or leased. Owns the browsers, the leases and the
 //! accounting; everything outside only asks. The invariant: available + in use + starting + dead = capacity.
 
+mod addresses;
 mod group;
 mod keeper;
 mod lease;
@@ -15,7 +16,6 @@ use std::{
 
 use proto::{InstanceId, LeaseId};
 use tokio::sync::{Semaphore, mpsc, watch};
-use url::Url;
 
 pub(crate) use lease::Granted;
 pub use slots::PoolCounts;
@@ -23,12 +23,7 @@ use slots::{SlotState, State};
 pub(crate) use tenancy::{Operation, Outcome, Seen};
 
 use crate::{
-    error::FarmError,
-    guard::{Proxy, refusal, resolve},
-    metrics::PoolMetrics,
-    options::PoolOptions,
-    queue::Queue,
-    tasks::Tasks,
+    error::FarmError, guard::Proxy, metrics::PoolMetrics, options::PoolOptions, queue::Queue, tasks::Tasks,
 };
 
 pub(crate) struct Shared {
@@ -90,6 +85,12 @@ impl Pool {
         self.0.state().in_use()
     }
 
+    /// Counts and leases of the same moment.
+    pub(crate) fn snapshot(&self) -> (PoolCounts, Vec<InstanceId>) {
+        let state = self.0.state();
+        (state.counts(), state.in_use())
+    }
+
     /// Slot numbers that are free to be leased.
     pub(crate) fn available_ports(&self) -> Vec<u16> {
         self.0.state().available_ports()
@@ -105,8 +106,11 @@ impl Pool {
         self.0.state().dead_because()
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
-        self.0.state().closing
+    /// Instances can be had here, at least by those who wait a moment.
+    pub(crate) fn is_open(&self) -> bool {
+        let state = self.0.state();
+        let counts = state.counts();
+        state.opened && !state.closing && counts.dead < counts.capacity
     }
 
     pub(crate) fn lease_ages(&self) -> Vec<Duration> {
@@ -184,10 +188,13 @@ impl Pool {
         &self,
         lifetime: Duration,
         key: Option<&str>,
-        wait: Duration,
+        wait: Option<Duration>,
     ) -> Result<Granted, FarmError> {
-        // Those who do not want to wait still do while a slot is merely being made ready, or the machine is busy.
-        let patience = if wait > Duration::ZERO { wait } else { self.natural_wait() };
+        // What one holds already is not waited for: those in line may be waiting for exactly that.
+        if let Some(id) = key.and_then(|key| self.0.state().leased_under(key)) {
+            return Ok(Granted::again(id));
+        }
+        let patience = wait.unwrap_or_else(|| self.natural_wait());
         let attempt = || async {
             match self.try_get(lifetime, key) {
                 Err(error @ FarmError::NoCapacity(_)) => Ok(Err(error)),
@@ -195,20 +202,13 @@ impl Pool {
                 Ok(granted) => Ok(Ok(granted)),
             }
         };
-        self.0.queue.take(Instant::now() + patience, attempt, || FarmError::NoCapacity(None)).await
+        let too_late = || FarmError::NoCapacity(self.held_back());
+        self.0.queue.take(Instant::now() + patience, attempt, too_late).await
     }
 
     fn natural_wait(&self) -> Duration {
-        const PRESSURE: Duration = Duration::from_secs(30);
-        const MAKING: Duration = Duration::from_secs(5);
         let state = self.0.state();
-        if state.held_back.is_some() {
-            PRESSURE
-        } else if state.counts().starting > 0 {
-            MAKING
-        } else {
-            Duration::ZERO
-        }
+        natural_wait(state.held_back.is_some(), state.counts().starting > 0)
     }
 
     /// Ends a lease. The slot is made clean in the background.
@@ -228,14 +228,12 @@ impl Pool {
     /// Carries out an operation for whoever holds the lease.
     pub(crate) async fn perform(&self, id: &InstanceId, operation: Operation) -> Result<Outcome, FarmError> {
         let tenancy = self.0.state().tenancy(id)?;
-        if let Operation::Execute(proto::Command::VisitPage { url })
-        | Operation::Step { command: proto::Command::VisitPage { url }, .. } = &operation
-        {
-            self.check_address(url).await?;
-        }
         let started = Instant::now();
         let name = operation.name();
-        let outcome = tenancy.perform(operation).await;
+        let outcome = match self.check_addresses(operation).await {
+            Ok(operation) => tenancy.perform(operation, &self.0.tasks).await,
+            Err(refused) => Err(refused.into()),
+        };
         self.0.metrics.operation(name, started.elapsed(), outcome.is_ok());
         match outcome {
             Err(FarmError::InstanceLost(why)) => {
@@ -247,28 +245,6 @@ impl Pool {
                 Err(self.0.state().tenancy(id).err().unwrap_or(FarmError::InvalidInstance))
             }
             other => other,
-        }
-    }
-
-    /// Refuses a forbidden address with a clear word; the proxy would stop it anyway, less politely.
-    async fn check_address(&self, url: &str) -> Result<(), FarmError> {
-        let rules = &self.0.options.network;
-        let Some(parsed) = Url::parse(url.trim()).ok().filter(|_| !rules.open()) else { return Ok(()) };
-        let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
-            return Ok(());
-        };
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let addresses = resolve(host, port).await.unwrap_or_default();
-        let refused =
-            addresses.iter().filter_map(|address| refusal(rules, host, port, *address)).collect::<Vec<_>>();
-        match refused.first() {
-            Some(why) if refused.len() == addresses.len() => {
-                Err(FarmError::Browser(browser::BrowserError::UrlRefused {
-                    url: url.to_owned(),
-                    why: why.clone(),
-                }))
-            }
-            _ => Ok(()),
         }
     }
 
@@ -286,6 +262,18 @@ impl Pool {
     }
 }
 
+/// How long those who did not say how long they would wait do: while the machine is short of something, or a slot
+/// is merely being made ready.
+pub(crate) fn natural_wait(held_back: bool, starting: bool) -> Duration {
+    const PRESSURE: Duration = Duration::from_secs(30);
+    const MAKING: Duration = Duration::from_secs(5);
+    match (held_back, starting) {
+        (true, _) => PRESSURE,
+        (_, true) => MAKING,
+        _ => Duration::ZERO,
+    }
+}
+
 impl Shared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -297,7 +285,10 @@ impl Shared {
 
     /// A clean instance for a slot.
     fn fill(&self, slot: u16, instance: browser::Instance) {
-        self.state().set(slot, SlotState::Idle(Box::new(instance)));
+        let mut state = self.state();
+        state.set(slot, SlotState::Idle(Box::new(instance)));
+        state.opened = true;
+        drop(state);
         self.queue.announce();
         self.note_change();
     }

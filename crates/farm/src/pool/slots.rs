@@ -51,6 +51,8 @@ pub(crate) struct State {
     lost_order: VecDeque<InstanceId>,
     keys: HashMap<String, InstanceId>,
     pub(crate) held_back: Option<String>,
+    /// The first instance has been up.
+    pub(crate) opened: bool,
     pub(crate) closing: bool,
 }
 
@@ -70,6 +72,7 @@ impl State {
             lost_order: VecDeque::new(),
             keys: HashMap::new(),
             held_back: None,
+            opened: false,
             closing: false,
         }
     }
@@ -224,8 +227,10 @@ impl State {
         Some(why)
     }
 
-    /// Leases nobody has used for their lifetime.
-    pub(crate) fn expired(&self, now: Instant) -> Vec<InstanceId> {
-        self.tenancies().filter(|tenancy| tenancy.expired(now)).map(|tenancy| *tenancy.id()).collect()
+    /// Ends the leases that nobody has used for their lifetime.
+    pub(crate) fn end_expired(&mut self, now: Instant) -> Vec<Arc<Tenancy>> {
+        let expired: Vec<InstanceId> =
+            self.tenancies().filter(|tenancy| tenancy.expired(now)).map(|tenancy| *tenancy.id()).collect();
+        expired.iter().filter_map(|id| self.end(id)).collect()
     }
 }

@@ -7,15 +7,22 @@ use std::{
 };
 
 use super::Shared;
-use crate::pressure::Reading;
+use crate::{pressure::Reading, process::footprints};
 
 const PACE: Duration = Duration::from_millis(250);
+/// The process table is looked at every so many rounds.
+const WEIGH_EVERY: u32 = 8;
 
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut tick = tokio::time::interval(PACE);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut round = 0_u32;
     loop {
         tick.tick().await;
+        round = round.wrapping_add(1);
+        if round.is_multiple_of(WEIGH_EVERY) {
+            shared.weigh().await;
+        }
         shared.take_back_expired();
         shared.replace_lost();
         shared.feel_pressure(Reading::take());
@@ -23,10 +30,16 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 impl Shared {
+    async fn weigh(&self) {
+        let groups = self.metrics.browser_pids();
+        let prints = tokio::task::spawn_blocking(move || footprints(&groups)).await;
+        self.metrics.note_footprints(&prints.unwrap_or_default());
+    }
+
     fn take_back_expired(&self) {
-        let expired = self.state().expired(Instant::now());
-        for id in expired {
-            let Some(tenancy) = self.state().end(&id) else { continue };
+        let expired = self.state().end_expired(Instant::now());
+        for tenancy in expired {
+            let id = *tenancy.id();
             tracing::info!(instance = %id, age = ?tenancy.age(), "a lease ran out unused; the slot is taken back");
             self.metrics.leases_expired.inc();
             self.retire(tenancy);

@@ -3,24 +3,32 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Mutex as StdMutex, PoisonError},
+    sync::{Arc, Mutex as StdMutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use browser::{BrowserError, Instance, Observation, ObserveRequest, Picture, Settled};
 use proto::{Command, InstanceId};
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::FarmError;
+use crate::{error::FarmError, tasks::Tasks};
 
 /// What a client may ask of its instance.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Execute(Command),
     Observe(ObserveRequest),
-    Step { command: Command, observe: ObserveRequest },
+    Step {
+        command: Command,
+        observe: ObserveRequest,
+    },
+    /// A step whose command may not be carried out: look, and say why not.
+    Refused {
+        why: BrowserError,
+        observe: ObserveRequest,
+    },
     Size,
     Probe,
 }
@@ -31,7 +39,7 @@ impl Operation {
             Self::Execute(command) => command.name(),
             Self::Observe(request) if request.screenshot && !request.metadata => "screenshot",
             Self::Observe(_) => "observe",
-            Self::Step { .. } => "step",
+            Self::Step { .. } | Self::Refused { .. } => "step",
             Self::Size => "metadata",
             Self::Probe => "probe",
         }
@@ -63,7 +71,7 @@ pub(crate) struct Tenancy {
     last_used: StdMutex<Instant>,
     since: Instant,
     ended: CancellationToken,
-    inside: Mutex<Inside>,
+    inside: Arc<Mutex<Inside>>,
 }
 
 struct Inside {
@@ -82,7 +90,7 @@ impl Tenancy {
             last_used: StdMutex::new(now),
             since: now,
             ended: CancellationToken::new(),
-            inside: Mutex::new(Inside { instance: Some(instance), last_picture: None }),
+            inside: Arc::new(Mutex::new(Inside { instance: Some(instance), last_picture: None })),
         }
     }
 
@@ -110,20 +118,33 @@ impl Tenancy {
         inside.instance.as_ref()?.lost().map(|gone| gone.to_string())
     }
 
-    /// One operation at a time, in the order they came; all end at once when the lease does.
-    pub(crate) async fn perform(&self, operation: Operation) -> Result<Outcome, FarmError> {
+    /// One operation at a time, in the order they came; all end at once when the lease does. Once begun, an
+    /// operation is finished also when its client hangs up: half a click or a key held down would meet the client
+    /// again in its next request. One that has not begun by then never does.
+    pub(crate) async fn perform(
+        self: &Arc<Self>,
+        operation: Operation,
+        tasks: &Tasks,
+    ) -> Result<Outcome, FarmError> {
         self.touch();
-        let work = async {
-            let mut inside = self.inside.lock().await;
-            let outcome = inside.perform(operation).await;
-            self.touch();
-            outcome
-        };
-        tokio::select! {
+        let mut inside = tokio::select! {
             biased;
-            () = self.ended.cancelled() => Err(FarmError::InvalidInstance),
-            outcome = work => outcome,
-        }
+            () = self.ended.cancelled() => return Err(FarmError::InvalidInstance),
+            inside = Arc::clone(&self.inside).lock_owned() => inside,
+        };
+        let tenancy = Arc::clone(self);
+        let (tell, told) = oneshot::channel();
+        tasks.spawn("operation", async move {
+            let outcome = tokio::select! {
+                biased;
+                () = tenancy.ended.cancelled() => Err(FarmError::InvalidInstance),
+                outcome = inside.perform(operation) => outcome,
+            };
+            tenancy.touch();
+            drop(inside);
+            let _ = tell.send(outcome);
+        });
+        told.await.unwrap_or_else(|_| Err(FarmError::Internal("a bug in webgym ended this operation".into())))
     }
 
     /// Ends the tenancy: whatever runs is cut off, and the instance goes with all it held.
@@ -149,22 +170,29 @@ impl Inside {
                 instance.probe().await?;
                 Outcome::Alive
             }
-            Operation::Observe(request) => {
-                let observation = instance.observe(&request).await?;
-                let unchanged = self.compare(observation.picture.as_ref());
-                Outcome::Seen(Box::new(Seen { result: None, settled: None, observation, unchanged }))
-            }
+            Operation::Observe(request) => self.look(&request, None, None).await?,
+            Operation::Refused { why, observe } => self.look(&observe, Some(Err(why)), None).await?,
             Operation::Step { command, observe } => {
                 let (result, settled) = match instance.execute_settled(&command).await {
                     Ok((answer, settled)) => (Ok(answer), settled),
                     Err(BrowserError::Lost(gone)) => return Err(BrowserError::Lost(gone).into()),
                     Err(error) => (Err(error), None),
                 };
-                let observation = instance.observe(&observe).await?;
-                let unchanged = self.compare(observation.picture.as_ref());
-                Outcome::Seen(Box::new(Seen { result: Some(result), settled, observation, unchanged }))
+                self.look(&observe, Some(result), settled).await?
             }
         })
+    }
+
+    async fn look(
+        &mut self,
+        request: &ObserveRequest,
+        result: Option<Result<Value, BrowserError>>,
+        settled: Option<Settled>,
+    ) -> Result<Outcome, FarmError> {
+        let instance = self.instance.as_mut().ok_or(FarmError::InvalidInstance)?;
+        let observation = instance.observe(request).await?;
+        let unchanged = self.compare(observation.picture.as_ref());
+        Ok(Outcome::Seen(Box::new(Seen { result, settled, observation, unchanged })))
     }
 
     fn compare(&mut self, picture: Option<&Picture>) -> bool {

@@ -13,19 +13,17 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Registers until stopped, then takes the name out again.
 pub(crate) async fn heartbeat(link: Link, name: String, id: String, url: String, tasks: Tasks) {
     let stop = tasks.stopping().clone();
-    let mut key = format!("{PREFIX}{name}");
+    let plain = format!("{PREFIX}{name}");
+    let own = format!("{plain}-{id}");
     let mut known = true;
+    let mut held: Option<String> = None;
     loop {
-        let beat = async {
-            // Two machines of one name must not take each other's place.
-            key = free_key(&link, &name, &id, &url).await?;
-            link.run::<()>(redis::cmd("SET").arg(&key).arg(&url).arg("EX").arg(TTL_SECS)).await
-        };
-        let pause = match beat.await {
-            Ok(()) => {
+        let pause = match beat(&link, &plain, &own, &url).await {
+            Ok(key) => {
                 if !std::mem::replace(&mut known, true) {
                     tracing::info!("registered again");
                 }
+                held = Some(key.to_owned());
                 BEAT
             }
             Err(error) => {
@@ -40,16 +38,23 @@ pub(crate) async fn heartbeat(link: Link, name: String, id: String, url: String,
             () = tokio::time::sleep(pause) => {}
         }
     }
-    if let Err(error) = link.run::<()>(redis::cmd("DEL").arg(&key)).await {
+    let Some(key) = held else { return };
+    if let Err(error) = link.run::<()>(redis::cmd("DEL").arg(&key).arg(&own)).await {
         tracing::debug!(%error, "could not take the name out of the registry; it will run out");
     }
 }
 
-async fn free_key(link: &Link, name: &str, id: &str, url: &str) -> Result<String, RegistryError> {
-    let plain = format!("{PREFIX}{name}");
-    let holder: Option<String> = link.run(redis::cmd("GET").arg(&plain)).await?;
-    Ok(match holder {
-        Some(other) if other != url => format!("{plain}-{id}"),
-        _ => plain,
-    })
+/// Says once that we are here: under the plain name, or if another node of that name has it, under one of our
+/// own. Returns the key that was used.
+async fn beat<'a>(link: &Link, plain: &'a str, own: &'a str, url: &str) -> Result<&'a str, RegistryError> {
+    let mut claim = redis::cmd("SET");
+    claim.arg(plain).arg(url).arg("NX").arg("EX").arg(TTL_SECS);
+    let claimed: Option<String> = link.run(&claim).await?;
+    if claimed.is_some() {
+        return Ok(plain);
+    }
+    let holder: Option<String> = link.run(redis::cmd("GET").arg(plain)).await?;
+    let key = if holder.is_some_and(|holder| holder != url) { own } else { plain };
+    link.run::<()>(redis::cmd("SET").arg(key).arg(url).arg("EX").arg(TTL_SECS)).await?;
+    Ok(key)
 }

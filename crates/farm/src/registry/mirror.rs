@@ -3,25 +3,40 @@
 
 use std::time::Duration;
 
-use super::Link;
-use crate::pool::Pool;
+use super::{Link, RegistryError};
+use crate::{pool::Pool, tasks::Tasks};
 
 const RETRY: Duration = Duration::from_secs(2);
 /// Changes come in bursts; one report covers them.
 const GATHER: Duration = Duration::from_millis(20);
+/// A server that was restarted has forgotten the report, though nothing has changed here.
+const REPEAT: Duration = Duration::from_secs(5);
 
-pub(crate) async fn mirror(link: Link, pool: Pool) {
+/// Reports until stopped, then takes the report away: nothing is available here any more.
+pub(crate) async fn mirror(link: Link, pool: Pool, tasks: Tasks) {
+    tokio::select! {
+        () = report_changes(&link, &pool) => {}
+        () = tasks.stopping().cancelled() => {}
+    }
+    if let Err(error) = report(&link, &[], &[]).await {
+        tracing::debug!(%error, "the pool's mirror in Redis could not be taken away");
+    }
+}
+
+async fn report_changes(link: &Link, pool: &Pool) {
     let mut changes = pool.changes();
-    let mut said = true;
+    let mut said = false;
     loop {
         changes.mark_unchanged();
-        match report(&link, &pool).await {
+        let in_use: Vec<String> = pool.in_use().iter().map(ToString::to_string).collect();
+        match report(link, &pool.available_ports(), &in_use).await {
             Ok(()) => {
                 said = false;
-                if changes.changed().await.is_err() {
-                    return;
+                match tokio::time::timeout(REPEAT, changes.changed()).await {
+                    Ok(Err(_)) => return,
+                    Ok(Ok(())) => tokio::time::sleep(GATHER).await,
+                    Err(_) => {}
                 }
-                tokio::time::sleep(GATHER).await;
             }
             Err(error) => {
                 if !std::mem::replace(&mut said, true) {
@@ -33,9 +48,7 @@ pub(crate) async fn mirror(link: Link, pool: Pool) {
     }
 }
 
-async fn report(link: &Link, pool: &Pool) -> Result<(), super::RegistryError> {
-    let available: Vec<u16> = pool.available_ports();
-    let in_use: Vec<String> = pool.in_use().iter().map(ToString::to_string).collect();
+async fn report(link: &Link, available: &[u16], in_use: &[String]) -> Result<(), RegistryError> {
     let mut commands = redis::pipe();
     commands.atomic().cmd("DEL").arg("available").arg("in_use").ignore();
     if !available.is_empty() {

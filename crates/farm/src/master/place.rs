@@ -1,0 +1,174 @@
+//! `/get` of the master: finds a node with room, and sees to it that no lease is left over when a client, or a
+//! node's answer, gets lost on the way.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use super::{Entry, Master, keys::Given, schedule};
+use crate::{
+    error::FarmError,
+    node::{GetRequest, Node},
+    pool::{Granted, natural_wait},
+};
+
+/// A lease and the node it is on.
+pub(crate) struct Placed {
+    pub(crate) node: String,
+    pub(crate) granted: Granted,
+}
+
+/// How long a lease under a key is kept for a client that hung up before it was there.
+const UNCLAIMED: Duration = Duration::from_secs(60);
+/// How long to look out for a node that may have leased something to nobody.
+const LOOK_OUT: Duration = Duration::from_secs(600);
+/// After a node is back, everything sent to it earlier has been dealt with by then.
+const SETTLED: Duration = Duration::from_secs(2);
+
+impl Master {
+    /// A lease on the freest node: now, or within the wait asked for, first come first served.
+    pub(crate) async fn get(&self, request: &GetRequest) -> Result<Placed, FarmError> {
+        let key = request.key.as_deref();
+        if let Some(known) = self.given_before(key).await {
+            return Ok(known);
+        }
+        let patience = request.wait.unwrap_or_else(|| self.natural_wait());
+        let placed = if patience.is_zero() && self.waiting() == 0 {
+            self.get_now(request).await?
+        } else {
+            self.wait_for(request, patience).await?
+        };
+        let Some(key) = key else { return Ok(placed) };
+        let held = self.0.keys.remember(key, Given::new(&placed.node, *placed.granted.id(), true));
+        if held.id == *placed.granted.id() {
+            return Ok(placed);
+        }
+        // The same client asked twice at once: one lease is enough, ours goes back by being dropped.
+        Ok(Placed { node: held.node, granted: Granted::again(held.id) })
+    }
+
+    async fn wait_for(&self, request: &GetRequest, patience: Duration) -> Result<Placed, FarmError> {
+        let attempt = || async {
+            match self.get_now(request).await {
+                Err(error @ FarmError::NoCapacity(_)) => Ok(Err(error)),
+                Err(error) => Err(error),
+                Ok(placed) => Ok(Ok(placed)),
+            }
+        };
+        let too_late = || FarmError::NoCapacity(None);
+        self.0.queue.take(Instant::now() + patience, attempt, too_late).await
+    }
+
+    fn natural_wait(&self) -> Duration {
+        let healthy = self.table().entries().into_iter().filter(|entry| entry.healthy());
+        let known: Vec<_> = healthy.map(|entry| entry.info()).collect();
+        let held_back = known.iter().any(|info| info.held_back.is_some());
+        natural_wait(held_back, known.iter().any(|info| info.starting > 0))
+    }
+
+    /// Asks node after node, freest first. Full is not an error while there is another to ask.
+    async fn get_now(&self, request: &GetRequest) -> Result<Placed, FarmError> {
+        if self.is_stopping() {
+            return Err(FarmError::ShuttingDown);
+        }
+        let mut full = FarmError::NoCapacity(None);
+        for entry in schedule::order(&self.table().entries()) {
+            match self.ask(&entry, request).await {
+                Ok(granted) => return Ok(Placed { node: entry.hash().to_owned(), granted }),
+                Err(error @ FarmError::NoCapacity(_)) => full = error,
+                Err(FarmError::ShuttingDown | FarmError::NodeUnreachable { .. }) => {}
+                // A request no node would take: asking the others cannot help.
+                Err(error) => return Err(error),
+            }
+        }
+        Err(full)
+    }
+
+    /// Asks one node. The asking goes on if our client hangs up meanwhile: only so do we learn what to give back.
+    async fn ask(&self, entry: &Arc<Entry>, request: &GetRequest) -> Result<Granted, FarmError> {
+        // Waiting is the master's business, and with a key of our own a lost answer can be asked for again.
+        let key = request.key.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let here = GetRequest { wait: Some(Duration::ZERO), key: Some(key.clone()), ..request.clone() };
+        let (tell, told) = oneshot::channel();
+        let (master, entry, keyed) = (self.clone(), Arc::clone(entry), request.key.is_some());
+        self.0.tasks.spawn("ask", async move {
+            let claim = entry.claim();
+            let answer = entry.node().get(&here).await;
+            drop(claim);
+            match &answer {
+                Ok(granted) => entry.has_leased(granted.id()),
+                Err(FarmError::NoCapacity(_) | FarmError::ShuttingDown) => entry.is_full(),
+                Err(error @ FarmError::NodeUnreachable { .. }) => {
+                    tracing::warn!(node = entry.hash(), %error, "a node did not answer");
+                    entry.is_unreachable();
+                    master.look_out(Arc::clone(&entry), here);
+                }
+                Err(_) => {}
+            }
+            if let Err(Ok(granted)) = tell.send(answer)
+                && keyed
+            {
+                master.keep_for_a_while(&key, &entry, granted);
+            }
+        });
+        told.await.unwrap_or(Err(FarmError::ShuttingDown))
+    }
+
+    /// What was given out under this key, if it is still leased.
+    async fn given_before(&self, key: Option<&str>) -> Option<Placed> {
+        let (key, given) = key.and_then(|key| Some((key, self.0.keys.find(key)?)))?;
+        let holds = match self.table().find(&given.node) {
+            Some(entry) => entry.node().info().await.is_ok_and(|info| info.holds(&given.id)),
+            None => false,
+        };
+        if !holds {
+            self.0.keys.drop_if(key, |held| held.id == given.id);
+            return None;
+        }
+        self.0.keys.remember(key, Given::new(&given.node, given.id, true));
+        Some(Placed { node: given.node, granted: Granted::again(given.id) })
+    }
+
+    /// The client has hung up, but may ask again under its key.
+    fn keep_for_a_while(&self, key: &str, entry: &Arc<Entry>, granted: Granted) {
+        let id = *granted.id();
+        if self.0.keys.remember(key, Given::new(entry.hash(), id, false)).id != id {
+            return;
+        }
+        let (master, entry, key) = (self.clone(), Arc::clone(entry), key.to_owned());
+        self.0.tasks.spawn_until_stopped("unclaimed", async move {
+            tokio::time::sleep(UNCLAIMED).await;
+            if master.0.keys.drop_if(&key, |given| given.id == id && !given.claimed) {
+                entry.has_released(granted.id());
+                drop(granted);
+            } else {
+                granted.keep();
+            }
+        });
+    }
+
+    /// A node did not answer `/get`: it may have leased something all the same. Once it is back, ask for that again
+    /// and give it back.
+    fn look_out(&self, entry: Arc<Entry>, asked: GetRequest) {
+        let master = self.clone();
+        self.0.tasks.spawn_until_stopped("look out", async move {
+            let until = Instant::now() + LOOK_OUT;
+            while !entry.healthy() {
+                if Instant::now() > until {
+                    return;
+                }
+                tokio::time::sleep(SETTLED / 4).await;
+            }
+            tokio::time::sleep(SETTLED).await;
+            let key = asked.key.as_deref().unwrap_or_default();
+            if master.0.keys.find(key).is_some_and(|given| given.node == entry.hash()) {
+                return;
+            }
+            // Under that key it is either the lost lease or a new one; neither has anybody.
+            drop(entry.node().get(&asked).await);
+        });
+    }
+}

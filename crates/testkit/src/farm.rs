@@ -1,0 +1,123 @@
+//! A farm as a client sees it, through whichever tier it speaks to: the same calls, addressed as that tier wants.
+
+use hyper::Method;
+use serde_json::{Map, Value, json};
+
+use crate::http::{Http, Reply};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    Master,
+    Node,
+    Instance,
+}
+
+#[derive(Clone)]
+pub struct Farm {
+    pub tier: Tier,
+    pub http: Http,
+}
+
+/// What `/get` handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    pub id: String,
+    pub node: String,
+}
+
+impl Farm {
+    pub fn new(tier: Tier, url: &str) -> Self {
+        Self::with_key(tier, url, "default_key")
+    }
+
+    pub fn with_key(tier: Tier, url: &str, key: &str) -> Self {
+        Self { tier, http: Http::new(url, Some(key)) }
+    }
+
+    pub async fn try_get(&self, query: &[(&str, &str)]) -> Reply {
+        self.http.post("/get", query).await
+    }
+
+    /// A lease, waiting for one if need be.
+    pub async fn get(&self) -> Lease {
+        Lease::read(&self.try_get(&[("wait_secs", "120")]).await.ok())
+    }
+
+    fn whom<'a>(&self, lease: &'a Lease) -> Vec<(&'static str, &'a str)> {
+        let node = (self.tier == Tier::Master).then_some(("node", lease.node.as_str()));
+        std::iter::once(("instance_id", lease.id.as_str())).chain(node).collect()
+    }
+
+    pub async fn reset(&self, lease: &Lease) -> Reply {
+        self.http.post("/reset", &self.whom(lease)).await
+    }
+
+    pub async fn metadata(&self, lease: &Lease) -> Reply {
+        self.http.get("/metadata", &self.whom(lease)).await
+    }
+
+    pub async fn probe(&self, lease: &Lease) -> Reply {
+        self.http.get("/probe", &self.whom(lease)).await
+    }
+
+    pub async fn screenshot(&self, lease: &Lease, extra: &[(&str, &str)]) -> Reply {
+        let mut query = self.whom(lease);
+        query.extend(extra.iter().copied());
+        self.http.get("/screenshot", &query).await
+    }
+
+    /// One command: on the master addressed in the body, elsewhere in the query.
+    pub async fn execute(&self, lease: &Lease, command: Value) -> Reply {
+        let Value::Object(command) = command else { panic!("a command is an object") };
+        if self.tier == Tier::Master {
+            let mut body = Map::from_iter([
+                ("node".to_owned(), json!(lease.node)),
+                ("instance_id".to_owned(), json!(lease.id)),
+            ]);
+            body.extend(command);
+            return self.http.post_json("/execute", &[], &body.into()).await;
+        }
+        self.http.post_json("/execute", &self.whom(lease), &command.into()).await
+    }
+
+    pub async fn visit(&self, lease: &Lease, url: &str) -> Value {
+        self.execute(lease, json!({"visit_page": {"url": url}})).await.ok()
+    }
+
+    /// The page's text, in one piece.
+    pub async fn text(&self, lease: &Lease) -> String {
+        let answer = self.execute(lease, json!({"get_webpage_text": {"n_lines": 10_000}})).await.ok();
+        answer["text"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub async fn observe(&self, lease: &Lease, body: Value) -> Reply {
+        self.look("/observe", lease, body, &[]).await
+    }
+
+    pub async fn step(&self, lease: &Lease, body: Value) -> Reply {
+        self.look("/step", lease, body, &[]).await
+    }
+
+    /// `/observe` or `/step`, with headers of one's own.
+    pub async fn look(&self, path: &str, lease: &Lease, body: Value, headers: &[(&str, &str)]) -> Reply {
+        let mut body = body;
+        body["instance_id"] = json!(lease.id);
+        if self.tier == Tier::Master {
+            body["node"] = json!(lease.node);
+        }
+        let mut all = vec![("content-type", "application/json")];
+        all.extend(headers);
+        self.http.send(Method::POST, path, &[], body.to_string(), &all).await
+    }
+
+    pub async fn info(&self) -> Value {
+        self.http.get("/info", &[]).await.ok()
+    }
+}
+
+impl Lease {
+    pub fn read(answer: &Value) -> Self {
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        Self { id: text("instance_id"), node: text("node") }
+    }
+}

@@ -1,0 +1,29 @@
+//! What tests of the whole system share: the real `webgym` and the real Redis as child processes, a client that
+//! speaks to any tier, a look at the process table, and a node that behaves like the Python system's. Dev-only;
+//! whatever cannot go on here stops its test with a message.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot go on must stop, here and now"
+)]
+
+mod eventually;
+mod farm;
+mod http;
+mod invariant;
+mod process;
+mod python_node;
+mod redis;
+pub mod sim_farm;
+pub mod sim_model;
+mod webgym;
+
+pub use eventually::{eventually, poll_until};
+pub use farm::{Farm, Lease, Tier};
+pub use http::{Http, Reply};
+pub use invariant::Slots;
+pub use process::{Browser, Process, browsers_of, descendants, group, signal};
+pub use python_node::{PythonNode, Trouble};
+pub use redis::Redis;
+pub use webgym::{Listening, Webgym};

@@ -1,0 +1,98 @@
+//! The process table: who belongs to whom, which of them are browsers, and what they keep on disk.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub group: u32,
+    pub zombie: bool,
+    pub command: Vec<String>,
+}
+
+/// A Chromium that `webgym` started: the leader of its process group, and its profile.
+#[derive(Clone, Debug)]
+pub struct Browser {
+    pub pid: u32,
+    pub profile: PathBuf,
+}
+
+fn read(pid: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let zombie = matches!(fields.next()?, "Z" | "X");
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    // Chromium writes its children's command lines with spaces where others have zeros.
+    let command = String::from_utf8_lossy(&command);
+    let command = command.split(['\0', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    Some(Process { pid, parent, group, zombie, command })
+}
+
+fn all() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// The living processes of a group. Zombies have let go of everything but their number.
+pub fn group(id: u32) -> Vec<Process> {
+    all().into_iter().filter(|process| process.group == id && !process.zombie).collect()
+}
+
+/// Everything that was started by `pid`, directly or not; zombies too.
+pub fn descendants(pid: u32) -> Vec<Process> {
+    let all = all();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(all.iter().filter(|process| process.parent == parent).map(|process| process.pid));
+        next += 1;
+    }
+    all.into_iter().filter(|process| process.pid != pid && found.contains(&process.pid)).collect()
+}
+
+/// The browsers a `webgym` runs right now.
+pub fn browsers_of(pid: u32) -> Vec<Browser> {
+    let children = all().into_iter().filter(|process| process.parent == pid && !process.zombie);
+    children.filter_map(|child| Some(Browser { pid: child.pid, profile: child.profile()? })).collect()
+}
+
+impl Process {
+    fn profile(&self) -> Option<PathBuf> {
+        let given = self.command.iter().find_map(|word| word.strip_prefix("--user-data-dir="))?;
+        (self.pid == self.group).then(|| given.into())
+    }
+
+    pub fn is_renderer(&self) -> bool {
+        self.command.iter().any(|word| word == "--type=renderer")
+    }
+}
+
+impl Browser {
+    pub fn processes(&self) -> Vec<Process> {
+        group(self.pid)
+    }
+
+    pub fn renderers(&self) -> Vec<Process> {
+        self.processes().into_iter().filter(Process::is_renderer).collect()
+    }
+
+    /// Nothing of it is left, neither processes nor files.
+    pub fn is_gone(&self) -> bool {
+        self.processes().is_empty() && !Path::new(&self.profile).exists()
+    }
+}
+
+/// Sends a signal to one process that the test started, or that belongs to one.
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process id");
+    // It may have ended by itself meanwhile, which is as good.
+    let _ = kill_process(pid, signal);
+}

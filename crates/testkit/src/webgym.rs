@@ -1,0 +1,166 @@
+//! The real `webgym` as a child process: started on free ports, heard through its machine-readable lines, ended
+//! when dropped.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdout, Command},
+};
+
+use crate::{
+    farm::{Farm, Tier},
+    process::{Browser, browsers_of, signal},
+};
+
+/// Starting a few browsers takes a second or two; on a machine that also builds, rather more.
+const START_LIMIT: Duration = Duration::from_secs(90);
+const MOST_WORDS: usize = 400;
+
+/// Where a tier listens.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    pub tier: String,
+    pub url: String,
+    pub port: u16,
+}
+
+pub struct Webgym {
+    child: Child,
+    pid: u32,
+    out: tokio::io::Lines<BufReader<ChildStdout>>,
+    listening: Vec<Listening>,
+    words: Arc<Mutex<Vec<String>>>,
+    command: String,
+}
+
+impl Webgym {
+    /// Starts it and returns at once. `program` is the path of the binary.
+    pub fn spawn(program: impl AsRef<Path>, arguments: &[&str]) -> Self {
+        let program: PathBuf = program.as_ref().to_owned();
+        let mut command = Command::new(&program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env_remove("WEBGYM_API_KEY").kill_on_drop(true);
+        let mut child =
+            command.spawn().unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()));
+        let pid = child.id().expect("it has just been started");
+        let out = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let words: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = Arc::clone(&words);
+        let mut err = BufReader::new(child.stderr.take().expect("piped")).lines();
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = err.next_line().await {
+                let mut words = heard.lock().unwrap();
+                words.push(line);
+                if words.len() > MOST_WORDS {
+                    words.remove(0);
+                }
+            }
+        });
+        let command = format!("webgym {}", arguments.join(" "));
+        Self { child, pid, out, listening: Vec::new(), words, command }
+    }
+
+    /// Starts it and waits until it says that it is ready.
+    pub async fn start(program: impl AsRef<Path>, arguments: &[&str]) -> Self {
+        let mut webgym = Self::spawn(program, arguments);
+        webgym.until("ready").await;
+        webgym
+    }
+
+    /// Reads its lines up to the first of this event, taking note of what listens where.
+    pub async fn until(&mut self, event: &str) -> Value {
+        let end = Instant::now() + START_LIMIT;
+        loop {
+            let line = tokio::time::timeout_at(end.into(), self.out.next_line()).await;
+            let line = match line {
+                Ok(Ok(Some(line))) => line,
+                Ok(_) => panic!("{} ended before it was {event}:\n{}", self.command, self.log()),
+                Err(_) => panic!("{} is not {event} after {START_LIMIT:?}:\n{}", self.command, self.log()),
+            };
+            let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            if told["event"] == "listening" {
+                self.listening.push(Listening {
+                    tier: told["tier"].as_str().expect("a tier").to_owned(),
+                    url: told["url"].as_str().expect("an address").to_owned(),
+                    port: told["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port"),
+                });
+            }
+            if told["event"] == event {
+                return told;
+            }
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub fn listening(&self) -> &[Listening] {
+        &self.listening
+    }
+
+    pub fn url(&self, tier: &str) -> String {
+        let found = self.listening.iter().find(|one| one.tier == tier);
+        found.unwrap_or_else(|| panic!("{} has no {tier}", self.command)).url.clone()
+    }
+
+    fn farm(&self, tier: Tier, name: &str) -> Farm {
+        Farm::new(tier, &self.url(name))
+    }
+
+    pub fn master(&self) -> Farm {
+        self.farm(Tier::Master, "master")
+    }
+
+    pub fn node(&self) -> Farm {
+        self.farm(Tier::Node, "node")
+    }
+
+    pub fn instance(&self) -> Farm {
+        self.farm(Tier::Instance, "instance")
+    }
+
+    pub fn browsers(&self) -> Vec<Browser> {
+        browsers_of(self.pid)
+    }
+
+    /// What it has written to standard error so far.
+    pub fn log(&self) -> String {
+        self.words.lock().unwrap().join("\n")
+    }
+
+    pub fn signal(&self, which: Signal) {
+        signal(self.pid, which);
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self, limit: Duration) -> ExitStatus {
+        match tokio::time::timeout(limit, self.child.wait()).await {
+            Ok(status) => status.expect("a child can be waited for"),
+            Err(_) => panic!("{} did not end within {limit:?}:\n{}", self.command, self.log()),
+        }
+    }
+
+    /// Asks it to stop, waits, and checks that it left in peace.
+    pub async fn stop(mut self) {
+        self.signal(Signal::TERM);
+        let status = self.ended(Duration::from_secs(45)).await;
+        assert_eq!(status.code(), Some(0), "{} ended so:\n{}", self.command, self.log());
+    }
+}
+
+impl Drop for Webgym {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- {} said:\n{}\n---", self.command, self.log());
+        }
+    }
+}
