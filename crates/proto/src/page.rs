@@ -148,20 +148,12 @@ pub struct ScreenshotInfo {
 impl ScreenshotInfo {
     /// The accessibility text the agent is given: one line a visible element.
     pub fn ac_tree(&self) -> String {
-        let mut text = String::new();
-        for shown in &self.visible_rects {
-            let Some(region) = self.region(shown) else { continue };
-            let name = |key| region.get(key).and_then(Value::as_str).unwrap_or_default();
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            text.push_str(&format!(
-                "id: {shown}, text: {}, tag: {}",
-                one_line(name("aria_name")),
-                name("tag_name")
-            ));
-        }
-        text
+        let lines = self.visible_rects.iter().filter_map(|shown| {
+            let region = self.region(shown)?;
+            let word = |key| region.get(key).and_then(Value::as_str).unwrap_or_default();
+            Some(format!("id: {shown}, text: {}, tag: {}", one_line(word("aria_name")), word("tag_name")))
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     fn region(&self, shown: &str) -> Option<&Value> {
