@@ -128,7 +128,12 @@ impl Board {
         let lines: Vec<String> = waiting
             .map(|(stage, count)| {
                 let trouble = state.last_trouble.get(stage).map(|why| format!("; last trouble: {why}"));
-                format!("{count} at {} (wait for {}){}", stage.as_str(), stage.waits_for(), trouble.unwrap_or_default())
+                format!(
+                    "{count} at {} (wait for {}){}",
+                    stage.as_str(),
+                    stage.waits_for(),
+                    trouble.unwrap_or_default()
+                )
             })
             .collect();
         if lines.is_empty() { "nothing is running".to_owned() } else { lines.join(", ") }
@@ -210,7 +215,10 @@ mod tests {
         board.event(&Event::Trouble { index: 1, stage: Stage::Policy, why: "503".into() });
         board.event(&Event::Finished { index: 2, outcome: Outcome::Success, steps: 4 });
         board.event(&Event::Finished { index: 0, outcome: Outcome::InfraLost, steps: 0 });
-        assert_eq!(board.stages(), BTreeMap::from([(Stage::Policy, 1), (Stage::Finished, 1), (Stage::Failed, 1)]));
+        assert_eq!(
+            board.stages(),
+            BTreeMap::from([(Stage::Policy, 1), (Stage::Finished, 1), (Stage::Failed, 1)])
+        );
         assert_eq!(board.cells()[1].step, 2);
         assert_eq!(board.done(), 2);
         assert_eq!(board.diagnosis(), "1 at policy (wait for the policy); last trouble: 503");

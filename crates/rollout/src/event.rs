@@ -99,16 +99,37 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// An episode went on to its next stage.
-    Stage { index: usize, step: usize, stage: Stage },
+    Stage {
+        index: usize,
+        step: usize,
+        stage: Stage,
+    },
     /// A stage took this long.
-    Took { stage: Stage, time: Duration },
-    StepDone { index: usize },
+    Took {
+        stage: Stage,
+        time: Duration,
+    },
+    StepDone {
+        index: usize,
+    },
     /// Something went wrong and is being tried again.
-    Trouble { index: usize, stage: Stage, why: String },
+    Trouble {
+        index: usize,
+        stage: Stage,
+        why: String,
+    },
     /// The episode was lost to infrastructure and starts afresh.
-    Retried { index: usize, attempt: u32, why: String },
+    Retried {
+        index: usize,
+        attempt: u32,
+        why: String,
+    },
     /// Collected, judged and durable.
-    Finished { index: usize, outcome: Outcome, steps: usize },
+    Finished {
+        index: usize,
+        outcome: Outcome,
+        steps: usize,
+    },
 }
 
 pub trait Listener: Send + Sync {

@@ -3,6 +3,7 @@
 
 use std::{
     fs::{self, File},
+    hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
 };
@@ -59,8 +60,50 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-/// A page that shows nothing at all. Only a small file can be one, so large ones are not even decoded.
-pub fn is_blank(picture: &[u8]) -> bool {
+/// What a picture looks like, in a few bytes: enough to tell whether two are pixel-equal, and whether one is white.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Face {
+    digest: u64,
+    blank: bool,
+}
+
+impl Face {
+    pub fn of(picture: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        match pixel_chunks(picture) {
+            Some(chunks) => chunks.for_each(|chunk| chunk.hash(&mut hasher)),
+            None => picture.hash(&mut hasher),
+        }
+        Self { digest: hasher.finish(), blank: is_blank(picture) }
+    }
+
+    pub const fn is_blank(self) -> bool {
+        self.blank
+    }
+}
+
+const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// The parts of a PNG that make its pixels, without time stamps and the like: one encoder writes equal pixels in equal
+/// bytes, so decoding them to compare is not worth its time.
+fn pixel_chunks(picture: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let mut rest = picture.strip_prefix(SIGNATURE)?;
+    let chunks = std::iter::from_fn(move || {
+        loop {
+            let length = u32::from_be_bytes(rest.get(..4)?.try_into().ok()?) as usize;
+            let chunk = rest.get(4..8usize.checked_add(length)?)?;
+            rest = rest.get(length + 12..).unwrap_or_default();
+            // A capital first letter means that no picture is whole without it.
+            if chunk.first().is_some_and(u8::is_ascii_uppercase) {
+                return Some(chunk);
+            }
+        }
+    });
+    Some(chunks)
+}
+
+/// A page that shows nothing at all. Only a small file can be one; the first pixel of another colour ends the search.
+fn is_blank(picture: &[u8]) -> bool {
     const LARGEST_BLANK: usize = 64 << 10;
     if picture.len() > LARGEST_BLANK {
         return false;
@@ -68,11 +111,14 @@ pub fn is_blank(picture: &[u8]) -> bool {
     let mut decoder = png::Decoder::new(io::Cursor::new(picture));
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     let Ok(mut reader) = decoder.read_info() else { return false };
-    let Some(size) = reader.output_buffer_size() else { return false };
-    let mut pixels = vec![0; size];
-    let Ok(frame) = reader.next_frame(&mut pixels) else { return false };
-    pixels.truncate(frame.buffer_size());
-    pixels.iter().all(|value| *value == 255)
+    let mut rows = 0;
+    loop {
+        match reader.next_row() {
+            Ok(Some(row)) if row.data().iter().all(|value| *value == 255) => rows += 1,
+            Ok(None) => return rows > 0,
+            Ok(Some(_)) | Err(_) => return false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -94,5 +140,16 @@ mod tests {
         pixels[5000] = 254;
         assert!(!is_blank(&png(&pixels, 64)));
         assert!(!is_blank(b"not a picture"));
+    }
+
+    #[test]
+    fn pictures_are_equal_by_their_pixels_not_by_their_time_stamps() {
+        let plain = png(&[7; 48], 4);
+        let mut stamped = plain[..33].to_vec();
+        stamped.extend(b"\x00\x00\x00\x07tIME\x07\xea\x0b\x0f\x0a\x00\x00\x00\x00\x00\x00");
+        stamped.extend(&plain[33..]);
+        assert_eq!(Face::of(&plain), Face::of(&stamped));
+        assert_ne!(Face::of(&plain), Face::of(&png(&[8; 48], 4)));
+        assert_ne!(Face::of(b"x"), Face::of(b"y"));
     }
 }

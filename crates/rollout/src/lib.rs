@@ -17,6 +17,7 @@ pub mod model;
 pub mod plan;
 pub mod policy;
 pub mod pools;
+pub mod rejudge;
 pub mod run;
 pub mod sampler;
 pub mod shares;

@@ -86,9 +86,14 @@ struct Chosen {
 }
 
 /// Chooses the tasks and opens the journal.
-pub fn prepare(resolved: &Resolved, unfinished: &Unfinished, now: jiff::Timestamp) -> Result<Plan, PlanError> {
+pub fn prepare(
+    resolved: &Resolved,
+    unfinished: &Unfinished,
+    now: jiff::Timestamp,
+) -> Result<Plan, PlanError> {
     let config = &resolved.config;
-    let root = config.save_path.as_deref().ok_or(PlanError::Missing { key: "save_path", example: "runs/first" })?;
+    let root =
+        config.save_path.as_deref().ok_or(PlanError::Missing { key: "save_path", example: "runs/first" })?;
     // Pictures are named by their whole path, so that a policy server elsewhere on this disk finds them.
     let root = std::path::absolute(root).map_err(|source| io("find", root, source))?;
     let save_path = SavePath::new(&root);
@@ -96,7 +101,8 @@ pub fn prepare(resolved: &Resolved, unfinished: &Unfinished, now: jiff::Timestam
     save_path.create_directories(split).map_err(|source| io("create", &root, source))?;
     let ranks = Ranks::of(&config.env_config).map_err(|(key, why)| PlanError::Ranks(key, why))?;
     let rank = (ranks.count() > 1).then_some(ranks.rank as u32);
-    let found = save_path.unfinished_journal(split, rank).map_err(|source| io("look through", &root, source))?;
+    let found =
+        save_path.unfinished_journal(split, rank).map_err(|source| io("look through", &root, source))?;
     let resume = match (unfinished, found) {
         (Unfinished::ResumeFrom(path), _) => Some(path.clone()),
         (Unfinished::Resume, Some(found)) => Some(found.path),
@@ -131,7 +137,8 @@ fn new_run(
     let config = &resolved.config;
     let split = split(config.env_config.split);
     let root = save_path.root().to_owned();
-    let iteration = save_path.next_iteration(split, rank).map_err(|source| io("look through", &root, source))?;
+    let iteration =
+        save_path.next_iteration(split, rank).map_err(|source| io("look through", &root, source))?;
     let id = IterationId::new(split, iteration).with_rank(rank);
     let seed = config.seed.unwrap_or_else(|| now.as_nanosecond() as u64);
     let path = dataset(config)?;
@@ -168,8 +175,11 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
     let chosen: Chosen = serde_json::from_slice(&text).map_err(|error| mismatch(error.to_string()))?;
     let (journal, recovered) = Journal::resume(path)?;
     let file = TaskFile::open(&chosen.dataset, true)?;
-    let tasks: Vec<Selected> =
-        chosen.tasks.iter().map(|(place, trajectory_index)| Selected { place: *place, trajectory_index: *trajectory_index }).collect();
+    let tasks: Vec<Selected> = chosen
+        .tasks
+        .iter()
+        .map(|(place, trajectory_index)| Selected { place: *place, trajectory_index: *trajectory_index })
+        .collect();
     if tasks.iter().any(|selected| selected.place >= file.entries().len()) {
         return Err(mismatch(format!("{} has fewer tasks than it had", chosen.dataset.display())));
     }
@@ -180,12 +190,18 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
     let outcome = |located: &store::journal::Located| located.summary.outcome_or_inferred();
     let finished: BTreeMap<i64, Outcome> =
         recovered.scan.finished.iter().map(|(index, located)| (*index, outcome(located))).collect();
-    let mut notes = vec![format!("resuming {}: {} of {total} trajectories are there", path.display(), finished.len())];
+    let mut notes =
+        vec![format!("resuming {}: {} of {total} trajectories are there", path.display(), finished.len())];
     if recovered.cut > 0 {
-        notes.push(format!("the last record was cut short by {} bytes; its episode is collected again", recovered.cut));
+        notes.push(format!(
+            "the last record was cut short by {} bytes; its episode is collected again",
+            recovered.cut
+        ));
     }
     if recovered.run.config_digest != digest(config) {
-        notes.push("the configuration has changed since the run began; tasks and order stay as they were".into());
+        notes.push(
+            "the configuration has changed since the run began; tasks and order stay as they were".into(),
+        );
     }
     let run = recovered.run;
     Ok(Plan { id: run.id(), run, save_path, ranks, tasks, finished, total, journal, notes })
@@ -202,10 +218,15 @@ fn choose(
 ) -> Result<Selection, PlanError> {
     let env = &config.env_config;
     if env.split == Split::Test {
-        return Ok(sampler::test(file.entries(), env.test_tasks_rollout_size, env.test_tasks_repeat_times, ranks));
+        return Ok(sampler::test(
+            file.entries(),
+            env.test_tasks_rollout_size,
+            env.test_tasks_repeat_times,
+            ranks,
+        ));
     }
-    let (blocked, warnings) =
-        Blocklist::read(save_path.root(), now).map_err(|source| io("read", &save_path.blocklist(), source))?;
+    let (blocked, warnings) = Blocklist::read(save_path.root(), now)
+        .map_err(|source| io("read", &save_path.blocklist(), source))?;
     notes.extend(warnings);
     let seen = if env.deduplicate_across_iterations { seen(save_path)? } else { HashSet::new() };
     let sampler = match env.train_tasks_sampler {
@@ -221,8 +242,13 @@ fn seen(save_path: &SavePath) -> Result<HashSet<TaskKey>, PlanError> {
     let earlier = |error: &dyn std::fmt::Display| PlanError::Earlier(error.to_string());
     let mut keys = HashSet::new();
     for iteration in store::iteration::iterations(save_path, store::Split::Train).map_err(|e| earlier(&e))? {
-        let summaries = store::iteration::summaries_of(save_path, store::Split::Train, iteration).map_err(|e| earlier(&e))?;
-        keys.extend(summaries.iter().map(|one| TaskKey::new(&one.subdomain, &one.website, one.difficulty, &one.task_name)));
+        let summaries = store::iteration::summaries_of(save_path, store::Split::Train, iteration)
+            .map_err(|e| earlier(&e))?;
+        keys.extend(
+            summaries
+                .iter()
+                .map(|one| TaskKey::new(&one.subdomain, &one.website, one.difficulty, &one.task_name)),
+        );
     }
     Ok(keys)
 }

@@ -1,6 +1,6 @@
 //! How an attempt ended, and what that means: which endings are the agent's, which are ours.
 
-use proto::trajectory::Outcome;
+use proto::trajectory::{Outcome, Trajectory};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -22,8 +22,10 @@ pub enum Ending {
     PolicyRefuses(String),
     /// The task took longer than tasks may.
     TimedOut,
-    /// The run ended first.
+    /// The run ended first: what there is of the episode is kept.
     Cancelled,
+    /// The run was told to stop at once: a resumed one collects the task anew.
+    Stopped,
     /// Nothing can be written any more.
     Disk(String),
 }
@@ -48,7 +50,7 @@ impl Ending {
             | Self::PolicyLost(_)
             | Self::PolicyRefuses(_)
             | Self::Disk(_) => Outcome::InfraLost,
-            Self::TimedOut | Self::Cancelled => Outcome::Cancelled,
+            Self::TimedOut | Self::Cancelled | Self::Stopped => Outcome::Cancelled,
         }
     }
 
@@ -69,9 +71,16 @@ impl Ending {
             Self::PolicyRefuses(why) => format!("policy refuses: {why}"),
             Self::TimedOut => "the task took too long".into(),
             Self::Cancelled => "the run ended first".into(),
+            Self::Stopped => "the run was stopped".into(),
             Self::Disk(why) => format!("cannot be written: {why}"),
         }
     }
+}
+
+/// Whether a saved trajectory ended by the agent's own doing, whoever saved it.
+pub fn is_the_agents(trajectory: &Trajectory) -> bool {
+    !trajectory.steps.is_empty()
+        && !matches!(trajectory.metadata.outcome, Some(Outcome::InfraLost | Outcome::Cancelled))
 }
 
 #[cfg(test)]
@@ -80,7 +89,9 @@ mod tests {
 
     #[test]
     fn infrastructure_is_never_the_agents_failure() {
-        for ending in [Ending::Lost("x".into()), Ending::PolicyLost("x".into()), Ending::PolicyRefuses("x".into())] {
+        for ending in
+            [Ending::Lost("x".into()), Ending::PolicyLost("x".into()), Ending::PolicyRefuses("x".into())]
+        {
             assert_eq!(ending.outcome(), Outcome::InfraLost);
             assert!(!ending.is_the_agents() && ending.leaves_invalid_step());
         }

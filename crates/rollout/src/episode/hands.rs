@@ -54,9 +54,13 @@ impl Hands {
             let lease = around.farm.get(lifetime, Some(LINE_SECS), &key, deadline).await;
             around.announcer.say(&Event::Took { stage: Stage::Allocate, time: since.elapsed() });
             lease.map_err(|error| {
-                around.announcer.say(&Event::Trouble { index, stage: Stage::Allocate, why: error.to_string() });
+                around.announcer.say(&Event::Trouble {
+                    index,
+                    stage: Stage::Allocate,
+                    why: error.to_string(),
+                });
                 match error {
-                    FarmError::Full(why) | FarmError::Timeout(why) => Ending::NoBrowser(why),
+                    FarmError::Full(why) => Ending::NoBrowser(why),
                     other => Ending::Lost(other.to_string()),
                 }
             })
@@ -86,8 +90,8 @@ impl Hands {
         Deadline::after(self.around.settings.operation_timeout * 4)
     }
 
-    fn at(&self, stage: Stage) {
-        self.around.announcer.say(&Event::Stage { index: self.index, step: 0, stage });
+    fn at(&self, step: usize, stage: Stage) {
+        self.around.announcer.say(&Event::Stage { index: self.index, step, stage });
     }
 
     /// The viewport, for turning the model's grid into pixels.
@@ -103,15 +107,15 @@ impl Hands {
         let command = Command::VisitPage { url: url.to_owned() };
         match self.around.farm.execute(&self.lease, &command, self.deadline()).await {
             Ok(_) => Ok(Ok(())),
-            Err(error) if error.is_infrastructure() => Err(lost(error)),
+            Err(error) if is_the_end(&error) => Err(lost(error)),
             Err(error) => Ok(Err(error.to_string())),
         }
     }
 
     /// Looks at the page.
-    pub(crate) async fn look(&self) -> Result<Seen, Ending> {
+    pub(crate) async fn look(&self, step: usize) -> Result<Seen, Ending> {
         if !self.one_trip {
-            return self.look_plainly().await;
+            return self.look_plainly(step).await;
         }
         let _place = enter(&self.around, Pool::Screenshot).await?;
         let observed = self.around.farm.observe(&self.lease, &self.what(), self.deadline()).await;
@@ -119,26 +123,26 @@ impl Hands {
     }
 
     /// Carries out a command, then looks. A command that failed leaves a page to look at all the same.
-    pub(crate) async fn act(&self, command: &Command) -> Result<(Failure, Seen), Ending> {
+    pub(crate) async fn act(&self, step: usize, command: &Command) -> Result<(Failure, Seen), Ending> {
         let place = enter(&self.around, Pool::Execute).await?;
         if self.one_trip {
             let observed = self.around.farm.step(&self.lease, command, &self.what(), self.deadline()).await;
             return match observed {
                 Ok(observed) => Ok((observed.failure.as_ref().map(ToString::to_string), seen(observed)?)),
-                Err(error) if error.is_infrastructure() => Err(lost(error)),
+                Err(error) if is_the_end(&error) => Err(lost(error)),
                 Err(error) => {
                     drop(place);
-                    Ok((Some(error.to_string()), self.look().await?))
+                    Ok((Some(error.to_string()), self.look(step).await?))
                 }
             };
         }
         let failure = match self.around.farm.execute(&self.lease, command, self.deadline()).await {
             Ok(_) => None,
-            Err(error) if error.is_infrastructure() => return Err(lost(error)),
+            Err(error) if is_the_end(&error) => return Err(lost(error)),
             Err(error) => Some(error.to_string()),
         };
         drop(place);
-        Ok((failure, self.look_plainly().await?))
+        Ok((failure, self.look_plainly(step).await?))
     }
 
     fn what(&self) -> Look {
@@ -147,20 +151,23 @@ impl Hands {
     }
 
     /// By the plain calls, each through the pool of its kind.
-    async fn look_plainly(&self) -> Result<Seen, Ending> {
+    async fn look_plainly(&self, step: usize) -> Result<Seen, Ending> {
         let (farm, mode) = (&self.around.farm, self.around.settings.prompting.mode);
-        self.at(Stage::Screenshot);
+        self.at(step, Stage::Screenshot);
         let place = enter(&self.around, Pool::Screenshot).await?;
         let picture = farm.screenshot(&self.lease, mode, self.deadline()).await.map_err(lost)?;
         drop(place);
         let mut ac_tree = None;
         if mode == InteractionMode::SetOfMarks {
-            self.at(Stage::AcTree);
+            self.at(step, Stage::AcTree);
             let _place = enter(&self.around, Pool::AcTree).await?;
-            let info = farm.execute(&self.lease, &Command::GetScreenshotInfo, self.deadline()).await.map_err(lost)?;
+            let info = farm
+                .execute(&self.lease, &Command::GetScreenshotInfo, self.deadline())
+                .await
+                .map_err(lost)?;
             ac_tree = read_screenshot_info(&info).as_ref().map(ScreenshotInfo::ac_tree);
         }
-        self.at(Stage::Metadata);
+        self.at(step, Stage::Metadata);
         let _place = enter(&self.around, Pool::PageMetadata).await?;
         let metadata = farm.page_metadata(&self.lease, self.deadline()).await.map_err(lost)?;
         Ok(Seen { picture, title: metadata.title, url: metadata.url, ac_tree })
@@ -170,11 +177,17 @@ impl Hands {
     pub(crate) async fn release(self) {
         let _place = self.around.pools.enter(Pool::Release).await;
         let since = std::time::Instant::now();
-        if let Err(error) = self.around.farm.reset(&self.lease, self.deadline()).await {
+        let given = self.around.farm.reset(&self.lease, self.deadline()).await;
+        self.around.announcer.say(&Event::Took { stage: Stage::Release, time: since.elapsed() });
+        // An instance that the farm does not know any more is as good as given back.
+        let ours_no_more = match &given {
+            Ok(()) => true,
+            Err(error) => matches!(error, FarmError::InvalidInstance(_) | FarmError::InstanceLost(_)),
+        };
+        if let Err(error) = given {
             tracing::debug!(%error, lease = self.lease.instance_id, "an instance could not be given back");
         }
-        self.around.announcer.say(&Event::Took { stage: Stage::Release, time: since.elapsed() });
-        if let Some(log) = &self.around.leases {
+        if let Some(log) = self.around.leases.as_ref().filter(|_| ours_no_more) {
             log.given_back(&self.lease);
         }
     }
@@ -184,6 +197,11 @@ fn seen(observed: Observed) -> Result<Seen, Ending> {
     let picture = observed.screenshot.ok_or_else(|| Ending::Lost("the farm sent no picture".into()))?;
     let metadata = observed.metadata.ok_or_else(|| Ending::Lost("the farm sent no metadata".into()))?;
     Ok(Seen { picture: picture.data, title: metadata.title, url: metadata.url, ac_tree: observed.ac_tree })
+}
+
+/// A lost answer is no lost browser: whether the command was carried out shows on the page.
+fn is_the_end(error: &FarmError) -> bool {
+    error.is_infrastructure() && !matches!(error, FarmError::AnswerLost(_))
 }
 
 fn lost(error: FarmError) -> Ending {

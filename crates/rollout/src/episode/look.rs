@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Ending, Episode, Hands, View, hands::Seen};
 use crate::{
     event::Stage,
-    gallery::is_blank,
+    gallery::Face,
     policy::{ActionError, ActionKey, Step, observed},
 };
 
@@ -21,15 +21,16 @@ impl Episode {
     pub(super) async fn first_look(&mut self, hands: &Hands, opened: bool) -> Result<View, Ending> {
         self.at(Stage::Screenshot);
         let since = Instant::now();
-        let mut seen = hands.look().await?;
+        let mut seen = hands.look(self.steps.len()).await?;
+        let mut face = Face::of(&seen.picture);
         if opened {
-            seen = self.until_not_blank(hands, seen).await?;
-            if is_blank(&seen.picture) {
+            (seen, face) = self.until_not_blank(hands, seen, face).await?;
+            if face.is_blank() {
                 return Err(Ending::Blank);
             }
         }
         self.took(Stage::Screenshot, since);
-        self.keep(seen).await
+        self.keep(seen, face).await
     }
 
     /// Does what the action means, looks again, and writes down what became of it.
@@ -43,13 +44,13 @@ impl Episode {
         self.at(Stage::Execute);
         let since = Instant::now();
         let (failed, seen) = match todo {
-            Ok(Step::Command(command)) => hands.act(&command).await?,
+            Ok(Step::Command(command)) => hands.act(self.steps.len(), &command).await?,
             Ok(Step::Wait { seconds }) => {
                 tokio::time::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
-                (None, hands.look().await?)
+                (None, hands.look(self.steps.len()).await?)
             }
             // An answer never comes here; an action that means nothing changes nothing.
-            Ok(Step::Answer(_)) | Err(_) => (None, hands.look().await?),
+            Ok(Step::Answer(_)) | Err(_) => (None, hands.look(self.steps.len()).await?),
         };
         if let Some(why) = &failed {
             self.trouble(Stage::Execute, why);
@@ -61,31 +62,47 @@ impl Episode {
         let navigated = ActionKey::from_key(&action.key) == Some(ActionKey::Navigate);
         let target = action.arguments.get("url").and_then(Value::as_str).unwrap_or("that address").to_owned();
         let mut failed_navigation = (navigated && failed.is_some()).then(|| target.clone());
+        let mut face = Face::of(&seen.picture);
         let mut seen = seen;
-        if is_blank(&seen.picture) && !is_blank(&before.picture) {
+        // A page that never opened stays white until the agent goes elsewhere.
+        if face.is_blank() && failed.is_none() && (navigated || !before.face.is_blank()) {
             self.at(Stage::Screenshot);
-            seen = self.until_not_blank(hands, seen).await?;
-            if is_blank(&seen.picture) {
+            (seen, face) = self.until_not_blank(hands, seen, face).await?;
+            if face.is_blank() {
                 if !navigated {
                     return Err(Ending::Blank);
                 }
-                // The agent keeps seeing where it was, and is told that it is still there.
                 failed_navigation = Some(target);
-                seen.picture = before.picture.clone();
+                return self.still_there(before, failed_navigation.as_deref()).await;
             }
         }
-        let changed = seen.picture != before.picture;
+        let changed = face != before.face;
         self.tell_last_step(changed, &seen.url, failed_navigation.as_deref());
-        self.keep(seen).await
+        self.keep(seen, face).await
     }
 
-    async fn until_not_blank(&self, hands: &Hands, mut seen: Seen) -> Result<Seen, Ending> {
-        let until = Instant::now() + BLANK_LIMIT;
-        while is_blank(&seen.picture) && Instant::now() < until {
+    /// The agent keeps seeing where it was, and is told that it is still there.
+    async fn still_there(&mut self, before: View, failed_navigation: Option<&str>) -> Result<View, Ending> {
+        self.tell_last_step(false, &before.observation.url, failed_navigation);
+        let picture = tokio::fs::read(&before.observation.image_path).await;
+        let picture = picture.map_err(|error| Ending::Disk(error.to_string()))?;
+        let Observation { ac_tree, title, url, .. } = before.observation;
+        self.keep(Seen { picture: picture.into(), title, url, ac_tree }, before.face).await
+    }
+
+    async fn until_not_blank(
+        &self,
+        hands: &Hands,
+        mut seen: Seen,
+        mut face: Face,
+    ) -> Result<(Seen, Face), Ending> {
+        let until = Instant::now() + BLANK_LIMIT.min(self.around.settings.operation_timeout);
+        while face.is_blank() && Instant::now() < until {
             tokio::time::sleep(BLANK_PAUSE).await;
-            seen = hands.look().await?;
+            seen = hands.look(self.steps.len()).await?;
+            face = Face::of(&seen.picture);
         }
-        Ok(seen)
+        Ok((seen, face))
     }
 
     fn tell_last_step(&mut self, changed: bool, url: &str, failed_navigation: Option<&str>) {
@@ -95,8 +112,8 @@ impl Episode {
         step.same_as_next_screenshot = Some(!changed);
     }
 
-    async fn keep(&mut self, seen: Seen) -> Result<View, Ending> {
-        let saved = self.gallery.save(self.steps.len(), seen.picture.clone()).await;
+    async fn keep(&mut self, seen: Seen, face: Face) -> Result<View, Ending> {
+        let saved = self.gallery.save(self.steps.len(), seen.picture).await;
         let path = saved.map_err(|error| Ending::Disk(error.to_string()))?;
         let observation = Observation {
             image_path: path.display().to_string(),
@@ -104,6 +121,6 @@ impl Episode {
             title: seen.title,
             url: seen.url,
         };
-        Ok(View { observation, picture: seen.picture })
+        Ok(View { observation, face })
     }
 }

@@ -11,15 +11,17 @@ use std::{sync::Arc, time::Instant};
 
 use proto::trajectory::{Action, Observation, Step as Record, Task};
 
-pub use ending::Ending;
+pub use ending::{Ending, is_the_agents};
 pub(crate) use hands::Hands;
 use homing::Homing;
+pub(crate) use think::prompts;
 
 use crate::{
     config::{PolicyConfig, Split},
     event::{Announcer, Event, Stage},
     farm_client::FarmClient,
-    gallery::Gallery,
+    gallery::{Face, Gallery},
+    http::Deadline,
     leases::LeaseLog,
     model::ModelClient,
     policy::{ActionKey, Prompting, Scene, Step},
@@ -47,7 +49,6 @@ pub struct Settings {
     pub split: Split,
     pub lifetime_mins: u32,
     pub operation_timeout: std::time::Duration,
-    pub policy_timeout: std::time::Duration,
     pub save_path: std::path::PathBuf,
     pub images: std::path::PathBuf,
     pub navigation_errors: std::path::PathBuf,
@@ -59,18 +60,26 @@ pub struct Episode {
     task: Task,
     attempt: u32,
     gallery: Gallery,
+    /// The task's time, with all that is in it.
+    deadline: Deadline,
     pub(crate) steps: Vec<Record>,
 }
 
-/// What the agent sees now, and the picture's bytes to compare the next one with.
+/// What the agent sees now. Of the picture only its fingerprint stays in memory, to compare the next one with.
 struct View {
     observation: Observation,
-    picture: bytes::Bytes,
+    face: Face,
 }
 
 impl Episode {
-    pub(crate) fn new(around: Arc<Surroundings>, task: Task, attempt: u32, gallery: Gallery) -> Self {
-        Self { around, task, attempt, gallery, steps: Vec::new() }
+    pub(crate) fn new(
+        around: Arc<Surroundings>,
+        task: Task,
+        attempt: u32,
+        gallery: Gallery,
+        deadline: Deadline,
+    ) -> Self {
+        Self { around, task, attempt, gallery, deadline, steps: Vec::new() }
     }
 
     fn index(&self) -> usize {
@@ -109,7 +118,8 @@ impl Episode {
         let mut homing = Homing::new(&view.observation.url);
         for number in 0..self.task.max_steps.max(1) {
             let thought = self.think(&view.observation).await?;
-            let scene = Scene { mode: self.around.settings.prompting.mode, width, height, start_url: &start_url };
+            let scene =
+                Scene { mode: self.around.settings.prompting.mode, width, height, start_url: &start_url };
             let step = Step::of(&thought.action, &scene);
             self.record(view.observation.clone(), &thought);
             self.note_step().await?;
@@ -146,10 +156,12 @@ impl Episode {
 
     /// The step is in the journal before the next one begins.
     async fn note_step(&mut self) -> Result<(), Ending> {
-        let Some(step) = self.steps.last() else { return Ok(()) };
-        let number = self.steps.len() as u32 - 1;
-        let noted =
-            self.around.journal.append_step(self.task.trajectory_index, self.attempt, number, step).await;
+        let number = self.steps.len() as u32;
+        let Some(step) = self.steps.last_mut() else { return Ok(()) };
+        let journal = &self.around.journal;
+        let noted = journal.append_step(self.task.trajectory_index, self.attempt, number - 1, step).await;
+        // The longest part of a step, and the one that can be had again from the others: see `prompts`.
+        step.response.raw_prompt = String::new();
         self.around.announcer.say(&Event::StepDone { index: self.index() });
         noted.map_err(|error| Ending::Disk(error.to_string()))
     }

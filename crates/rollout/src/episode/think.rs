@@ -2,16 +2,15 @@
 
 use std::time::Instant;
 
-use proto::trajectory::{Action, Observation, Response, Reward, Step as Record, StepExtras};
+use proto::trajectory::{Action, Observation, Response, Reward, Step as Record, StepExtras, Trajectory};
 use serde_json::{Map, Value};
 
 use super::{Ending, Episode};
 use crate::{
     chat,
     event::Stage,
-    http::Deadline,
     model::{ChatRequest, Completion, ModelError},
-    policy::{Reply, conversation},
+    policy::{Prompting, Reply, conversation},
 };
 
 /// A reply and what it was a reply to.
@@ -29,8 +28,8 @@ impl Episode {
         let messages = conversation(around.settings.prompting, &self.task, &self.steps, seen);
         let raw_prompt = chat::raw_prompt(&messages);
         let request = ChatRequest::policy(&around.settings.model, messages, &around.settings.policy);
-        let deadline = Deadline::after(around.settings.policy_timeout);
-        let completion = around.policy.complete(&request, deadline).await.map_err(|error| {
+        // Waiting for a session may take as long as the task does; each attempt has its own limit.
+        let completion = around.policy.complete(&request, self.deadline).await.map_err(|error| {
             self.trouble(Stage::Policy, &error.to_string());
             no_reply(&error)
         })?;
@@ -63,6 +62,19 @@ impl Episode {
             same_as_next_screenshot: None,
             extras: thought.extras.clone(),
         });
+    }
+}
+
+/// Writes the prompts back into the steps of a finished episode. A prompt is made of the steps before it and of what was
+/// seen, so it need not be kept in memory while thousands of episodes run.
+pub(crate) fn prompts(prompting: Prompting, trajectory: &mut Trajectory) {
+    let Trajectory { task, steps, .. } = trajectory;
+    for number in 0..steps.len() {
+        let step = &steps[number];
+        if step.response.raw_prompt.is_empty() && !step.response.raw_response.is_empty() {
+            let messages = conversation(prompting, task, &steps[..number], &step.observation);
+            steps[number].response.raw_prompt = chat::raw_prompt(&messages);
+        }
     }
 }
 

@@ -55,7 +55,9 @@ fn list(answer: &str, parts: &[String]) -> Decision {
     let missing: Vec<&String> = parts.iter().filter(|part| !single(answer, part).matches).collect();
     match missing.first() {
         None => Decision::yes(format!("all {} items of the reference are in the answer", parts.len())),
-        Some(first) => Decision::no(format!("{} of {} items are missing, first {first:?}", missing.len(), parts.len())),
+        Some(first) => {
+            Decision::no(format!("{} of {} items are missing, first {first:?}", missing.len(), parts.len()))
+        }
     }
 }
 
@@ -84,7 +86,10 @@ fn number(answer: &str, wanted: &Quantity) -> Decision {
         return Decision::no(format!("the answer does not say {wanted}"));
     }
     if found.len() > MOST_NUMBERS {
-        return Decision::no(format!("the answer names {} numbers; one of them being {wanted} says nothing", found.len()));
+        return Decision::no(format!(
+            "the answer names {} numbers; one of them being {wanted} says nothing",
+            found.len()
+        ));
     }
     Decision::yes(format!("the answer says {wanted}"))
 }
@@ -93,7 +98,9 @@ fn yes_or_no(given: &Words, wanted: &Words) -> Option<Decision> {
     let wanted = wanted.yes_or_no_alone()?;
     let said = given.first_yes_or_no();
     Some(match said {
-        Some(said) if said == wanted => Decision::yes(format!("both say {}", if said { "yes" } else { "no" })),
+        Some(said) if said == wanted => {
+            Decision::yes(format!("both say {}", if said { "yes" } else { "no" }))
+        }
         Some(_) => Decision::no("one says yes, the other no"),
         None => Decision::no("the answer says neither yes nor no"),
     })

@@ -13,8 +13,8 @@ mod thinking;
 mod words;
 
 pub use call::tool_name;
-pub(crate) use neutral::neutral as plain_text;
 pub use conversation::{WINDOW, conversation, observed};
+pub(crate) use neutral::neutral as plain_text;
 pub use prompt::{Prompting, definition};
 pub use reply::Reply;
 pub use step::{ActionError, DEFAULT_WAIT, LONGEST_WAIT, Scene, Step, pixel};

@@ -13,9 +13,10 @@ use serde_json::{Map, Value};
 use super::{RunError, Shared};
 use crate::{
     blocklist::{self, BlockedSite},
-    episode::{Ending, Episode},
+    episode::{Ending, Episode, prompts},
     event::{Event, Stage},
     gallery::Gallery,
+    judge::blocked_site,
 };
 
 impl Shared {
@@ -42,13 +43,14 @@ impl Shared {
                 () = self.stop.hard.cancelled() => return,
                 verdict = self.judge.judge(&trajectory) => verdict,
             };
-            verdict.apply(&mut trajectory);
-            if trajectory.metadata.outcome == Some(Outcome::Blocked) {
-                self.block(&trajectory);
+            if let Some(site) = blocked_site(&verdict, &trajectory) {
+                self.block(&site);
             }
+            verdict.apply(&mut trajectory);
             announcer.say(&Event::Took { stage: Stage::Reward, time: since.elapsed() });
         }
         announcer.say(&Event::Stage { index, step: steps, stage: Stage::Save });
+        prompts(self.around.settings.prompting, &mut trajectory);
         let saved = async {
             gallery.sync().await.map_err(|error| error.to_string())?;
             self.around.journal.append_finished(&trajectory).await.map_err(|error| error.to_string())
@@ -64,16 +66,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// The site that kept the agent out, by the page that did, with the picture of it.
-    fn block(&self, trajectory: &Trajectory) {
-        let Some(last) = trajectory.steps.last() else { return };
-        let url = match last.observation.url.as_str() {
-            url if url.starts_with("http") => url,
-            _ => trajectory.task.website.as_str(),
-        };
-        let picture = Some(last.observation.image_path.clone()).filter(|path| !path.is_empty());
-        let site = BlockedSite::new(url, jiff::Timestamp::now(), trajectory.task.task_id.clone(), picture);
-        if let Err(error) = blocklist::append(&self.around.settings.save_path, &site) {
+    fn block(&self, site: &BlockedSite) {
+        if let Err(error) = blocklist::append(&self.around.settings.save_path, site) {
             tracing::warn!(%error, domain = site.domain, "cannot note a blocked site");
         }
     }

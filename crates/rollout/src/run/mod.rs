@@ -108,6 +108,8 @@ pub async fn collect(
     workers.close();
     shared.note_done(0);
     shared.wait_for(&workers).await;
+    // Nobody is left to be ended by it.
+    shared.grace_over.cancel();
     shared.finishing.close();
     tokio::select! {
         () = shared.finishing.wait() => {}
@@ -155,7 +157,11 @@ impl Shared {
         if crossed {
             let (grace_over, grace) = (self.grace_over.clone(), self.limits.completion_grace);
             let (left, over) = (self.total - done, self.finishing.clone());
-            tracing::info!("{done} of {} tasks are done; the last {left} get {} s more", self.total, grace.as_secs());
+            tracing::info!(
+                "{done} of {} tasks are done; the last {left} get {} s more",
+                self.total,
+                grace.as_secs()
+            );
             over.spawn(async move {
                 tokio::select! {
                     () = tokio::time::sleep(grace) => {}

@@ -11,20 +11,18 @@ use crate::{
     episode::{Ending, Episode, Hands},
     event::{Event, Stage},
     gallery::Gallery,
+    http::Deadline,
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(300);
+/// How long giving a browser back may hold up a run that stops at once; the next run gives back what is left.
+const LAST_RELEASE: Duration = Duration::from_secs(3);
 
 pub(super) async fn work(shared: Arc<Shared>) {
     while let Some(task) = shared.next_task() {
-        let hard = shared.stop.hard.clone();
-        let over = tokio::select! {
-            biased;
-            () = hard.cancelled() => return,
-            over = shared.see_through(task) => over,
-        };
-        let Some((ending, attempt, episode)) = over else { return };
+        let Some((ending, attempt, episode)) = shared.see_through(task).await else { return };
         match &ending {
+            Ending::Stopped => return,
             Ending::Disk(why) => return shared.fail(RunError::Disk(why.clone())),
             Ending::PolicyRefuses(why) => return shared.fail(RunError::PolicyRefuses(why.clone())),
             _ => shared.hand_in(ending, attempt, episode).await,
@@ -33,7 +31,7 @@ pub(super) async fn work(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Attempts at one task until one of them counts. `None` when there is nowhere to write.
+    /// Attempts at one task until one of them counts. `None` when the run is over before.
     async fn see_through(self: &Arc<Self>, task: Task) -> Option<(Ending, u32, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
         let mut attempt = 0;
@@ -49,7 +47,10 @@ impl Shared {
             self.around.announcer.say(&Event::Retried { index, attempt, why });
             let (_, _, gallery) = episode.into_parts();
             gallery.discard().await;
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = self.stop.hard.cancelled() => return None,
+                () = tokio::time::sleep(pause) => {}
+            }
             pause *= 2;
         }
     }
@@ -70,20 +71,39 @@ impl Shared {
                 return None;
             }
         };
-        let mut episode = Episode::new(Arc::clone(&around), task.clone(), attempt, gallery);
+        let mut episode =
+            Episode::new(Arc::clone(&around), task.clone(), attempt, gallery, Deadline::at(deadline));
         around.announcer.say(&Event::Stage { index, step: 0, stage: Stage::Allocate });
-        let hands = match Hands::allocate(&around, index, deadline, &self.grace_over).await {
+        let hands = tokio::select! {
+            biased;
+            () = self.stop.hard.cancelled() => return Some((Ending::Stopped, episode)),
+            hands = Hands::allocate(&around, index, deadline, &self.grace_over) => hands,
+        };
+        let hands = match hands {
             Ok(hands) => hands,
             Err(ending) => return Some((ending, episode)),
         };
         let ending = tokio::select! {
             biased;
+            () = self.stop.hard.cancelled() => Ending::Stopped,
             () = self.grace_over.cancelled() => Ending::Cancelled,
             () = tokio::time::sleep_until(deadline) => Ending::TimedOut,
             ending = episode.run(&hands) => ending,
         };
         around.announcer.say(&Event::Stage { index, step: episode.steps.len(), stage: Stage::Release });
-        hands.release().await;
+        self.give_back(hands).await;
         Some((ending, episode))
+    }
+
+    /// Gives a browser back; when the run must stop now, only as long as that takes no time to speak of.
+    async fn give_back(&self, hands: Hands) {
+        let hurry = async {
+            self.stop.hard.cancelled().await;
+            tokio::time::sleep(LAST_RELEASE).await;
+        };
+        tokio::select! {
+            () = hands.release() => {}
+            () = hurry => {}
+        }
     }
 }

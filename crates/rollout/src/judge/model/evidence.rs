@@ -49,8 +49,9 @@ mod tests {
 
     #[test]
     fn only_the_last_ones_are_submitted() {
-        let mut marks: Vec<StepMark> =
-            (0..100).map(|step| StepMark { step, submit: step % 2 == 0 || step > 50, judgment: None }).collect();
+        let mut marks: Vec<StepMark> = (0..100)
+            .map(|step| StepMark { step, submit: step % 2 == 0 || step > 50, judgment: None })
+            .collect();
         keep_last(&mut marks);
         let kept: Vec<usize> = marks.iter().filter(|mark| mark.submit).map(|mark| mark.step).collect();
         assert_eq!(kept.len(), 48);

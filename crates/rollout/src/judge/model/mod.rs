@@ -18,7 +18,8 @@ use crate::{
     model::{ChatRequest, Images, ModelClient, ModelError, ModelOptions},
 };
 use evidence::Evidence;
-use verdict::{Reading, blocked, relevant};
+use tokio::sync::Semaphore;
+use verdict::{Reading, blocked, blocking_step, relevant};
 
 /// Where one kind of question goes.
 struct Seat {
@@ -31,6 +32,16 @@ pub struct ModelJudge {
     blocking: Seat,
     evaluation: Seat,
     limit: Duration,
+    /// Questions at once, of whatever kind.
+    places: Semaphore,
+}
+
+/// What the judge has said so far.
+#[derive(Default)]
+struct Record {
+    words: Vec<String>,
+    marks: Vec<StepMark>,
+    blocked_at: Option<usize>,
 }
 
 /// Why an episode could not be judged.
@@ -50,7 +61,10 @@ impl ModelJudge {
             let options = ModelOptions {
                 sessions: config.env_config.evaluation_workers,
                 attempt_timeout: ATTEMPT,
-                retry: RetryPolicy { max_retries: config.env_config.max_retries.max(2), ..RetryPolicy::default() },
+                retry: RetryPolicy {
+                    max_retries: config.env_config.max_retries.max(2),
+                    ..RetryPolicy::default()
+                },
                 images: Images::Data,
                 ..ModelOptions::default()
             };
@@ -62,34 +76,31 @@ impl ModelJudge {
             blocking: seat(Question::BlockingDetection)?,
             evaluation: seat(Question::Evaluation)?,
             limit: QUESTION,
+            places: Semaphore::new(config.env_config.evaluation_workers.max(1)),
         })
     }
 
     pub async fn judge(&self, trajectory: &Trajectory) -> Verdict {
-        let mut words = Vec::new();
-        let mut marks = Vec::new();
-        let outcome = self.decide(trajectory, &mut marks, &mut words).await.unwrap_or_else(|Unjudged(why)| {
-            words.push(format!("Not judged: {why}"));
+        let mut record = Record::default();
+        let outcome = self.decide(trajectory, &mut record).await.unwrap_or_else(|Unjudged(why)| {
+            record.words.push(format!("Not judged: {why}"));
             Outcome::JudgeError
         });
-        Verdict { outcome, evaluation: Evaluation::Texts(words), marks }
+        let Record { words, marks, blocked_at } = record;
+        Verdict { outcome, evaluation: Evaluation::Texts(words), marks, blocked_at }
     }
 
-    async fn decide(
-        &self,
-        trajectory: &Trajectory,
-        marks: &mut Vec<StepMark>,
-        words: &mut Vec<String>,
-    ) -> Result<Outcome, Unjudged> {
+    async fn decide(&self, trajectory: &Trajectory, record: &mut Record) -> Result<Outcome, Unjudged> {
         let answer = final_answer(trajectory);
         if answer.is_some() {
-            *marks = self.keypoints(trajectory).await?;
+            record.marks = self.keypoints(trajectory).await?;
         }
-        if self.blocked(trajectory, words).await? {
+        if self.blocked(trajectory, record).await? {
             return Ok(Outcome::Blocked);
         }
         let Some(answer) = answer else { return Ok(Outcome::Failure) };
-        let evidence = Evidence::submitted(trajectory, marks);
+        let evidence = Evidence::submitted(trajectory, &record.marks);
+        let words = &mut record.words;
         let task = &trajectory.task;
         let supported = questions::supported(task, &answer, &evidence);
         if !self.passes("Criterion B", supported, words).await? {
@@ -122,25 +133,37 @@ impl ModelJudge {
         while let Some(mark) = replies.next().await {
             marks.push(mark?);
         }
-        marks.push(StepMark { step: last, submit: true, judgment: Some("The last screenshot always counts.".into()) });
+        marks.push(StepMark {
+            step: last,
+            submit: true,
+            judgment: Some("The last screenshot always counts.".into()),
+        });
         evidence::keep_last(&mut marks);
         Ok(marks)
     }
 
-    async fn blocked(&self, trajectory: &Trajectory, words: &mut Vec<String>) -> Result<bool, Unjudged> {
+    async fn blocked(&self, trajectory: &Trajectory, record: &mut Record) -> Result<bool, Unjudged> {
         let reply = self.ask(&self.blocking, questions::blocking(trajectory)).await?;
         let is_blocked = blocked(&reply);
-        words.push(format!("Blocking: {reply}"));
+        record.blocked_at = blocking_step(&reply).filter(|step| is_blocked && *step < trajectory.steps.len());
+        record.words.push(format!("Blocking: {reply}"));
         Ok(is_blocked)
     }
 
-    async fn passes(&self, what: &str, question: Vec<Message>, words: &mut Vec<String>) -> Result<bool, Unjudged> {
+    async fn passes(
+        &self,
+        what: &str,
+        question: Vec<Message>,
+        words: &mut Vec<String>,
+    ) -> Result<bool, Unjudged> {
         let reply = self.ask(&self.evaluation, question).await?;
         words.push(format!("{what}: {reply}"));
         Ok(Reading::of(&reply) == Reading::Success)
     }
 
     async fn ask(&self, seat: &Seat, messages: Vec<Message>) -> Result<String, Unjudged> {
+        // Standing in line is not the question's time: it has its own from here on.
+        let _place = self.places.acquire().await.map_err(|error| Unjudged(error.to_string()))?;
         let request = ChatRequest { model: seat.model.clone(), messages, ..ChatRequest::default() };
         let completion = seat.client.complete(&request, Deadline::after(self.limit)).await;
         let completion = completion.map_err(|error| Unjudged(error.to_string()))?;

@@ -32,6 +32,12 @@ pub(super) fn blocked(reply: &str) -> bool {
     lines.last().is_some_and(|line| yes(line) == Some(true))
 }
 
+/// The step, counted from 0, that a `Step: 3` line names.
+pub(super) fn blocking_step(reply: &str) -> Option<usize> {
+    let line = reply.lines().filter_map(|line| after(line, "step")).last()?;
+    upper(line).split(' ').next()?.parse::<usize>().ok()?.checked_sub(1)
+}
+
 /// YES on a line of its own, or as the last word that is YES or NO.
 pub(super) fn relevant(reply: &str) -> bool {
     reply.lines().rev().find_map(yes).unwrap_or(false)
@@ -79,6 +85,15 @@ mod tests {
             ("My verdict: SUCCESS", Reading::Unclear),
         ] {
             assert_eq!(Reading::of(reply), wanted, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn the_step_that_blocked_is_read_when_it_is_named() {
+        assert_eq!(blocking_step("A captcha.\nStep: 3\nBlocked: YES"), Some(2));
+        assert_eq!(blocking_step("**Step:** 1."), Some(0));
+        for reply in ["Step: 0", "Step: the third", "step 3", ""] {
+            assert_eq!(blocking_step(reply), None, "{reply:?}");
         }
     }
 

@@ -3,7 +3,17 @@
 use jiff::civil::Date;
 
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
     "december",
 ];
 
@@ -33,12 +43,14 @@ fn month(word: &str) -> Option<i8> {
     if word.len() < 3 {
         return None;
     }
-    let place = MONTHS.iter().position(|month| *month == word || (word.len() <= 4 && month.starts_with(word)))?;
+    let place =
+        MONTHS.iter().position(|month| *month == word || (word.len() <= 4 && month.starts_with(word)))?;
     i8::try_from(place + 1).ok()
 }
 
 fn day(word: &str) -> Option<i8> {
-    let digits = word.trim_end_matches("st").trim_end_matches("nd").trim_end_matches("rd").trim_end_matches("th");
+    let digits =
+        word.trim_end_matches("st").trim_end_matches("nd").trim_end_matches("rd").trim_end_matches("th");
     digits.parse().ok().filter(|day| (1..=31).contains(day))
 }
 

@@ -101,7 +101,13 @@ impl Quantity {
         found
     }
 
-    fn read(text: &str, characters: &[(usize, char)], at: usize, end: usize, before: Option<char>) -> Option<Self> {
+    fn read(
+        text: &str,
+        characters: &[(usize, char)],
+        at: usize,
+        end: usize,
+        before: Option<char>,
+    ) -> Option<Self> {
         let offset = |index: usize| characters.get(index).map_or(text.len(), |(offset, _)| *offset);
         let digits = &text[offset(at)..offset(end)];
         let value: f64 = digits.replace([',', ' '], "").parse().ok()?;
@@ -126,7 +132,9 @@ impl Quantity {
     pub(super) fn is(&self, other: &Self) -> bool {
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0);
         match (self.unit, other.unit) {
-            (Some(one), Some(two)) => one.kind == two.kind && close(self.value * one.factor, other.value * two.factor),
+            (Some(one), Some(two)) => {
+                one.kind == two.kind && close(self.value * one.factor, other.value * two.factor)
+            }
             _ => close(self.value, other.value),
         }
     }
@@ -140,7 +148,9 @@ fn number_end(characters: &[(usize, char)], start: usize) -> usize {
     loop {
         match characters.get(end).map(|(_, c)| *c) {
             Some(c) if c.is_ascii_digit() => end += 1,
-            Some(',') if !point && digit(end + 1) && digit(end + 2) && digit(end + 3) && !digit(end + 4) => end += 1,
+            Some(',') if !point && digit(end + 1) && digit(end + 2) && digit(end + 3) && !digit(end + 4) => {
+                end += 1
+            }
             Some('.') if !point && digit(end + 1) => {
                 point = true;
                 end += 1;

@@ -71,7 +71,8 @@ pub(super) fn items(text: &str) -> Vec<String> {
     let separator = |c: char| c == '\n' || c == ';';
     let coarse: Vec<&str> = text.split(separator).collect();
     let pieces: Vec<&str> = if coarse.len() > 1 { coarse } else { commas(&text) };
-    let items: Vec<String> = pieces.iter().map(|piece| piece.trim().to_owned()).filter(|piece| !piece.is_empty()).collect();
+    let items: Vec<String> =
+        pieces.iter().map(|piece| piece.trim().to_owned()).filter(|piece| !piece.is_empty()).collect();
     items
 }
 

@@ -1,0 +1,171 @@
+//! How much happens at once, and when a run has waited long enough.
+
+use std::time::Duration;
+
+use proto::trajectory::Outcome;
+use rollout::event::Stage;
+use testkit::{
+    sim_farm::{Fault, SimFarmOptions},
+    sim_model::{Question, Said},
+};
+
+use crate::harness::{Bench, assert_cut_short, clicks_then_answers, ending, outcome, tasks};
+
+const LATENCY: Duration = Duration::from_millis(15);
+
+#[tokio::test]
+async fn every_pool_bounds_its_operations() {
+    let farm = SimFarmOptions { one_trip: false, latency: LATENCY, ..SimFarmOptions::default() };
+    let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
+    bench.mode = proto::InteractionMode::SetOfMarks;
+    bench.policy = testkit::sim_model::SimModel::start(|question| match question.step() {
+        1 => Said::call("web_interaction", &serde_json::json!({"action": "click", "element_id": 1})),
+        _ => Said::answer("42"),
+    })
+    .await;
+    bench.limits.episodes = 12;
+    bench.pools = rollout::config::HttpPools {
+        metadata: 2,
+        navigate: 3,
+        allocate: 4,
+        release: 2,
+        screenshot: 3,
+        ac_tree: 2,
+        page_metadata: 1,
+        execute: 2,
+    };
+    let left = bench.run(tasks(24)).await;
+    assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    let most = |kind| bench.farm.most_in_flight(kind);
+    for (kind, bound) in [
+        ("metadata", 2),
+        ("navigate", 3),
+        ("get", 4),
+        ("reset", 2),
+        ("screenshot", 3),
+        ("ac_tree", 2),
+        ("page_metadata", 1),
+        ("execute", 2),
+    ] {
+        assert!((1..=bound).contains(&most(kind)), "{kind}: {} at once", most(kind));
+    }
+}
+
+#[tokio::test]
+async fn no_more_episodes_than_slots_run_at_once() {
+    let farm = SimFarmOptions { latency: LATENCY, ..SimFarmOptions::default() };
+    let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
+    bench.limits.episodes = 3;
+    let left = bench.run(tasks(12)).await;
+    assert_eq!((left.trajectories.len(), bench.farm.most_leased()), (12, 3));
+}
+
+#[tokio::test]
+async fn max_vllm_sessions_bound_the_policy_requests() {
+    let mut bench = Bench::new(SimFarmOptions::default(), |question: &Question| {
+        Said::After(LATENCY, format!("ANSWER [{}]", question.step()))
+    })
+    .await;
+    bench.limits.episodes = 12;
+    bench.sessions = 2;
+    let left = bench.run(tasks(12)).await;
+    assert_eq!((left.trajectories.len(), bench.policy.most_at_once()), (12, 2));
+}
+
+#[tokio::test]
+async fn waiting_for_a_session_is_not_the_requests_time() {
+    // One session and six episodes: the last waits far longer than one request may take.
+    let mut bench = Bench::new(SimFarmOptions::default(), |_: &Question| {
+        Said::After(Duration::from_millis(200), "ANSWER [42]".into())
+    })
+    .await;
+    bench.sessions = 1;
+    bench.attempt_timeout = Duration::from_millis(700);
+    let left = bench.run(tasks(6)).await;
+    assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    assert_eq!(bench.policy.count(), 6);
+}
+
+#[tokio::test]
+async fn no_place_in_a_pool_in_time_is_a_loss() {
+    let script = |call: &testkit::sim_farm::Call| {
+        if call.path == "/observe" && call.total == 0 { Fault::Silence } else { Fault::None }
+    };
+    let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
+    bench.pools.screenshot = 1;
+    bench.wait_timeout = Duration::from_millis(50);
+    bench.limits.max_infra_retries = 0;
+    bench.limits.task_timeout = Duration::from_secs(2);
+    let left = bench.run(tasks(2)).await;
+    let endings: Vec<String> = left.trajectories.iter().map(ending).collect();
+    assert!(endings.iter().any(|why| why.contains("no place in the Screenshot pool")), "{endings:?}");
+}
+
+#[tokio::test]
+async fn after_the_completion_threshold_the_rest_gets_a_grace_period_and_keeps_its_steps() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match (question.task(), question.step()) {
+            (name, 2..) if name.ends_with(" 7") => Said::Silence,
+            (_, 1) => Said::click(1, 1),
+            _ => Said::answer("42"),
+        },
+    )
+    .await;
+    bench.limits.completion_threshold = 0.7;
+    bench.limits.completion_grace = Duration::from_millis(300);
+    bench.attempt_timeout = Duration::from_secs(60);
+    let left = bench.run(tasks(8)).await;
+    assert_eq!(left.collected.unwrap().unfinished, 0);
+    let slow = &left.trajectories[7];
+    assert_cut_short(slow, 1);
+    assert_eq!((outcome(slow), ending(slow)), (Outcome::Cancelled, "the run ended first".into()));
+    assert!(left.trajectories[..7].iter().all(|one| outcome(one) == Outcome::Success));
+    assert!(bench.farm.leased().is_empty());
+}
+
+#[tokio::test]
+async fn tasks_that_never_began_are_ended_by_the_threshold_too() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match question.task() {
+            name if name.ends_with(" 1") => Said::Silence,
+            _ => Said::answer("42"),
+        },
+    )
+    .await;
+    bench.limits.episodes = 1;
+    bench.limits.completion_threshold = 0.25;
+    bench.limits.completion_grace = Duration::from_millis(200);
+    bench.attempt_timeout = Duration::from_secs(60);
+    let left = bench.run(tasks(4)).await;
+    let outcomes: Vec<Outcome> = left.trajectories.iter().map(outcome).collect();
+    assert_eq!(outcomes, [Outcome::Success, Outcome::Cancelled, Outcome::Cancelled, Outcome::Cancelled]);
+}
+
+#[tokio::test]
+async fn the_watchdog_says_who_waits_for_what() {
+    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::Silence).await;
+    bench.limits.task_timeout = Duration::from_secs(3);
+    bench.attempt_timeout = Duration::from_secs(60);
+    let (say, mut said) = tokio::sync::mpsc::unbounded_channel();
+    let board = std::sync::Arc::clone(&bench.board);
+    let watchdog = tokio::spawn(rollout::run::watch(board, Duration::from_millis(400), move |words| {
+        let _ = say.send(words.to_owned());
+    }));
+    let left = bench.run(tasks(3)).await;
+    watchdog.abort();
+    assert_eq!(left.trajectories.len(), 3);
+    let words = said.recv().await.unwrap();
+    assert!(words.contains("3 at policy (wait for the policy)"), "{words}");
+}
+
+#[tokio::test]
+async fn the_board_counts_steps_and_ends_with_nothing_running() {
+    let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(3)).await;
+    bench.board = std::sync::Arc::new(rollout::board::Board::new(0..4));
+    bench.run(tasks(4)).await;
+    assert_eq!(bench.board.totals().steps, 12);
+    assert_eq!(bench.board.stages(), std::collections::BTreeMap::from([(Stage::Finished, 4)]));
+    assert!(bench.board.cells().iter().all(|cell| cell.step == 3));
+}

@@ -1,0 +1,298 @@
+//! Puts a run together around the simulated servers, and reads what it left on disk.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use proto::{
+    InteractionMode,
+    trajectory::{Action, Evaluation, Outcome, RubricItem, Task, TaskId, Trajectory},
+};
+use rollout::{
+    board::Board,
+    config::{Config, HttpPools, PolicyConfig, Split},
+    episode::{Settings, Surroundings},
+    event::Announcer,
+    farm_client::{FarmClient, FarmOptions},
+    http::RetryPolicy,
+    judge::{Judge, ModelJudge},
+    leases::LeaseLog,
+    model::{Images, ModelClient, ModelOptions},
+    policy::Prompting,
+    pools::Pools,
+    run::{self, Collected, RunError, RunLimits, Stop},
+};
+use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
+use testkit::{
+    sim_farm::{Call, Fault, SimFarm, SimFarmOptions},
+    sim_model::{Question, Said, SimModel},
+};
+
+pub(crate) const START: &str = "http://shop.test/";
+
+/// A run that is about to be made; tests change what they are about.
+pub(crate) struct Bench {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) farm: SimFarm,
+    pub(crate) policy: SimModel,
+    pub(crate) pools: HttpPools,
+    pub(crate) split: Split,
+    pub(crate) mode: InteractionMode,
+    pub(crate) limits: RunLimits,
+    pub(crate) sessions: usize,
+    pub(crate) operation_timeout: Duration,
+    pub(crate) attempt_timeout: Duration,
+    pub(crate) wait_timeout: Duration,
+    pub(crate) judge: Judge,
+    pub(crate) stop: Stop,
+    pub(crate) board: Arc<Board>,
+}
+
+/// What a run left.
+pub(crate) struct Left {
+    pub(crate) collected: Result<Collected, RunError>,
+    pub(crate) trajectories: Vec<Trajectory>,
+}
+
+pub(crate) fn retry() -> RetryPolicy {
+    RetryPolicy {
+        max_retries: 2,
+        first_delay: Duration::from_millis(2),
+        longest_delay: Duration::from_millis(10),
+    }
+}
+
+impl Bench {
+    pub(crate) async fn new(
+        farm: SimFarmOptions,
+        policy: impl Fn(&Question) -> Said + Send + Sync + 'static,
+    ) -> Self {
+        let many = 64;
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            farm: SimFarm::start(farm).await,
+            policy: SimModel::start(policy).await,
+            pools: HttpPools {
+                metadata: many,
+                navigate: many,
+                allocate: many,
+                release: many,
+                screenshot: many,
+                ac_tree: many,
+                page_metadata: many,
+                execute: many,
+            },
+            split: Split::Train,
+            mode: InteractionMode::Coordinates,
+            limits: RunLimits {
+                episodes: 8,
+                task_timeout: Duration::from_secs(60),
+                completion_threshold: 1.0,
+                completion_grace: Duration::from_secs(60),
+                max_infra_retries: 2,
+                unjudged: 64,
+            },
+            sessions: 64,
+            operation_timeout: Duration::from_secs(10),
+            attempt_timeout: Duration::from_secs(10),
+            wait_timeout: Duration::from_secs(30),
+            judge: Judge::Reference,
+            stop: Stop::default(),
+            board: Arc::new(Board::new(0..64)),
+        }
+    }
+
+    /// A farm that behaves except where `script` says.
+    pub(crate) async fn faulty(
+        script: impl Fn(&Call) -> Fault + Send + Sync + 'static,
+        policy: impl Fn(&Question) -> Said + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(SimFarmOptions::default().with(script), policy).await
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn save_path(&self) -> SavePath {
+        SavePath::new(self.folder.path())
+    }
+
+    pub(crate) fn id(&self) -> IterationId {
+        IterationId::new(store_split(self.split), 0)
+    }
+
+    pub(crate) fn farm_client(&self) -> FarmClient {
+        let options = FarmOptions {
+            operation_timeout: self.operation_timeout,
+            retry: retry(),
+            ..FarmOptions::default()
+        };
+        FarmClient::new(&self.farm.url(), "key", options).unwrap()
+    }
+
+    fn surroundings(&self, journal: Journal) -> Surroundings {
+        let options = ModelOptions {
+            sessions: self.sessions,
+            attempt_timeout: self.attempt_timeout,
+            retry: retry(),
+            images: Images::File,
+            ..ModelOptions::default()
+        };
+        let save_path = self.save_path();
+        Surroundings {
+            farm: self.farm_client(),
+            policy: ModelClient::vllm(&self.policy.url(), options).unwrap(),
+            pools: Pools::new(&self.pools, self.wait_timeout),
+            announcer: Announcer::new(vec![Arc::clone(&self.board) as _]),
+            leases: Some(LeaseLog::open(self.root()).unwrap()),
+            journal,
+            settings: Settings {
+                prompting: Prompting {
+                    mode: self.mode,
+                    model_type: rollout::config::ModelType::Instruct,
+                    version: rollout::config::PromptVersion::Complete,
+                    include_ac_tree: true,
+                },
+                model: "sim".into(),
+                policy: PolicyConfig::default(),
+                split: self.split,
+                lifetime_mins: 5,
+                operation_timeout: self.operation_timeout,
+                save_path: self.root().to_owned(),
+                images: save_path.images(),
+                navigation_errors: save_path.navigation_errors(),
+            },
+        }
+    }
+
+    pub(crate) fn journal(&self, tasks: usize) -> Journal {
+        let save_path = self.save_path();
+        save_path.create_directories(store_split(self.split)).unwrap();
+        let run = RunRecord {
+            split: store_split(self.split),
+            iteration: 0,
+            rank: None,
+            seed: 1,
+            config_digest: String::new(),
+            tasks: tasks as u64,
+            metadata: RunMetadata::default(),
+        };
+        Journal::create(&save_path.journal(self.id()), &run).unwrap()
+    }
+
+    /// Runs the tasks to the end.
+    pub(crate) async fn run(&mut self, tasks: Vec<Task>) -> Left {
+        let (journal, total) = (self.journal(tasks.len()), tasks.len());
+        let around = Arc::new(self.surroundings(journal.clone()));
+        let judge = std::mem::replace(&mut self.judge, Judge::None);
+        let collected =
+            run::collect(around, judge, self.limits.clone(), tasks, total, self.stop.clone()).await;
+        journal.close().await.unwrap();
+        Left { collected, trajectories: self.saved() }
+    }
+
+    /// Runs one task and gives its trajectory.
+    pub(crate) async fn run_one(&mut self, task: Task) -> Trajectory {
+        let mut left = self.run(vec![task]).await;
+        assert_eq!(left.collected.unwrap(), Collected { finished: 1, unfinished: 0 });
+        assert_eq!(left.trajectories.len(), 1);
+        left.trajectories.remove(0)
+    }
+
+    /// The finished trajectories of the journal, in the order of their indices.
+    pub(crate) fn saved(&self) -> Vec<Trajectory> {
+        let path = self.save_path().journal(self.id());
+        let file = store::IterationFile::open(&path).unwrap();
+        (0..file.summaries().len()).map(|place| file.read(place).unwrap()).collect()
+    }
+
+    /// A judge that is the scripted server at `url`.
+    pub(crate) fn judge_at(&mut self, url: &str) {
+        self.judge = model_judge(url, |_| {});
+    }
+}
+
+pub(crate) fn model_judge(url: &str, change: impl Fn(&mut Config)) -> Judge {
+    let mut config = Config::default();
+    config.openai_config.base_url = format!("{url}/v1");
+    config.openai_config.model = "judge".into();
+    change(&mut config);
+    let judge = ModelJudge::new(&config, |name| Some(format!("key of {name}"))).unwrap();
+    Judge::Model(Box::new(judge))
+}
+
+pub(crate) const fn store_split(split: Split) -> store::Split {
+    match split {
+        Split::Train => store::Split::Train,
+        Split::Test => store::Split::Test,
+    }
+}
+
+pub(crate) fn task(index: i64) -> Task {
+    Task {
+        task_name: format!("find thing {index}"),
+        domain: "shopping".into(),
+        subdomain: "things".into(),
+        website: START.into(),
+        difficulty: 2,
+        evaluator_reference: vec![RubricItem { description: "the thing is shown".into(), difficulty: 1 }],
+        reference_answer: Some("42".into()),
+        attempt_level: 0,
+        task_id: Some(TaskId::Text(format!("t{index}"))),
+        max_steps: 10,
+        trajectory_index: index,
+        extra: serde_json::Map::new(),
+    }
+}
+
+pub(crate) fn tasks(count: i64) -> Vec<Task> {
+    (0..count).map(task).collect()
+}
+
+/// Clicks until step `last`, then answers rightly.
+pub(crate) fn clicks_then_answers(last: usize) -> impl Fn(&Question) -> Said + Send + Sync + 'static {
+    move |question| if question.step() >= last { Said::answer("42") } else { Said::click(500, 500) }
+}
+
+pub(crate) fn outcome(trajectory: &Trajectory) -> Outcome {
+    trajectory.metadata.outcome.unwrap()
+}
+
+pub(crate) fn keys(trajectory: &Trajectory) -> Vec<String> {
+    trajectory.steps.iter().map(|step| step.action.as_ref().unwrap().key.clone()).collect()
+}
+
+/// The environment's words about each reply.
+pub(crate) fn observations(trajectory: &Trajectory) -> Vec<String> {
+    let told = trajectory
+        .steps
+        .iter()
+        .filter_map(|step| step.response.answering_tokens.get("observation")?.as_str());
+    told.filter(|words| !words.is_empty()).map(str::to_owned).collect()
+}
+
+pub(crate) fn ending(trajectory: &Trajectory) -> String {
+    trajectory.metadata.extra["ending"].as_str().unwrap().to_owned()
+}
+
+pub(crate) fn words(trajectory: &Trajectory) -> Vec<String> {
+    match &trajectory.steps.last().unwrap().reward.evaluation {
+        Evaluation::Text(text) => vec![text.clone()],
+        Evaluation::Texts(texts) => texts.clone(),
+    }
+}
+
+/// The episode kept its steps, says at the last one that it was cut short, and earned nothing.
+pub(crate) fn assert_cut_short(trajectory: &Trajectory, kept: usize) {
+    assert_eq!(trajectory.steps.len(), kept + 1, "{:?}", keys(trajectory));
+    assert_eq!(keys(trajectory).last().unwrap(), Action::INVALID_STEP);
+    assert_eq!(trajectory.steps.last().unwrap().reward.reward, 0);
+}
+
+/// Waits until `happened`, for as long as a loaded machine may need.
+pub(crate) async fn until(what: &str, happened: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + Duration::from_secs(30);
+    while !happened() {
+        assert!(std::time::Instant::now() < end, "{what} did not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,192 @@
+//! Infrastructure that goes away: retried as a fresh episode, counted apart, never a failed task.
+
+use std::time::Duration;
+
+use proto::trajectory::Outcome;
+use testkit::{
+    sim_farm::{Call, Fault, SimFarmOptions},
+    sim_model::Said,
+};
+
+use crate::harness::{Bench, assert_cut_short, clicks_then_answers, ending, keys, outcome, task, tasks};
+
+/// The second click of this lease finds no browser any more.
+fn dies(call: &Call, lease: impl Fn(usize) -> bool) -> Fault {
+    if call.does("click_coords") && call.nth == 1 && lease(call.lease) {
+        Fault::InstanceLost
+    } else {
+        Fault::None
+    }
+}
+
+#[tokio::test]
+async fn a_dead_instance_is_retried_as_a_fresh_episode() {
+    let mut bench = Bench::faulty(|call| dies(call, |lease| lease == 0), clicks_then_answers(3)).await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
+    assert_eq!(outcome(&trajectory), Outcome::Success);
+    assert_eq!(trajectory.metadata.extra["attempt"], 1);
+    assert_eq!(bench.board.totals().retried, 1);
+    let folders = std::fs::read_dir(bench.root().join("images")).unwrap().count();
+    assert_eq!(folders, 1, "the lost attempt's pictures are thrown away");
+    assert!(bench.farm.leased().is_empty());
+}
+
+#[tokio::test]
+async fn a_dead_instance_ends_the_episode_when_the_retries_are_used_up() {
+    let mut bench = Bench::faulty(|call| dies(call, |_| true), clicks_then_answers(3)).await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_cut_short(&trajectory, 2);
+    assert_eq!(outcome(&trajectory), Outcome::InfraLost);
+    assert!(ending(&trajectory).starts_with("browser lost: "), "{}", ending(&trajectory));
+    assert_eq!(bench.farm.given(), 3, "one attempt and max_infra_retries more");
+    let summary = store::Summary::of(&trajectory);
+    let metrics = store::metrics::Metrics::of([&summary]);
+    assert_eq!((metrics.infra_lost, metrics.scored), (1, 0), "never a failed task");
+}
+
+#[tokio::test]
+async fn every_kind_of_farm_loss_is_infrastructure() {
+    for one_trip in [true, false] {
+        for fault in [Fault::InstanceLost, Fault::NodeUnreachable] {
+            let lost = fault.clone();
+            let script = move |call: &Call| {
+                if call.lease == 0 && call.shows() { lost.clone() } else { Fault::None }
+            };
+            let farm = SimFarmOptions { one_trip, ..SimFarmOptions::default() }.with(script);
+            let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
+            let trajectory = bench.run_one(task(0)).await;
+            assert_eq!(outcome(&trajectory), Outcome::Success, "{fault:?}");
+            assert_eq!(trajectory.metadata.extra["attempt"], 1, "{fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_lost_answer_of_get_does_not_lose_the_browser() {
+    let script =
+        |call: &Call| if call.path == "/get" && call.total == 0 { Fault::LoseAnswer } else { Fault::None };
+    let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(outcome(&trajectory), Outcome::Success);
+    assert_eq!(bench.farm.given(), 1, "the repeated request gets the same instance");
+    assert!(bench.farm.leased().is_empty());
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_reached_ends_the_episode_after_the_retries() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match question.step() {
+            1 => Said::click(1, 1),
+            _ => Said::Status(503, "no GPU".into()),
+        },
+    )
+    .await;
+    bench.limits.max_infra_retries = 1;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_cut_short(&trajectory, 1);
+    assert_eq!(outcome(&trajectory), Outcome::InfraLost);
+    assert!(ending(&trajectory).starts_with("policy lost: "), "{}", ending(&trajectory));
+    assert_eq!(
+        bench.policy.count(),
+        2 * (1 + 3),
+        "two attempts, each with a first step and three tries at the second"
+    );
+}
+
+#[tokio::test]
+async fn a_policy_that_stumbles_is_asked_again() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match question.number {
+            0 => Said::Status(500, "oops".into()),
+            1 => Said::SlowDown(Some(0.01)),
+            2 => Said::SlowDown(None),
+            3 => Said::Silence,
+            _ => Said::answer("42"),
+        },
+    )
+    .await;
+    bench.attempt_timeout = Duration::from_millis(300);
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!((outcome(&trajectory), bench.policy.count()), (Outcome::Success, 5));
+    assert_eq!(trajectory.metadata.extra["attempt"], 0);
+}
+
+#[tokio::test]
+async fn a_policy_that_talks_nonsense_is_a_loss_not_a_failure() {
+    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::Garbage).await;
+    bench.limits.max_infra_retries = 0;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_cut_short(&trajectory, 0);
+    assert_eq!(outcome(&trajectory), Outcome::InfraLost);
+}
+
+#[tokio::test]
+async fn the_task_timeout_ends_the_episode_with_its_steps() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match question.step() {
+            1 | 2 => Said::click(1, 1),
+            _ => Said::Silence,
+        },
+    )
+    .await;
+    bench.limits.task_timeout = Duration::from_millis(1500);
+    bench.attempt_timeout = Duration::from_secs(30);
+    let trajectory = bench.run_one(task(0)).await;
+    assert_cut_short(&trajectory, 2);
+    assert_eq!(
+        (outcome(&trajectory), ending(&trajectory)),
+        (Outcome::Cancelled, "the task took too long".into())
+    );
+    assert_eq!(bench.farm.given(), 1, "not retried");
+    assert!(bench.farm.leased().is_empty(), "the browser is given back");
+}
+
+#[tokio::test]
+async fn allocation_keeps_trying_while_the_farm_is_full() {
+    let script = |call: &Call| if call.path == "/get" && call.total < 12 { Fault::Full } else { Fault::None };
+    let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(outcome(&trajectory), Outcome::Success);
+    assert_eq!(trajectory.metadata.extra["attempt"], 0, "a full farm is waited for, not retried");
+}
+
+#[tokio::test]
+async fn allocation_waits_in_the_farms_own_line() {
+    let farm = SimFarmOptions { capacity: 2, ..SimFarmOptions::default() };
+    let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
+    let left = bench.run(tasks(8)).await;
+    assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    assert_eq!((left.trajectories.len(), bench.farm.most_leased()), (8, 2));
+    let asked = bench.farm.calls().iter().filter(|call| call.path == "/get").count();
+    assert_eq!(asked, 8, "nobody had to ask twice");
+}
+
+#[tokio::test]
+async fn allocation_gives_up_at_the_task_timeout() {
+    let mut bench = Bench::faulty(
+        |call| if call.path == "/get" { Fault::Full } else { Fault::None },
+        clicks_then_answers(1),
+    )
+    .await;
+    bench.limits.task_timeout = Duration::from_millis(300);
+    let trajectory = bench.run_one(task(0)).await;
+    assert_cut_short(&trajectory, 0);
+    assert_eq!(outcome(&trajectory), Outcome::InfraLost);
+    assert!(ending(&trajectory).starts_with("no browser to be had"), "{}", ending(&trajectory));
+}
+
+#[tokio::test]
+async fn one_lost_episode_holds_up_no_other() {
+    let script =
+        |call: &Call| if call.lease % 3 == 0 && call.shows() { Fault::InstanceLost } else { Fault::None };
+    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
+    bench.limits.max_infra_retries = 0;
+    let left = bench.run(tasks(9)).await;
+    let lost = left.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
+    assert_eq!((left.trajectories.len(), lost), (9, 3));
+    assert_eq!(left.collected.unwrap().finished, 9);
+}

@@ -1,0 +1,262 @@
+//! What the agent is shown and told, step by step.
+
+use std::time::Duration;
+
+use proto::{InteractionMode, trajectory::Outcome};
+use rollout::config::Split;
+use testkit::{
+    sim_farm::{Fault, SimFarmOptions},
+    sim_model::Said,
+};
+
+use crate::harness::{
+    Bench, START, assert_cut_short, clicks_then_answers, ending, keys, observations, outcome, task,
+};
+
+#[tokio::test]
+async fn an_episode_goes_on_until_the_answer() {
+    let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(3)).await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
+    assert_eq!((outcome(&trajectory), trajectory.steps[2].reward.reward), (Outcome::Success, 1));
+    assert_eq!(bench.farm.commands(), ["visit_page", "click_coords", "click_coords"]);
+    assert!(bench.farm.leased().is_empty(), "the browser is given back");
+    for (number, step) in trajectory.steps.iter().enumerate() {
+        let path = std::path::Path::new(&step.observation.image_path);
+        assert!(path.is_file() && path.ends_with(format!("step_{number:03}.png")), "{path:?}");
+        assert!(path.starts_with(bench.root().join("images")));
+    }
+    assert_eq!(trajectory.steps[0].same_as_next_screenshot, Some(false));
+    assert_eq!(trajectory.steps[2].same_as_next_screenshot, None);
+}
+
+#[tokio::test]
+async fn the_prompts_on_disk_are_the_ones_the_policy_was_given() {
+    for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
+        let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(8)).await;
+        bench.mode = mode;
+        let trajectory = bench.run_one(task(0)).await;
+        let asked = bench.policy.asked();
+        assert_eq!((trajectory.steps.len(), asked.len()), (8, 8));
+        for (step, question) in trajectory.steps.iter().zip(&asked) {
+            assert_eq!(step.response.raw_prompt, question.body["messages"].to_string());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_farm_with_only_the_plain_calls_gives_the_same_trajectory() {
+    for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
+        let mut found = Vec::new();
+        for one_trip in [true, false] {
+            let farm = SimFarmOptions { one_trip, ..SimFarmOptions::default() };
+            let mut bench = Bench::new(farm, clicks_then_answers(3)).await;
+            bench.mode = mode;
+            let trajectory = bench.run_one(task(0)).await;
+            let one_trips = bench.farm.most_in_flight("step") + bench.farm.most_in_flight("observe");
+            assert_eq!(one_trips > 0, one_trip);
+            let seen = trajectory.steps.iter().map(|step| {
+                (
+                    step.observation.url.clone(),
+                    step.observation.title.clone(),
+                    step.observation.ac_tree.clone(),
+                )
+            });
+            found.push((keys(&trajectory), observations(&trajectory), seen.collect::<Vec<_>>()));
+        }
+        assert_eq!(found[0], found[1]);
+        assert_eq!(found[0].2[0].2.is_some(), mode == InteractionMode::SetOfMarks);
+    }
+}
+
+#[tokio::test]
+async fn max_steps_end_the_episode_without_a_reward() {
+    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::click(1, 1)).await;
+    let trajectory = bench.run_one(proto::trajectory::Task { max_steps: 3, ..task(0) }).await;
+    assert_eq!(keys(&trajectory), ["click"; 3]);
+    assert_eq!((outcome(&trajectory), ending(&trajectory)), (Outcome::Failure, "out of steps".into()));
+    assert_eq!(trajectory.steps[2].reward.reward, 0);
+    assert_eq!(
+        bench.farm.commands().len(),
+        3,
+        "the last action is not carried out: nobody would see what it did"
+    );
+}
+
+#[tokio::test]
+async fn a_start_page_that_does_not_load_is_noted_and_the_episode_goes_on() {
+    let script = |call: &testkit::sim_farm::Call| {
+        if call.url == START { Fault::NavigationFailed } else { Fault::None }
+    };
+    let mut bench = Bench::faulty(script, |question| match question.step() {
+        1 => Said::navigate("http://else.test/"),
+        _ => Said::answer("42"),
+    })
+    .await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(keys(&trajectory), ["navigate", "answer"]);
+    assert_eq!(trajectory.steps[1].observation.url, "http://else.test/");
+    let noted = std::fs::read_to_string(bench.root().join("navigation_error_websites.txt")).unwrap();
+    assert_eq!(noted, format!("{START}\n"));
+    assert_eq!(bench.farm.commands().iter().filter(|one| *one == "visit_page").count(), 4, "two retries");
+}
+
+#[tokio::test]
+async fn a_white_screenshot_is_retried_until_the_page_is_there() {
+    let script = |call: &testkit::sim_farm::Call| {
+        let early = call.path == "/step" || (call.path == "/observe" && (1..3).contains(&call.nth));
+        if early { Fault::White } else { Fault::None }
+    };
+    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(keys(&trajectory), ["click", "answer"]);
+    assert_eq!(outcome(&trajectory), Outcome::Success);
+    assert_eq!(observations(&trajectory), [format!("The page changed; you are at {START}.")]);
+}
+
+#[tokio::test]
+async fn a_screenshot_that_stays_white_fails_the_episode() {
+    let white = |call: &testkit::sim_farm::Call| {
+        if call.shows() && (call.path == "/step" || call.nth > 0) { Fault::White } else { Fault::None }
+    };
+    let mut bench = Bench::faulty(white, |_| Said::click(1, 1)).await;
+    bench.operation_timeout = Duration::from_millis(400);
+    let trajectory = bench.run_one(task(0)).await;
+    assert_cut_short(&trajectory, 1);
+    assert_eq!(
+        (outcome(&trajectory), ending(&trajectory)),
+        (Outcome::Failure, "the page stayed blank".into())
+    );
+}
+
+#[tokio::test]
+async fn white_after_navigate_keeps_the_picture_and_tells_the_agent() {
+    let white = |call: &testkit::sim_farm::Call| {
+        if call.shows() && (call.path == "/step" || call.nth > 0) { Fault::White } else { Fault::None }
+    };
+    let mut bench = Bench::faulty(white, |question| match question.step() {
+        1 => Said::navigate("http://nowhere.test/"),
+        _ => Said::answer("42"),
+    })
+    .await;
+    bench.operation_timeout = Duration::from_millis(400);
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(keys(&trajectory), ["navigate", "answer"]);
+    let told = format!("The page http://nowhere.test/ could not be opened; you are still at {START}.");
+    assert_eq!(observations(&trajectory), [told.clone()]);
+    assert!(bench.policy.asked()[1].text.contains(&told));
+    let picture = |step: usize| std::fs::read(&trajectory.steps[step].observation.image_path).unwrap();
+    assert_eq!(picture(0), picture(1), "the previous screenshot is used");
+    assert_eq!(trajectory.steps[1].observation.url, START);
+}
+
+#[tokio::test]
+async fn the_observation_says_whether_the_page_changed_and_where_the_agent_is() {
+    let script =
+        |call: &testkit::sim_farm::Call| match (call.does("click_coords"), call.nth, call.url.as_str()) {
+            (true, 1, _) => Fault::NoEffect,
+            (_, _, "http://broken.test/") => Fault::NavigationFailed,
+            _ => Fault::None,
+        };
+    let mut bench = Bench::faulty(script, |question| match question.step() {
+        1 | 2 => Said::click(1, 1),
+        3 => Said::navigate("http://broken.test/"),
+        4 => Said::navigate("other.test"),
+        _ => Said::answer("42"),
+    })
+    .await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(
+        observations(&trajectory),
+        [
+            format!("The page changed; you are at {START}."),
+            format!("The page did not change; you are at {START}."),
+            format!("The page http://broken.test/ could not be opened; you are still at {START}."),
+            "The page changed; you are at https://other.test.".to_owned(),
+        ]
+    );
+    let same: Vec<_> = trajectory.steps.iter().map(|step| step.same_as_next_screenshot).collect();
+    assert_eq!(same, [Some(false), Some(true), Some(true), Some(false), None]);
+}
+
+#[tokio::test]
+async fn commands_that_fail_do_not_end_the_episode() {
+    for one_trip in [true, false] {
+        let script = |call: &testkit::sim_farm::Call| match call.nth {
+            _ if !call.does("click_coords") => Fault::None,
+            0 => Fault::CommandFailed,
+            _ => Fault::LoseAnswer,
+        };
+        let farm = SimFarmOptions { one_trip, ..SimFarmOptions::default() }.with(script);
+        let mut bench = Bench::new(farm, clicks_then_answers(3)).await;
+        let trajectory = bench.run_one(task(0)).await;
+        assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
+        assert_eq!(outcome(&trajectory), Outcome::Success);
+        let words = observations(&trajectory);
+        assert_eq!(words[0], format!("The page did not change; you are at {START}."));
+        assert_eq!(
+            words[1],
+            format!("The page changed; you are at {START}."),
+            "it was carried out all the same"
+        );
+        let clicks = bench.farm.commands().iter().filter(|one| *one == "click_coords").count();
+        assert_eq!(clicks, 2, "a click that may have happened is not sent again");
+    }
+}
+
+#[tokio::test]
+async fn going_back_on_the_start_page_reloads_once_then_does_nothing_and_ends_train() {
+    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::go_back()).await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(keys(&trajectory), ["goback"; 3]);
+    assert_eq!(bench.farm.commands(), ["visit_page", "visit_page"], "one reload, no more");
+    assert_eq!(trajectory.steps[2].reward.reward, 0);
+    assert_eq!(outcome(&trajectory), Outcome::Failure);
+    assert_eq!(ending(&trajectory), "went back three times on the start page");
+}
+
+#[tokio::test]
+async fn going_back_on_the_start_page_lets_a_test_episode_go_on() {
+    let answer_at_five = |question: &testkit::sim_model::Question| match question.step() {
+        5.. => Said::answer("42"),
+        _ => Said::go_back(),
+    };
+    let mut bench = Bench::faulty(|_| Fault::None, answer_at_five).await;
+    bench.split = Split::Test;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(keys(&trajectory), ["goback", "goback", "goback", "goback", "answer"]);
+    assert_eq!(bench.farm.commands(), ["visit_page", "visit_page"]);
+    assert_eq!(outcome(&trajectory), Outcome::Success);
+}
+
+#[tokio::test]
+async fn going_back_elsewhere_really_goes_back() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match question.step() {
+            1 => Said::navigate("http://else.test/"),
+            2 => Said::go_back(),
+            _ => Said::answer("42"),
+        },
+    )
+    .await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(bench.farm.commands(), ["visit_page", "visit_page", "back"]);
+    assert_eq!(trajectory.steps[2].observation.url, START);
+}
+
+#[tokio::test]
+async fn a_reply_without_a_usable_call_waits_and_goes_on() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match question.step() {
+            1 => Said::call("computer_use", &serde_json::json!({"action": "wait", "time": 0.01})),
+            2 => Said::call("computer_use", &serde_json::json!({"action": "left_click"})),
+            _ => Said::answer("42"),
+        },
+    )
+    .await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(keys(&trajectory), ["wait", "wait", "answer"]);
+    assert_eq!(bench.farm.commands(), ["visit_page"], "a wait is taken on this side");
+}

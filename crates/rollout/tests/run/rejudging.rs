@@ -1,0 +1,95 @@
+//! Judging saved iterations again: an outage is repaired, verdicts are not lost.
+
+use proto::trajectory::Outcome;
+use rollout::{
+    judge::Judge,
+    rejudge::{RejudgeError, Rejudged, Rejudging, rejudge},
+};
+use store::{IterationFile, Split};
+use testkit::{
+    sim_farm::Fault,
+    sim_model::{Said, SimModel},
+};
+
+use crate::{
+    harness::{Bench, clicks_then_answers, model_judge, tasks},
+    judging::nobody,
+};
+
+const UNJUDGED: Rejudging = Rejudging { only_unjudged: true, iteration: None, split: None, at_once: 3 };
+
+/// A finished iteration of five: four that the judge could not decide on, one that was lost.
+async fn after_an_outage() -> Bench {
+    let mut bench = Bench::faulty(
+        |call| if call.lease == 0 && call.does("click_coords") { Fault::InstanceLost } else { Fault::None },
+        clicks_then_answers(2),
+    )
+    .await;
+    bench.limits.max_infra_retries = 0;
+    bench.limits.episodes = 1;
+    bench.judge_at(&nobody().await);
+    bench.run(tasks(5)).await.collected.unwrap();
+    store::finish_iteration(&bench.save_path(), bench.id()).unwrap();
+    bench
+}
+
+fn outcomes(bench: &Bench) -> Vec<Outcome> {
+    let file = IterationFile::open(&bench.save_path().iteration_file(bench.id())).unwrap();
+    file.summaries().iter().map(|summary| summary.outcome.unwrap()).collect()
+}
+
+#[tokio::test]
+async fn an_outage_is_repaired() {
+    let bench = after_an_outage().await;
+    let (lost, away) = (Outcome::InfraLost, Outcome::JudgeError);
+    assert_eq!(outcomes(&bench), [lost, away, away, away, away]);
+    let judge = SimModel::start(|question| {
+        let text =
+            if question.text.contains("Blocked: YES") { "Blocked: NO" } else { "YES\nVerdict: SUCCESS" };
+        let failing = question.text.contains("find thing 3") && question.text.contains("Verdict:");
+        Said::Reply(if failing { "Verdict: NOT SUCCESS".into() } else { text.into() })
+    })
+    .await;
+    let judge = model_judge(&judge.url(), |_| {});
+    let report = rejudge(&bench.save_path(), &judge, &UNJUDGED).await.unwrap();
+    let wanted = Rejudged { judged: 4, changed: 4, left_alone: 1, ..Rejudged::default() };
+    assert_eq!(report, wanted);
+    assert_eq!(
+        outcomes(&bench),
+        [lost, Outcome::Success, Outcome::Success, Outcome::Failure, Outcome::Success]
+    );
+    let file = IterationFile::open(&bench.save_path().iteration_file(bench.id())).unwrap();
+    let trajectory = file.read(1).unwrap();
+    assert_eq!((trajectory.steps.len(), trajectory.steps[1].reward.reward), (2, 1));
+    let metrics = store::metrics::Metrics::of(file.summaries());
+    assert_eq!((metrics.scored, metrics.successes, metrics.judge_errors), (4, 3, 0));
+    let again = rejudge(&bench.save_path(), &judge, &UNJUDGED).await.unwrap();
+    assert_eq!((again.judged, again.left_alone), (0, 5), "nothing is left to judge");
+}
+
+#[tokio::test]
+async fn a_judge_that_is_still_away_changes_nothing_and_takes_no_verdict_with_it() {
+    let bench = after_an_outage().await;
+    let away = model_judge(&nobody().await, |_| {});
+    let report = rejudge(&bench.save_path(), &away, &UNJUDGED).await.unwrap();
+    assert_eq!((report.judged, report.still_unjudged, report.changed), (4, 4, 0));
+    rejudge(&bench.save_path(), &Judge::Reference, &UNJUDGED).await.unwrap();
+    let decided = outcomes(&bench);
+    assert_eq!(decided[1], Outcome::Success);
+    let everything = Rejudging { only_unjudged: false, ..UNJUDGED };
+    let report = rejudge(&bench.save_path(), &away, &everything).await.unwrap();
+    assert_eq!((report.judged, report.kept, report.changed), (4, 4, 0));
+    assert_eq!(outcomes(&bench), decided);
+}
+
+#[tokio::test]
+async fn only_what_is_asked_for_is_judged() {
+    let bench = after_an_outage().await;
+    let nothing = Rejudging { iteration: Some(7), ..UNJUDGED };
+    let refused = rejudge(&bench.save_path(), &Judge::Reference, &nothing).await.unwrap_err();
+    assert!(matches!(refused, RejudgeError::Nothing { .. }), "{refused}");
+    let test = Rejudging { split: Some(Split::Test), ..UNJUDGED };
+    assert!(rejudge(&bench.save_path(), &Judge::Reference, &test).await.is_err());
+    let first = Rejudging { iteration: Some(0), split: Some(Split::Train), ..UNJUDGED };
+    assert_eq!(rejudge(&bench.save_path(), &Judge::Reference, &first).await.unwrap().judged, 4);
+}

@@ -1,0 +1,141 @@
+//! Runs that stop before their end: asked to, refused by the policy, or with nowhere to write.
+
+use std::{path::Path, time::Duration};
+
+use proto::trajectory::Outcome;
+use rollout::{
+    leases::LeaseLog,
+    run::{Collected, RunError},
+};
+use testkit::{
+    sim_farm::{Call, Fault, SimFarmOptions},
+    sim_model::Said,
+};
+
+use crate::harness::{Bench, clicks_then_answers, outcome, task, tasks, until};
+
+#[tokio::test]
+async fn a_soft_stop_lets_running_episodes_finish_and_takes_no_new_ones() {
+    let farm = SimFarmOptions { latency: Duration::from_millis(20), ..SimFarmOptions::default() };
+    let mut bench = Bench::new(farm, clicks_then_answers(4)).await;
+    bench.limits.episodes = 2;
+    let (soft, board) = (bench.stop.soft.clone(), std::sync::Arc::clone(&bench.board));
+    tokio::spawn(async move {
+        until("a first step", || board.totals().steps > 0).await;
+        soft.cancel();
+    });
+    let left = bench.run(tasks(10)).await;
+    let Collected { finished, unfinished } = left.collected.unwrap();
+    assert_eq!((finished, unfinished), (2, 8));
+    assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success && one.steps.len() == 4));
+    assert!(bench.farm.leased().is_empty());
+}
+
+#[tokio::test]
+async fn a_soft_stop_does_not_wait_for_ever() {
+    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::Silence).await;
+    bench.attempt_timeout = Duration::from_secs(60);
+    bench.limits.completion_grace = Duration::from_millis(200);
+    let (soft, policy) = (bench.stop.soft.clone(), std::sync::Arc::clone(&bench.board));
+    tokio::spawn(async move {
+        until("the policy is asked", || policy.stages().contains_key(&rollout::event::Stage::Policy)).await;
+        soft.cancel();
+    });
+    let left = bench.run(tasks(1)).await;
+    assert_eq!(left.collected.unwrap(), Collected { finished: 0, unfinished: 1 });
+    assert!(bench.farm.leased().is_empty(), "the browser is given back all the same");
+}
+
+#[tokio::test]
+async fn a_hard_stop_stops_at_once_gives_the_browsers_back_and_keeps_the_journal() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match question.task() {
+            name if name.ends_with(" 0") => Said::answer("42"),
+            _ if question.step() == 1 => Said::click(1, 1),
+            _ => Said::Silence,
+        },
+    )
+    .await;
+    bench.attempt_timeout = Duration::from_secs(60);
+    let (hard, board) = (bench.stop.hard.clone(), std::sync::Arc::clone(&bench.board));
+    tokio::spawn(async move {
+        until("one is done, four have made a step", || board.done() == 1 && board.totals().steps == 5).await;
+        hard.cancel();
+    });
+    let left = bench.run(tasks(5)).await;
+    assert_eq!(left.collected.unwrap(), Collected { finished: 1, unfinished: 4 });
+    assert_eq!(left.trajectories.len(), 1, "what was cut off is collected anew by a resumed run");
+    assert!(bench.farm.leased().is_empty());
+    let scan = store::journal::scan(&bench.save_path().journal(bench.id())).unwrap();
+    assert!(!scan.is_complete() && scan.file_length == scan.whole_length);
+}
+
+#[tokio::test]
+async fn a_policy_that_refuses_us_stops_the_run_at_once_and_says_why() {
+    for (status, words) in [(401, "bad key"), (404, "no such model")] {
+        let mut bench = Bench::faulty(|_| Fault::None, move |_| Said::Status(status, words.into())).await;
+        let left = bench.run(tasks(20)).await;
+        let Err(RunError::PolicyRefuses(why)) = left.collected else { panic!("{:?}", left.collected) };
+        assert!(why.contains(&status.to_string()) && why.contains(words), "{why}");
+        assert!(bench.policy.count() <= 8, "nobody asks again: {}", bench.policy.count());
+        assert!(left.trajectories.is_empty() && bench.farm.leased().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn nowhere_to_write_a_screenshot_stops_the_run_with_a_journal_that_resumes() {
+    let mut bench = Bench::faulty(
+        |_| Fault::None,
+        |question| match question.task() {
+            name if name.ends_with(" 0") => Said::answer("42"),
+            _ => Said::After(Duration::from_millis(200), "Click [1, 1]".into()),
+        },
+    )
+    .await;
+    bench.limits.episodes = 4;
+    let (board, images) = (std::sync::Arc::clone(&bench.board), bench.root().join("images"));
+    tokio::spawn(async move {
+        until("one is done", || board.done() == 1).await;
+        replace_by_a_file(&images);
+    });
+    let left = bench.run(tasks(4)).await;
+    let Err(RunError::Disk(why)) = left.collected else { panic!("{:?}", left.collected) };
+    assert!(!why.is_empty());
+    assert_eq!(left.trajectories.len(), 1, "what was durable before stays");
+    let (_journal, recovered) = store::Journal::resume(&bench.save_path().journal(bench.id())).unwrap();
+    assert_eq!(recovered.finished.into_iter().collect::<Vec<_>>(), [0]);
+}
+
+/// From now on no folder can be made here, and the ones there are gone.
+fn replace_by_a_file(folder: &Path) {
+    while std::fs::remove_dir_all(folder).is_err() {}
+    std::fs::write(folder, "").unwrap();
+}
+
+#[tokio::test]
+async fn leases_left_over_by_a_crashed_run_of_this_save_path_are_given_back_and_no_others() {
+    let bench = Bench::new(SimFarmOptions::default(), clicks_then_answers(1)).await;
+    let (ours, theirs) = (bench.farm.lend(), bench.farm.lend());
+    let crashed = LeaseLog::open(bench.root()).unwrap();
+    crashed.taken(&rollout::farm_client::Lease { instance_id: ours.clone(), node: "http://node.sim".into() });
+    drop(crashed);
+    let log = LeaseLog::open(bench.root()).unwrap();
+    assert_eq!(log.give_back_left_over(&bench.farm_client()).await.unwrap(), 1);
+    assert_eq!(bench.farm.leased(), [theirs]);
+    assert_eq!(log.give_back_left_over(&bench.farm_client()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_browser_that_cannot_be_given_back_is_remembered_for_the_next_run() {
+    let mut bench = Bench::faulty(
+        |call: &Call| if call.path == "/reset" { Fault::NodeUnreachable } else { Fault::None },
+        clicks_then_answers(1),
+    )
+    .await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_eq!(outcome(&trajectory), Outcome::Success, "the episode is not to blame");
+    let left = LeaseLog::open(bench.root()).unwrap().left_over().unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].instance_id, bench.farm.leased()[0]);
+}

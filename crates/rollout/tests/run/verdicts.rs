@@ -1,0 +1,356 @@
+//! The judge, question by question, against a scripted judge server: every branch of REFERENCE §8.
+
+use std::time::Duration;
+
+use proto::trajectory::{
+    Action, Observation, Outcome, Response, Reward, RubricItem, Step, StepExtras, Trajectory,
+};
+use rollout::judge::{Judge, Verdict};
+use testkit::sim_model::{Question, Said, SimModel};
+
+use crate::harness::{model_judge, task};
+
+const YES: &str = "It shows the thing.\nYES";
+const OPEN: &str = "Nothing in the way.\nBlocked: NO";
+const PASSED: &str = "All there.\nVerdict: SUCCESS";
+const FAILED: &str = "Not there.\nVerdict: NOT SUCCESS";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Keypoint,
+    Blocking,
+    Supported,
+    Item,
+    Reference,
+}
+
+fn kind(question: &Question) -> Kind {
+    let says = |words: &str| question.text.contains(words);
+    match () {
+        () if says("only YES or NO") => Kind::Keypoint,
+        () if says("Blocked: YES") => Kind::Blocking,
+        () if says("One requirement of the task") => Kind::Item,
+        () if says("Reference answer: ") => Kind::Reference,
+        () => Kind::Supported,
+    }
+}
+
+/// Says yes to everything but what `but` says otherwise about.
+fn kindly(but: impl Fn(Kind, &Question) -> Option<Said>) -> impl Fn(&Question) -> Said {
+    move |question| {
+        let kind = kind(question);
+        but(kind, question).unwrap_or_else(|| {
+            Said::Reply(
+                match kind {
+                    Kind::Keypoint => YES,
+                    Kind::Blocking => OPEN,
+                    _ => PASSED,
+                }
+                .to_owned(),
+            )
+        })
+    }
+}
+
+fn reply(text: &str) -> Option<Said> {
+    Some(Said::Reply(text.to_owned()))
+}
+
+/// An episode of so many steps, with pictures on disk, that ends with this action.
+fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Trajectory {
+    let step = |number: usize| {
+        let image = folder.join(format!("{number}.png"));
+        std::fs::write(&image, format!("\u{89}PNG{number}")).unwrap();
+        let key = if number + 1 == steps { last } else { "click" };
+        let arguments = serde_json::Map::from_iter([("text".to_owned(), "the answer is 42".into())]);
+        Step {
+            observation: Observation {
+                image_path: image.display().to_string(),
+                ac_tree: None,
+                title: format!("page {number}"),
+                url: format!("http://www.site{number}.test/x"),
+            },
+            action: Some(Action { key: key.into(), arguments, action_string: format!("{key} {number}") }),
+            response: Response::default(),
+            reward: Reward::default(),
+            same_as_next_screenshot: None,
+            extras: StepExtras::default(),
+        }
+    };
+    let metadata = proto::trajectory::TrajectoryMetadata::default();
+    let item = |text: &str| RubricItem { description: text.into(), difficulty: 1 };
+    let mut task = task(0);
+    task.evaluator_reference = vec![item("first thing"), item("second thing"), item("third thing")];
+    Trajectory { task, steps: (0..steps).map(step).collect(), metadata }
+}
+
+struct Judged {
+    trajectory: Trajectory,
+    verdict: Verdict,
+    asked: Vec<Question>,
+    most_at_once: usize,
+}
+
+impl Judged {
+    fn kinds(&self) -> Vec<Kind> {
+        self.asked.iter().map(kind).filter(|kind| *kind != Kind::Keypoint).collect()
+    }
+
+    fn words(&self) -> String {
+        format!("{:?}", self.verdict.evaluation)
+    }
+
+    fn submitted(&self) -> Vec<i64> {
+        self.trajectory.metadata.keypoint_step_ids.clone()
+    }
+}
+
+async fn judged(
+    steps: usize,
+    last: &str,
+    speaker: impl Fn(&Question) -> Said + Send + Sync + 'static,
+) -> Judged {
+    let server = SimModel::start(speaker).await;
+    let judge = model_judge(&server.url(), |_| {});
+    judged_by(&judge, &server, steps, last).await
+}
+
+async fn judged_by(judge: &Judge, server: &SimModel, steps: usize, last: &str) -> Judged {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trajectory = episode(folder.path(), steps, last);
+    let verdict = judge.judge(&trajectory).await;
+    verdict.clone().apply(&mut trajectory);
+    Judged { trajectory, verdict, asked: server.asked(), most_at_once: server.most_at_once() }
+}
+
+fn reward(judged: &Judged) -> (Outcome, i64) {
+    (judged.trajectory.metadata.outcome.unwrap(), judged.trajectory.steps.last().unwrap().reward.reward)
+}
+
+#[tokio::test]
+async fn everything_passed_is_a_reward_of_one() {
+    let judged = judged(3, "answer", kindly(|_, _| None)).await;
+    assert_eq!(reward(&judged), (Outcome::Success, 1));
+    let wanted = [Kind::Blocking, Kind::Supported, Kind::Item, Kind::Item, Kind::Item, Kind::Reference];
+    assert_eq!(judged.kinds(), wanted);
+    let texts = judged.words();
+    for part in [
+        "Blocking: ",
+        "Criterion B: ",
+        "Criterion A, item 1: ",
+        "Criterion A, item 3: ",
+        "Reference answer: ",
+    ] {
+        assert!(texts.contains(part), "{part} in {texts}");
+    }
+}
+
+#[tokio::test]
+async fn keypoints_are_asked_in_parallel_for_all_but_the_last_which_always_counts() {
+    let judged = judged(
+        9,
+        "answer",
+        kindly(|kind, question| {
+            let even = question.text.contains("Screenshot of step 1:")
+                || question.text.contains("Screenshot of step 5:");
+            match kind {
+                Kind::Keypoint if even => Some(Said::After(Duration::from_millis(50), YES.into())),
+                Kind::Keypoint => Some(Said::After(Duration::from_millis(50), "Nothing.\nNO".into())),
+                _ => None,
+            }
+        }),
+    )
+    .await;
+    assert_eq!(judged.asked.iter().filter(|one| kind(one) == Kind::Keypoint).count(), 8);
+    assert!(judged.most_at_once > 1, "{} at once", judged.most_at_once);
+    assert_eq!(judged.submitted(), [0, 4, 8]);
+    let steps = &judged.trajectory.steps;
+    assert!(steps[0].reward.submit && !steps[1].reward.submit && steps[8].reward.submit);
+    assert_eq!(steps[1].reward.submission_judgment.as_deref(), Some("Nothing.\nNO"));
+    let supported = judged.asked.iter().find(|one| kind(one) == Kind::Supported).unwrap();
+    assert_eq!(supported.images.len(), 3, "only what was submitted is shown");
+    assert!(supported.images[0].starts_with("data:image/png;base64,"));
+}
+
+#[tokio::test]
+async fn at_most_the_last_48_screenshots_are_submitted() {
+    let judged = judged(60, "answer", kindly(|_, _| None)).await;
+    assert_eq!(judged.submitted(), (12..60).collect::<Vec<i64>>());
+    let of = |wanted| judged.asked.iter().find(|one| kind(one) == wanted).unwrap().images.len();
+    assert_eq!((of(Kind::Supported), of(Kind::Blocking)), (48, 20));
+}
+
+#[tokio::test]
+async fn no_more_questions_at_once_than_evaluation_workers() {
+    let server =
+        SimModel::start(kindly(|_, _| Some(Said::After(Duration::from_millis(20), YES.into())))).await;
+    let judge = model_judge(&server.url(), |config| config.env_config.evaluation_workers = 3);
+    let folder = tempfile::tempdir().unwrap();
+    let trajectory = episode(folder.path(), 8, "answer");
+    tokio::join!(judge.judge(&trajectory), judge.judge(&trajectory), judge.judge(&trajectory));
+    assert_eq!(server.most_at_once(), 3);
+}
+
+#[tokio::test]
+async fn a_blocked_site_ends_the_questions() {
+    let blocked = |kind, _: &Question| match kind {
+        Kind::Blocking => reply("A captcha.\nStep: 2\nBlocked: YES"),
+        _ => None,
+    };
+    for (last, steps) in [("answer", 3), ("click", 3)] {
+        let judged = judged(steps, last, kindly(blocked)).await;
+        assert_eq!(reward(&judged), (Outcome::Blocked, 0));
+        assert!(judged.trajectory.steps.last().unwrap().reward.is_blocked);
+        assert_eq!(judged.kinds(), [Kind::Blocking]);
+        let site = rollout::judge::blocked_site(&judged.verdict, &judged.trajectory).unwrap();
+        assert_eq!(site.domain, "site1.test", "the page that blocked, not the last one");
+        assert!(site.screenshot_path.unwrap().ends_with("/1.png"));
+    }
+}
+
+#[tokio::test]
+async fn without_an_answer_only_blocking_is_asked() {
+    let judged = judged(4, "click", kindly(|_, _| None)).await;
+    assert_eq!(judged.asked.len(), 1);
+    assert_eq!((judged.kinds(), reward(&judged)), (vec![Kind::Blocking], (Outcome::Failure, 0)));
+    assert!(
+        judged.asked[0].text.contains("4. at http://www.site3.test/x: click 3"),
+        "{}",
+        judged.asked[0].text
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_supported_stops_there() {
+    let judged =
+        judged(2, "answer", kindly(|kind, _| (kind == Kind::Supported).then(|| reply(FAILED)).flatten()))
+            .await;
+    assert_eq!(
+        (reward(&judged), judged.kinds()),
+        ((Outcome::Failure, 0), vec![Kind::Blocking, Kind::Supported])
+    );
+}
+
+#[tokio::test]
+async fn the_first_rubric_item_that_fails_stops_there() {
+    let judged = judged(
+        2,
+        "answer",
+        kindly(|_, question| {
+            question.text.contains("second thing\n\nDo the").then(|| reply(FAILED)).flatten()
+        }),
+    )
+    .await;
+    assert_eq!(reward(&judged), (Outcome::Failure, 0));
+    assert_eq!(judged.kinds(), [Kind::Blocking, Kind::Supported, Kind::Item, Kind::Item]);
+    assert!(judged.words().contains("Criterion A, item 2: "));
+}
+
+#[tokio::test]
+async fn an_answer_other_than_the_reference_fails() {
+    let judged =
+        judged(2, "answer", kindly(|kind, _| (kind == Kind::Reference).then(|| reply(FAILED)).flatten()))
+            .await;
+    assert_eq!(reward(&judged), (Outcome::Failure, 0));
+    let asked = judged.asked.last().unwrap();
+    assert!(asked.images.is_empty() && asked.text.contains("The agent's answer: the answer is 42"));
+}
+
+#[tokio::test]
+async fn a_reply_without_a_clear_verdict_counts_as_not_passed() {
+    for unclear in ["It went well, a success.", "Verdict: SUCCESS | NOT SUCCESS", "Verdict:", ""] {
+        let judged = judged(
+            1,
+            "answer",
+            kindly(move |kind, _| (kind == Kind::Supported).then(|| reply(unclear)).flatten()),
+        )
+        .await;
+        assert_eq!(reward(&judged), (Outcome::Failure, 0), "{unclear:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_storm_of_rate_limits_is_waited_out_as_the_server_asks() {
+    let judged = judged(2, "answer", |question: &Question| match question.number {
+        0..6 => Said::SlowDown(Some(0.3)),
+        _ => kindly(|_, _| None)(question),
+    });
+    let since = std::time::Instant::now();
+    let judged = judged.await;
+    assert_eq!(reward(&judged), (Outcome::Success, 1));
+    assert!(since.elapsed() >= Duration::from_millis(1800), "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_leaves_the_episode_unjudged_and_says_why() {
+    let refusals: [(fn() -> Said, &str); 5] = [
+        (|| Said::Status(413, "image too large".into()), "413"),
+        (|| Said::Status(400, "image exceeds 5 MB".into()), "image exceeds 5 MB"),
+        (|| Said::Filtered, "content filter"),
+        (|| Said::Status(401, "who are you".into()), "who are you"),
+        (|| Said::Garbage, "cannot be used"),
+    ];
+    for (said, why) in refusals {
+        let judged = judged(2, "answer", kindly(move |kind, _| (kind == Kind::Supported).then(said))).await;
+        assert_eq!(reward(&judged), (Outcome::JudgeError, 0), "{why}");
+        assert!(
+            judged.words().contains("Not judged: ") && judged.words().contains(why),
+            "{}",
+            judged.words()
+        );
+        let metrics = store::metrics::Metrics::of([&store::Summary::of(&judged.trajectory)]);
+        assert_eq!((metrics.judge_errors, metrics.scored), (1, 0), "excluded from success_rate");
+    }
+}
+
+#[tokio::test]
+async fn a_judge_that_fails_for_a_moment_is_asked_again() {
+    let judged = judged(1, "answer", |question: &Question| match question.number {
+        0 | 1 => Said::Status(503, "busy".into()),
+        _ => kindly(|_, _| None)(question),
+    })
+    .await;
+    assert_eq!(reward(&judged), (Outcome::Success, 1));
+}
+
+#[tokio::test]
+async fn a_picture_that_is_gone_leaves_the_episode_unjudged() {
+    let server = SimModel::start(kindly(|_, _| None)).await;
+    let judge = model_judge(&server.url(), |_| {});
+    let folder = tempfile::tempdir().unwrap();
+    let trajectory = episode(folder.path(), 2, "answer");
+    std::fs::remove_file(folder.path().join("0.png")).unwrap();
+    let verdict = judge.judge(&trajectory).await;
+    assert_eq!(verdict.outcome, Outcome::JudgeError);
+}
+
+#[tokio::test]
+async fn each_kind_of_question_goes_to_its_own_model() {
+    let (main, other) =
+        (SimModel::start(kindly(|_, _| None)).await, SimModel::start(kindly(|_, _| None)).await);
+    let url = other.url();
+    let judge = model_judge(&main.url(), move |config| {
+        config.openai_config.keypoint_detection.model = Some("small".into());
+        config.openai_config.blocking_detection.base_url = Some(format!("{url}/other/v2"));
+        config.openai_config.evaluation.openai_api_key_env_var = Some("EVAL_KEY".into());
+    });
+    let judged = judged_by(&judge, &main, 2, "answer").await;
+    assert_eq!(reward(&judged), (Outcome::Success, 1));
+    let models: Vec<&str> = judged.asked.iter().map(|one| one.model.as_str()).collect();
+    assert_eq!(models, ["small", "judge", "judge", "judge", "judge", "judge"]);
+    assert_eq!(other.asked().len(), 1);
+    assert_eq!(other.asked()[0].path, "/other/v2/chat/completions");
+    assert_eq!(judged.asked[1].authorization, "Bearer key of EVAL_KEY");
+    assert_eq!(other.asked()[0].authorization, "Bearer key of OPENAI_API_KEY");
+}
+
+#[tokio::test]
+async fn the_words_of_every_question() {
+    let judged = judged(2, "answer", kindly(|_, _| None)).await;
+    let texts: Vec<String> = judged
+        .asked
+        .iter()
+        .map(|one| format!("=== {:?}, {} pictures\n{}", kind(one), one.images.len(), one.text.trim_end()))
+        .collect();
+    insta::assert_snapshot!(texts.join("\n\n"));
+}

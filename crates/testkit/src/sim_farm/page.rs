@@ -1,0 +1,101 @@
+//! The page behind a lease of the simulated farm, and what it looks like.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+
+const VARIANTS: u64 = 64;
+
+pub(super) struct Page {
+    pub(super) lease: usize,
+    history: Vec<String>,
+    view: u64,
+}
+
+impl Page {
+    pub(super) fn new(lease: usize) -> Self {
+        Self { lease, history: Vec::new(), view: 0 }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        self.history.last().map_or("about:blank", String::as_str)
+    }
+
+    pub(super) fn title(&self) -> String {
+        format!("Page {} of {}", self.view, self.url())
+    }
+
+    pub(super) fn visit(&mut self, url: &str) {
+        self.history.push(url.to_owned());
+        self.view = 0;
+    }
+
+    pub(super) fn back(&mut self) {
+        if self.history.len() > 1 {
+            self.history.pop();
+            self.view = 0;
+        }
+    }
+
+    pub(super) fn change(&mut self) {
+        self.view += 1;
+    }
+
+    fn face(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.url(), self.view).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Screenshots by what is on them.
+pub(super) struct Pictures {
+    white: Bytes,
+    large: Vec<Bytes>,
+}
+
+impl Pictures {
+    pub(super) fn new(real_size: bool) -> Self {
+        let large = if real_size {
+            (0..VARIANTS).map(|seed| png(1280, 768, 20_000, seed)).collect()
+        } else {
+            Vec::new()
+        };
+        let white = if real_size { blank(1280, 768) } else { blank(8, 8) };
+        Self { white, large }
+    }
+
+    /// A page that was never opened is white, as in a browser.
+    pub(super) fn of(&self, page: &Page, white: bool) -> Bytes {
+        if white || page.url() == "about:blank" {
+            self.white.clone()
+        } else if self.large.is_empty() {
+            png(8, 8, 64, page.face())
+        } else {
+            self.large[(page.face() % VARIANTS) as usize].clone()
+        }
+    }
+}
+
+fn blank(width: u32, height: u32) -> Bytes {
+    encode(width, height, &vec![255; (width * height * 3) as usize])
+}
+
+/// Grey, with so many pixels of noise at the top: what does not compress makes the size.
+fn png(width: u32, height: u32, noisy: usize, seed: u64) -> Bytes {
+    let mut pixels = vec![200; (width * height * 3) as usize];
+    let mut random = seed | 1;
+    for pixel in pixels.iter_mut().take(noisy * 3) {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *pixel = (random >> 33) as u8;
+    }
+    encode(width, height, &pixels)
+}
+
+fn encode(width: u32, height: u32, pixels: &[u8]) -> Bytes {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header().unwrap().write_image_data(pixels).unwrap();
+    bytes.into()
+}
