@@ -130,7 +130,7 @@ impl Host {
         self.process.kind()
     }
 
-    /// The browser's process, and the group its whole tree is in.
+    /// The process group that the browser's whole tree is in.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }

@@ -80,12 +80,12 @@ struct Detached {
 
 impl Connection {
     /// Starts reading and writing. `root` hears the events that belong to no session; `last_words` is asked,
-    /// once the pipe has ended, what the browser logged.
+    /// once the pipe has ended, what the browser logged; everything pending waits for it, so it must be quick.
     pub(crate) fn start(
         to: pipe::Sender,
         from: pipe::Receiver,
         root: Arc<dyn Events>,
-        last_words: impl FnOnce() -> Arc<str> + Send + 'static,
+        last_words: impl Future<Output = Arc<str>> + Send + 'static,
     ) -> Self {
         let state = State {
             pending: HashMap::new(),
@@ -102,7 +102,7 @@ impl Connection {
         let reader = connection.clone();
         tokio::spawn(async move {
             transport::read_all(from, |message| reader.receive(message)).await;
-            reader.die(Gone::Browser(last_words()));
+            reader.die(Gone::Browser(last_words.await));
         });
         connection
     }
@@ -144,6 +144,11 @@ impl Connection {
             Ok(gone) => gone.clone().unwrap_or(Gone::Detached),
             Err(_) => Gone::Detached,
         }
+    }
+
+    /// How many calls wait for their answer.
+    pub fn pending(&self) -> usize {
+        self.state().pending.len()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -189,16 +194,16 @@ impl Connection {
                 }
             }
             Ok(Envelope::Event { session, method, params }) => {
-                self.dispatch(session.map(Into::into), &method, &message[params]);
+                self.dispatch(&session.map(Into::into), &method, &message[params]);
             }
             Err(why) => {
-                tracing::warn!(%why, bytes = message.len(), "the browser sent something that is not a message")
+                tracing::warn!(%why, bytes = message.len(), "the browser sent something that is not a message");
             }
         }
     }
 
-    fn dispatch(&self, session: SessionId, method: &str, params: &[u8]) {
-        let events = match self.state().sessions.get(&session) {
+    fn dispatch(&self, session: &SessionId, method: &str, params: &[u8]) {
+        let events = match self.state().sessions.get(session) {
             Some(listener) => Arc::clone(&listener.events),
             None => return,
         };
@@ -209,7 +214,7 @@ impl Connection {
                     self.end(&Some(session.into()), &Gone::Detached);
                 }
             }
-            INSPECTOR_TARGET_CRASHED => self.end(&session, &Gone::Crashed),
+            INSPECTOR_TARGET_CRASHED => self.end(session, &Gone::Crashed),
             _ => {}
         }
     }

@@ -1,40 +1,44 @@
-//! The one that cleans up, also when we were killed: a tiny shell process that waits for its standard input to
-//! end (which the kernel does for us, however we die), then kills the browser's process group and removes its
-//! profile directory. Clean shutdown takes the same road.
+//! The one that cleans up, also when we were killed: a tiny shell process that leads the browser's process group,
+//! waits for its standard input to end (which the kernel sees to, however we die), then kills everyone else in
+//! the group and removes the profile directory. Clean shutdown takes the same road.
 
 use std::{
-    io::Write,
     path::Path,
     process::{Child, ChildStdin, Command, Stdio},
 };
 
 use std::os::unix::process::CommandExt;
 
-/// Reads the group to kill, waits for the end of input, then cleans up. It only kills a group whose leader was
-/// started on our profile directory, so a recycled pid is safe.
+/// While the guard lives the number of its group cannot be given to anybody else, so nobody else is killed. All
+/// of it happens in the one shell: a helper process would be in the group too.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM QUIT PIPE
-read -r group
 while read -r _; do :; done
-alive() { grep -qzF -- "$1" "/proc/$group/cmdline" 2>/dev/null; }
-if [ -n "$group" ]; then
-  alive "$1" && kill -KILL "-$group" 2>/dev/null
-  for pid in $(grep -slF -- "$1" /proc/[0-9]*/cmdline 2>/dev/null); do
-    pid=${pid#/proc/}; pid=${pid%/cmdline}
-    [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null
+profile=$1 found=yes round=0
+while [ "$found" ] && [ $round -lt 250 ]; do
+  found= round=$((round + 1))
+  for file in /proc/[0-9]*/stat; do
+    read -r stat 2>/dev/null < "$file" || continue
+    pid=${stat%% *}
+    set -- ${stat##*) }
+    [ "$3" = $$ ] && [ "$pid" != $$ ] && [ "$1" != Z ] || continue
+    found=yes
+    kill -KILL "$pid" 2>/dev/null
   done
-fi
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-  rm -rf -- "$1" 2>/dev/null && [ ! -e "$1" ] && exit 0
-  sleep 0.1
+  [ -z "$found" ] || sleep 0.02
+done
+round=0
+until rm -rf -- "$profile" 2>/dev/null && [ ! -e "$profile" ] || [ $round -ge 50 ]; do
+  round=$((round + 1)); sleep 0.1
 done
 "#;
 
+/// Held for as long as the browser may live.
 pub(crate) struct Guard {
-    input: ChildStdin,
+    _input: ChildStdin,
 }
 
-/// The guard and the child process to reap.
+/// The guard and the child process to reap; its id is the group the browser has to join.
 pub(crate) fn start(profile: &Path) -> std::io::Result<(Guard, Child)> {
     let mut child = Command::new("/bin/sh")
         .args(["-c", SCRIPT, "webgym-guard"])
@@ -46,12 +50,5 @@ pub(crate) fn start(profile: &Path) -> std::io::Result<(Guard, Child)> {
         .process_group(0)
         .spawn()?;
     let input = child.stdin.take().ok_or_else(|| std::io::Error::other("the guard has no input"))?;
-    Ok((Guard { input }, child))
-}
-
-impl Guard {
-    /// Tells the guard which process group is the browser's.
-    pub(crate) fn watch(&mut self, group: u32) -> std::io::Result<()> {
-        writeln!(self.input, "{group}")
-    }
+    Ok((Guard { _input: input }, child))
 }

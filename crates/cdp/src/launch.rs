@@ -14,6 +14,7 @@ use std::{
 };
 
 use command_fds::{CommandFdExt, FdMapping};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use std::os::unix::process::CommandExt;
 use tokio::{io::AsyncBufReadExt, net::unix::pipe, sync::watch};
@@ -78,7 +79,7 @@ pub struct Process {
     connection: Connection,
     version: Version,
     kind: BrowserKind,
-    pid: u32,
+    group: u32,
     sandboxed: bool,
     exit: watch::Receiver<Option<ExitStatus>>,
     cleaned: watch::Receiver<Option<ExitStatus>>,
@@ -88,7 +89,7 @@ pub struct Process {
 
 const LAST_WORDS: usize = 8;
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
-const CLEAN_LIMIT: Duration = Duration::from_secs(10);
+const CLEAN_LIMIT: Duration = Duration::from_secs(5);
 const PIPE_SIZE: usize = 1 << 20;
 
 impl Launch {
@@ -129,28 +130,28 @@ impl Launch {
         let directory = tempfile::Builder::new().prefix("webgym-profile-").tempdir().map_err(prepare)?;
         profile::prepare(self.executable.kind, directory.path()).map_err(prepare)?;
         // The guard removes the directory, also if we are killed a moment from now.
-        let (mut guard, guard_child) = guard::start(directory.path()).map_err(prepare)?;
+        let (guard, guard_child) = guard::start(directory.path()).map_err(prepare)?;
         let profile = directory.keep();
+        let group = guard_child.id();
         let cleaned = spawner::reap(guard_child);
         let (theirs, ours) = pipes().map_err(prepare)?;
-        let command = self.command(&profile, sandbox, theirs).map_err(prepare)?;
+        let mut command = self.command(&profile, sandbox, theirs).map_err(prepare)?;
+        command.process_group(group.cast_signed());
         let mut child =
             spawner::spawn(command).await.map_err(|error| LaunchError::Start { path: path(), error })?;
-        let pid = child.id();
-        guard.watch(pid).map_err(prepare)?;
-        let log = Log::default();
+        let log = Log::new();
         if let Some(stderr) = child.stderr.take() {
             log.follow(stderr.into());
         }
         let exit = spawner::reap(child);
         let words = log.clone();
         let (to, from) = ours;
-        let connection = Connection::start(to, from, events, move || words.last_words());
+        let connection = Connection::start(to, from, events, async move { words.last_words().await });
         let mut process = Process {
             connection,
             version: Version { product: String::new(), user_agent: String::new() },
             kind: self.executable.kind,
-            pid,
+            group,
             sandboxed: sandbox,
             exit,
             cleaned,
@@ -171,8 +172,7 @@ impl Launch {
             .env("TMPDIR", profile.join("tmp"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .process_group(0);
+            .stderr(Stdio::piped());
         let mappings = vec![
             FdMapping { parent_fd: theirs.0, child_fd: 3 },
             FdMapping { parent_fd: theirs.1, child_fd: 4 },
@@ -216,9 +216,10 @@ impl Process {
         self.kind
     }
 
-    /// Also the id of the process group that holds the whole tree.
+    /// The process group that holds the whole tree. It is led by the guard, not by the browser, which may come by
+    /// way of a script.
     pub fn pid(&self) -> u32 {
-        self.pid
+        self.group
     }
 
     pub fn sandboxed(&self) -> bool {
@@ -234,42 +235,65 @@ impl Process {
         let root = self.connection.root();
         let _ = root.call_within::<_, serde_json::Value>(CLOSE_LIMIT, BROWSER_CLOSE, &NoParams {}).await;
         let _ = tokio::time::timeout(CLOSE_LIMIT, self.exit.wait_for(Option::is_some)).await;
-        self.guard = None;
-        let _ = tokio::time::timeout(CLEAN_LIMIT, self.cleaned.wait_for(Option::is_some)).await;
+        self.kill().await;
     }
 
     /// Ends the browser without asking it, and returns once everything is gone (bounded).
     pub async fn kill(mut self) {
         self.guard = None;
+        if tokio::time::timeout(CLEAN_LIMIT, self.cleaned.wait_for(Option::is_some)).await.is_err() {
+            // The guard stands still, so the group is still its own.
+            if let Some(group) = Pid::from_raw(self.group.cast_signed()) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+        }
         let _ = tokio::time::timeout(CLEAN_LIMIT, self.exit.wait_for(Option::is_some)).await;
-        let _ = tokio::time::timeout(CLEAN_LIMIT, self.cleaned.wait_for(Option::is_some)).await;
+        // Somebody may have killed the guard along with its group.
+        let _ = tokio::fs::remove_dir_all(&self.profile).await;
     }
 }
 
 /// The last lines the browser wrote to its standard error.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<VecDeque<String>>>);
+#[derive(Clone)]
+struct Log {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    ended: watch::Sender<bool>,
+}
+
+/// Its last words may still be on their way when its pipe has ended; children of it may hold the log open.
+const LAST_WORDS_LIMIT: Duration = Duration::from_millis(200);
 
 impl Log {
+    fn new() -> Self {
+        Self { lines: Arc::default(), ended: watch::Sender::new(false) }
+    }
+
     fn follow(&self, stderr: OwnedFd) {
         let Ok(stderr) = pipe::Receiver::from_owned_fd(stderr) else { return };
         let log = self.clone();
         tokio::spawn(async move {
             let mut lines = tokio::io::BufReader::new(stderr).split(b'\n');
             while let Ok(Some(line)) = lines.next_segment().await {
-                let line: String =
-                    String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).take(400).collect();
-                let mut kept = log.0.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.len() == LAST_WORDS {
-                    kept.pop_front();
-                }
-                kept.push_back(line);
+                log.keep(&line);
             }
+            log.ended.send_replace(true);
         });
     }
 
-    fn last_words(&self) -> Arc<str> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn keep(&self, line: &[u8]) {
+        let line: String =
+            String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).take(400).collect();
+        let mut kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == LAST_WORDS {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+
+    async fn last_words(&self) -> Arc<str> {
+        let mut ended = self.ended.subscribe();
+        let _ = tokio::time::timeout(LAST_WORDS_LIMIT, ended.wait_for(|ended| *ended)).await;
+        let kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().map(String::as_str).collect::<Vec<_>>().join(" | ").into()
     }
 }

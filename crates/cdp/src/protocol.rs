@@ -42,7 +42,6 @@ methods! {
     BROWSER_SET_DOWNLOAD_BEHAVIOR = "Browser.setDownloadBehavior";
     EMULATION_SET_DEVICE_METRICS_OVERRIDE = "Emulation.setDeviceMetricsOverride";
     EMULATION_SET_FOCUS_EMULATION_ENABLED = "Emulation.setFocusEmulationEnabled";
-    EMULATION_SET_USER_AGENT_OVERRIDE = "Emulation.setUserAgentOverride";
     FETCH_CONTINUE_REQUEST = "Fetch.continueRequest";
     FETCH_DISABLE = "Fetch.disable";
     FETCH_ENABLE = "Fetch.enable";
@@ -57,7 +56,6 @@ methods! {
     PAGE_CRASH = "Page.crash";
     PAGE_CREATE_ISOLATED_WORLD = "Page.createIsolatedWorld";
     PAGE_ENABLE = "Page.enable";
-    PAGE_GET_FRAME_TREE = "Page.getFrameTree";
     PAGE_GET_NAVIGATION_HISTORY = "Page.getNavigationHistory";
     PAGE_HANDLE_JAVASCRIPT_DIALOG = "Page.handleJavaScriptDialog";
     PAGE_NAVIGATE = "Page.navigate";
@@ -65,7 +63,6 @@ methods! {
     PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG = "Page.setInterceptFileChooserDialog";
     PAGE_SET_LIFECYCLE_EVENTS_ENABLED = "Page.setLifecycleEventsEnabled";
     PAGE_STOP_LOADING = "Page.stopLoading";
-    RUNTIME_CALL_FUNCTION_ON = "Runtime.callFunctionOn";
     RUNTIME_EVALUATE = "Runtime.evaluate";
     RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER = "Runtime.runIfWaitingForDebugger";
     RUNTIME_TERMINATE_EXECUTION = "Runtime.terminateExecution";
@@ -84,8 +81,6 @@ events! {
     NETWORK_LOADING_FINISHED = "Network.loadingFinished";
     NETWORK_REQUEST_WILL_BE_SENT = "Network.requestWillBeSent";
     NETWORK_RESPONSE_RECEIVED = "Network.responseReceived";
-    PAGE_DOWNLOAD_WILL_BEGIN = "Page.downloadWillBegin";
-    PAGE_FRAME_DETACHED = "Page.frameDetached";
     PAGE_FRAME_NAVIGATED = "Page.frameNavigated";
     PAGE_FRAME_REQUESTED_NAVIGATION = "Page.frameRequestedNavigation";
     PAGE_FRAME_STARTED_LOADING = "Page.frameStartedLoading";
@@ -97,7 +92,6 @@ events! {
     PAGE_WINDOW_OPEN = "Page.windowOpen";
     TARGET_ATTACHED_TO_TARGET = "Target.attachedToTarget";
     TARGET_DETACHED_FROM_TARGET = "Target.detachedFromTarget";
-    TARGET_TARGET_CRASHED = "Target.targetCrashed";
 }
 
 /// Parameters of a method that takes none.

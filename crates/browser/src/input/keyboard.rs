@@ -42,7 +42,7 @@ impl Page {
 
     fn key(&self, kind: &str, key: &Key, modifiers: u32) -> Pending {
         let mut params = json!({
-            "type": kind, "key": key.key, "code": key.code, "windowsVirtualKeyCode": key.key_code, "modifiers": modifiers,
+            "type": kind, "key": key.name, "code": key.code, "windowsVirtualKeyCode": key.virtual_code, "modifiers": modifiers,
         });
         if let (Some(text), true) = (&key.text, kind == "keyDown") {
             params["text"] = text.as_str().into();
@@ -90,7 +90,7 @@ impl Page {
             match piece {
                 Piece::Key(key) => events.extend([self.down(&key, 0), self.key("keyUp", &key, 0)]),
                 Piece::Text(text) => {
-                    events.push(self.session().send(p::INPUT_INSERT_TEXT, &json!({"text": text})))
+                    events.push(self.session().send(p::INPUT_INSERT_TEXT, &json!({"text": text})));
                 }
             }
             if events.len() >= BURST {
@@ -156,7 +156,7 @@ mod tests {
         let kinds: Vec<String> = pieces("aé漢👩‍🚀b\r\n")
             .iter()
             .map(|piece| match piece {
-                Piece::Key(key) => key.key.clone(),
+                Piece::Key(key) => key.name.clone(),
                 Piece::Text(text) => format!("<{text}>"),
             })
             .collect();

@@ -3,9 +3,9 @@
 /// One key as the protocol wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    pub(crate) key: String,
+    pub(crate) name: String,
     pub(crate) code: String,
-    pub(crate) key_code: u32,
+    pub(crate) virtual_code: u32,
     /// What the key types, if anything.
     pub(crate) text: Option<String>,
     pub(crate) modifier: Option<Modifier>,
@@ -116,18 +116,18 @@ impl Key {
         let alias =
             ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map_or(name, |(_, name)| name);
         let named = NAMED.iter().find(|(key, ..)| key.eq_ignore_ascii_case(alias));
-        if let Some((key, code, key_code)) = named {
-            return Some(Self::special(key, code, *key_code));
+        if let Some((key, code, virtual_code)) = named {
+            return Some(Self::special(key, code, *virtual_code));
         }
         function_key(alias)
     }
 
     /// The key that types this character, if a US keyboard has one.
     pub(crate) fn character(wanted: char) -> Option<Self> {
-        let typed = |code: String, key_code| Self {
-            key: wanted.to_string(),
+        let typed = |code: String, virtual_code| Self {
+            name: wanted.to_string(),
             code,
-            key_code,
+            virtual_code,
             text: Some(wanted.to_string()),
             modifier: None,
         };
@@ -145,7 +145,7 @@ impl Key {
         Some(typed(symbol.2.to_owned(), symbol.3))
     }
 
-    fn special(key: &str, code: &str, key_code: u32) -> Self {
+    fn special(key: &str, code: &str, virtual_code: u32) -> Self {
         let modifier = match key {
             "Alt" => Some(Modifier::Alt),
             "Control" => Some(Modifier::Control),
@@ -154,21 +154,21 @@ impl Key {
             _ => None,
         };
         let text = (key == "Enter").then(|| "\r".to_owned());
-        Self { key: key.to_owned(), code: code.to_owned(), key_code, text, modifier }
+        Self { name: key.to_owned(), code: code.to_owned(), virtual_code, text, modifier }
     }
 
     fn foreign(character: char) -> Self {
         let text = character.to_string();
-        Self { key: text.clone(), code: String::new(), key_code: 0, text: Some(text), modifier: None }
+        Self { name: text.clone(), code: String::new(), virtual_code: 0, text: Some(text), modifier: None }
     }
 
     /// The same key while modifiers are held: shift changes what it types, the others keep it from typing.
     pub(crate) fn with(mut self, modifiers: u32) -> Self {
         let shift = modifiers & Modifier::Shift.bit() != 0;
-        if let Some(only) = self.key.chars().next().filter(|_| shift && self.key.chars().count() == 1) {
+        if let Some(only) = self.name.chars().next().filter(|_| shift && self.name.chars().count() == 1) {
             let shifted =
                 SYMBOLS.iter().find(|(plain, ..)| *plain == only).map_or(only.to_ascii_uppercase(), |s| s.1);
-            self.key = shifted.to_string();
+            self.name = shifted.to_string();
             self.text = self.text.map(|_| shifted.to_string());
         }
         if modifiers & !Modifier::Shift.bit() != 0 {
@@ -182,7 +182,7 @@ fn function_key(name: &str) -> Option<Key> {
     let number: u32 =
         name.strip_prefix(['f', 'F'])?.parse().ok().filter(|number| (1..=24).contains(number))?;
     let name = format!("F{number}");
-    Some(Key { key: name.clone(), code: name, key_code: 111 + number, text: None, modifier: None })
+    Some(Key { name: name.clone(), code: name, virtual_code: 111 + number, text: None, modifier: None })
 }
 
 #[cfg(test)]

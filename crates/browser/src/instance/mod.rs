@@ -12,6 +12,7 @@ use cdp::{Connection, Gone, protocol as p};
 use proto::{Command, page::ScreenshotInfo};
 use serde_json::{Value, json};
 
+pub use inspect::Probe;
 pub use observe::{Observation, ObserveRequest, Picture};
 
 use crate::{

@@ -10,7 +10,7 @@ impl Colour {
     pub(crate) fn of_mark(shown: usize) -> Self {
         let hue = (shown as f64 * GOLDEN_ANGLE) % 360.0;
         // Two depths, so that the wheel's second round differs from its first.
-        let lightness = if shown % 2 == 0 { 0.38 } else { 0.48 };
+        let lightness = if shown.is_multiple_of(2) { 0.38 } else { 0.48 };
         Self::from_hsl(hue, 0.82, lightness)
     }
 

@@ -173,7 +173,7 @@ impl Tracker {
         }
         match method {
             p::PAGE_FRAME_REQUESTED_NAVIGATION if event.disposition == "currentTab" => {
-                state.asked = Some(Instant::now())
+                state.asked = Some(Instant::now());
             }
             p::PAGE_FRAME_STARTED_NAVIGATING if !event.navigation_type.ends_with("ameDocument") => {
                 state.asked = None;

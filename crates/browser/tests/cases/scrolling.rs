@@ -28,7 +28,7 @@ table! {
     scroll_coords_sideways: "/course/scroll" => [at_with("scroll_coords", "#sideways", r#"{"direction":"right"}"#), Holds("sideways.scrollLeft > 100")];
     scroll_coords_over_the_page: "/course/long" => [at_with("scroll_coords", "#section-1", r#"{"direction":"down"}"#), Holds("scrollY === 718")];
     scroll_coords_over_a_frame: "/course/iframes" => [at_with("scroll_coords", "#same", r#"{"direction":"down"}"#), Says("same: scrolled")];
-    hover_and_scroll_coords_takes_the_nearest_box: "/course/scroll" => [at_with("hover_and_scroll_coords", "#inner", r#"{}"#),
+    hover_and_scroll_coords_takes_the_nearest_box: "/course/scroll" => [at_with("hover_and_scroll_coords", "#inner", "{}"),
         Holds("Math.abs(inner.scrollTop - 0.8 * inner.clientHeight) < 1 && outer.scrollTop === 0 && scrollY === 0"),
         at_with("hover_and_scroll_coords", "#inner", r#"{"direction":"up"}"#), Holds("inner.scrollTop === 0")];
     hover_and_scroll_coords_sideways: "/course/scroll" => [at_with("hover_and_scroll_coords", "#sideways", r#"{"direction":"right"}"#),

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::tester::Tester;
 
 /// Far more than any test needs: a hang shows as a failure, not as a stuck run.
-const LONGEST_TEST: Duration = Duration::from_secs(120);
+const LONGEST_TEST: Duration = Duration::from_mins(2);
 
 pub(crate) struct Stage {
     pub(crate) runtime: Runtime,

@@ -65,6 +65,17 @@ impl Step {
     }
 }
 
+impl Step {
+    /// Where this step leads, if it is a visit.
+    pub(crate) fn address(&self) -> Option<&'static str> {
+        match self {
+            Self::Visit(path) => Some(path),
+            Self::Fails(step, ..) => step.address(),
+            _ => None,
+        }
+    }
+}
+
 fn parse(text: &str) -> Map<String, Value> {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => map,

@@ -1,7 +1,10 @@
 //! An agent with good eyes: acts on an instance by commands as a client sends them, finds the number on an
 //! element's mark by looking where the element is, and sees what the page itself knows.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Write,
+    time::{Duration, Instant},
+};
 
 use browser::{BrowserError, Instance, ObserveRequest, Picture, Settled};
 use practice::Sites;
@@ -77,8 +80,11 @@ impl Tester {
 
     /// A page made up on the spot.
     pub(crate) async fn write(&mut self, html: &str) {
-        let encoded: String = html.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        self.run(json!({"visit_page": {"url": format!("data:text/html;charset=utf-8,{encoded}")}})).await;
+        let mut url = String::from("data:text/html;charset=utf-8,");
+        for byte in html.bytes() {
+            write!(url, "%{byte:02x}").expect("writing to a string");
+        }
+        self.run(json!({"visit_page": {"url": url}})).await;
     }
 
     pub(crate) async fn look(&mut self) -> ScreenshotInfo {
@@ -115,13 +121,11 @@ impl Tester {
     /// The number on the mark of an element, as a fresh screenshot has it. `=Name` finds it by its name.
     pub(crate) async fn mark(&mut self, selector: &str) -> String {
         let info = self.look().await;
-        match self.shown(&info, selector).await {
-            Some(shown) => shown,
-            None => {
-                let tree: String = info.ac_tree().chars().take(3000).collect();
-                panic!("{selector} has no mark among:\n{tree}")
-            }
-        }
+        let shown = self.shown(&info, selector).await;
+        shown.unwrap_or_else(|| {
+            let tree: String = info.ac_tree().chars().take(3000).collect();
+            panic!("{selector} has no mark among:\n{tree}")
+        })
     }
 
     pub(crate) async fn shown(&self, info: &ScreenshotInfo, selector: &str) -> Option<String> {
