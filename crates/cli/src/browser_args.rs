@@ -63,7 +63,10 @@ impl BrowserArgs {
         let mut options = Options::default();
         let budget = Duration::try_from_secs_f64(self.settle_budget);
         options.settle.budget = budget.map_err(|_| {
-            anyhow::anyhow!("--settle-budget is {}; it must be a number of seconds, 0 or more", self.settle_budget)
+            anyhow::anyhow!(
+                "--settle-budget is {}; it must be a number of seconds, 0 or more",
+                self.settle_budget
+            )
         })?;
         options.settle.restless_budget = options.settle.restless_budget.min(options.settle.budget);
         Ok(options)

@@ -64,7 +64,12 @@ pub(crate) async fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn save(instance: &mut Instance, args: &DemoArgs, number: usize, name: &str) -> anyhow::Result<ScreenshotInfo> {
+async fn save(
+    instance: &mut Instance,
+    args: &DemoArgs,
+    number: usize,
+    name: &str,
+) -> anyhow::Result<ScreenshotInfo> {
     let seen = instance.observe(&ObserveRequest::screenshot(InteractionMode::SetOfMarks)).await?;
     let file = args.out.join(format!("{number:02}-{}.png", name.replace(' ', "-")));
     let picture = seen.picture.context("no picture was taken")?;
@@ -79,11 +84,20 @@ fn command(act: &Value, sites: &Sites, last: &ScreenshotInfo) -> Command {
         return Command::VisitPage { url: sites.url(path) };
     }
     if act["fill"].is_object() {
-        let fill = proto::command::Fill { value: text(&act["fill"]["value"]), press_enter: true, delete_existing: true };
-        return Command::FillId { id: shown(last, |region| region["tag_name"] == "input, type=search"), fill };
+        let fill = proto::command::Fill {
+            value: text(&act["fill"]["value"]),
+            press_enter: true,
+            delete_existing: true,
+        };
+        return Command::FillId {
+            id: shown(last, |region| region["tag_name"] == "input, type=search"),
+            fill,
+        };
     }
     if act["click"].is_object() {
-        let lamp = |region: &Value| region["tag_name"] == "a" && text(&region["aria_name"]).to_lowercase().contains("lamp");
+        let lamp = |region: &Value| {
+            region["tag_name"] == "a" && text(&region["aria_name"]).to_lowercase().contains("lamp")
+        };
         return Command::ClickId { id: shown(last, lamp) };
     }
     act.as_object().and_then(|act| Command::from_json(act, &[]).ok()).unwrap_or(Command::Back)

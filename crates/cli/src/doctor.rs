@@ -70,16 +70,24 @@ async fn check_chromium(args: &BrowserArgs) -> Finding {
     let host = match Host::launch(&launch).await {
         Ok(host) => host,
         Err(error) => {
-            return Finding::Broken(error.to_string(), format!("try it by hand: {path} --headless --no-sandbox --dump-dom about:blank"));
+            return Finding::Broken(
+                error.to_string(),
+                format!("try it by hand: {path} --headless --no-sandbox --dump-dom about:blank"),
+            );
         }
     };
     let finding = match photograph(&host).await {
         Ok(bytes) => {
             let took = started.elapsed().as_millis();
             let sandbox = if host.sandboxed() { "with its sandbox" } else { "without its sandbox" };
-            Finding::Fine(format!("{} at {path}, {sandbox}; started and photographed a page in {took} ms ({bytes} bytes)", host.version().product))
+            Finding::Fine(format!(
+                "{} at {path}, {sandbox}; started and photographed a page in {took} ms ({bytes} bytes)",
+                host.version().product
+            ))
         }
-        Err(error) => Finding::Broken(format!("{path} starts, but takes no screenshot: {error}"), install.into()),
+        Err(error) => {
+            Finding::Broken(format!("{path} starts, but takes no screenshot: {error}"), install.into())
+        }
     };
     host.close().await;
     finding
@@ -115,7 +123,10 @@ fn check_fonts() -> Finding {
                 Finding::Hint(format!("{families} families, none for {}", missing.join(" and ")), mend.into())
             }
         }
-        Err(_) => Finding::Hint("fc-list is not installed, so they cannot be counted".into(), "apt-get install fontconfig".into()),
+        Err(_) => Finding::Hint(
+            "fc-list is not installed, so they cannot be counted".into(),
+            "apt-get install fontconfig".into(),
+        ),
     }
 }
 
@@ -137,8 +148,13 @@ fn check_shm() -> Finding {
 fn check_files() -> Finding {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     match limit {
-        Some(limit) if limit < 1024 => Finding::Broken(format!("at most {limit}"), "raise it: ulimit -n 65536".into()),
-        Some(limit) if limit < 8192 => Finding::Hint(format!("at most {limit}, enough for about {} instances", limit / 20), "for more: ulimit -n 65536".into()),
+        Some(limit) if limit < 1024 => {
+            Finding::Broken(format!("at most {limit}"), "raise it: ulimit -n 65536".into())
+        }
+        Some(limit) if limit < 8192 => Finding::Hint(
+            format!("at most {limit}, enough for about {} instances", limit / 20),
+            "for more: ulimit -n 65536".into(),
+        ),
         Some(limit) => Finding::Fine(format!("at most {limit}")),
         None => Finding::Fine("unlimited".into()),
     }
@@ -149,7 +165,9 @@ fn check_port(what: &str, port: u16) -> Finding {
         Ok(_) => Finding::Fine(format!("free for the {what}")),
         Err(error) => Finding::Hint(
             format!("taken ({error}); the {what} uses it by default"),
-            format!("choose another when you start the {what}, or end what listens there (ss -ltnp 'sport = :{port}')"),
+            format!(
+                "choose another when you start the {what}, or end what listens there (ss -ltnp 'sport = :{port}')"
+            ),
         ),
     }
 }

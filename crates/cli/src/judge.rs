@@ -1,21 +1,73 @@
-//! Who scores: chosen from the configuration and the tasks, and said in one line.
+//! Who scores, chosen from the configuration and said in one line; and `webgym judge`, which scores saved
+//! trajectories again.
 
-use proto::trajectory::Task;
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
 use rollout::{
     config::{Config, Judge as Choice, Question},
     judge::{Judge, ModelJudge},
+    rejudge::{Rejudging, rejudge},
 };
+use store::{SavePath, Split};
 
-pub(crate) fn choose(config: &Config, tasks: &[Task]) -> anyhow::Result<Judge> {
+use crate::config::ConfigArgs;
+
+#[derive(Args)]
+pub(crate) struct JudgeArgs {
+    /// Where a run saved its trajectories.
+    save_path: PathBuf,
+    /// Only trajectories that no judge has decided on.
+    #[arg(long)]
+    only_unjudged: bool,
+    /// Only this iteration.
+    #[arg(long, value_name = "N")]
+    iteration: Option<u64>,
+    /// Only this split.
+    #[arg(long, value_name = "train|test")]
+    split: Option<Split>,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// Judges saved trajectories again, with the judge of the configuration (`judge=…`, `openai_config.…`).
+pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
+    let config = args.config.load()?.config;
+    let judge = choose(&config, None)?;
+    if matches!(judge, Judge::None) {
+        anyhow::bail!(
+            "there is no judge to ask: set {}, or use judge=reference",
+            config.openai_config.openai_api_key_env_var
+        );
+    }
+    let what = Rejudging {
+        only_unjudged: args.only_unjudged,
+        iteration: args.iteration,
+        split: args.split,
+        at_once: config.env_config.evaluation_workers,
+    };
+    let report = rejudge(&SavePath::new(&args.save_path), &judge, &what).await?;
+    for note in &report.notes {
+        eprintln!("{note}");
+    }
+    println!(
+        "{} judged ({} changed, {} kept their earlier verdict, {} still unjudged), {} left alone",
+        report.judged, report.changed, report.kept, report.still_unjudged, report.left_alone
+    );
+    Ok(if report.still_unjudged == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// `references` = how many of how many tasks have a reference answer, where that is known.
+pub(crate) fn choose(config: &Config, references: Option<(usize, usize)>) -> anyhow::Result<Judge> {
     let endpoint = config.judge_endpoint(Question::Evaluation);
     let key_of = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
     let has_key = key_of(&endpoint.api_key_env_var).is_some();
-    let with_reference = tasks.iter().filter(|task| task.reference_answer.is_some()).count();
+    let any_reference = references.is_none_or(|(with, _)| with > 0);
     match config.judge {
         Choice::Openai => by_model(config, &endpoint.model),
         Choice::Auto if has_key => by_model(config, &endpoint.model),
-        Choice::Reference => Ok(by_reference(with_reference, tasks.len())),
-        Choice::Auto if with_reference > 0 => Ok(by_reference(with_reference, tasks.len())),
+        Choice::Reference => Ok(by_reference(references)),
+        Choice::Auto if any_reference => Ok(by_reference(references)),
         Choice::Auto => {
             tracing::warn!(
                 "judge: none. {} is not set and no task has a reference answer, so trajectories are kept unjudged; \
@@ -37,7 +89,9 @@ fn by_model(config: &Config, model: &str) -> anyhow::Result<Judge> {
     Ok(Judge::Model(Box::new(judge)))
 }
 
-fn by_reference(with_reference: usize, tasks: usize) -> Judge {
-    tracing::info!("judge: reference answers, without a model ({with_reference} of {tasks} tasks have one)");
+fn by_reference(references: Option<(usize, usize)>) -> Judge {
+    let share =
+        references.map(|(with, all)| format!(" ({with} of {all} tasks have one)")).unwrap_or_default();
+    tracing::info!("judge: reference answers, without a model{share}");
     Judge::Reference
 }

@@ -5,6 +5,7 @@ mod config;
 mod demo;
 mod doctor;
 mod export;
+mod figures;
 mod judge;
 mod metrics;
 mod progress;
@@ -50,6 +51,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Figures over the trajectories of a save path.
     Metrics(metrics::MetricsArgs),
+    /// Judge saved trajectories again.
+    Judge(judge::JudgeArgs),
     /// List, show, compare, remove and check saved trajectories.
     #[command(subcommand)]
     Trajectories(trajectories::TrajectoriesCommand),
@@ -59,7 +62,7 @@ enum Command {
     Aggregate(export::AggregateArgs),
     /// Check that this machine has what webgym needs, and say how to mend what is missing.
     Doctor(doctor::DoctorArgs),
-    /// Walk the practice website with one browser and save annotated screenshots.
+    /// See the whole job at work: practice sites, a baseline policy and a farm, all inside this process.
     Demo(demo::DemoArgs),
 }
 
@@ -79,10 +82,19 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("webgym: {error:#}");
+            eprintln!("webgym: {}", in_words(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and its causes, each said once: most of ours already hold their cause in their own sentence.
+fn in_words(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said {
+        said if said.is_empty() => cause,
+        said if said.contains(&cause) => said,
+        said => format!("{said}: {cause}"),
+    })
 }
 
 async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
@@ -94,10 +106,30 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Rollout(args) => rollout::rollout(args, quiet).await,
         Command::Config(command) => config::run(&command),
         Command::Metrics(args) => metrics::run(&args),
+        Command::Judge(args) => judge::run(&args).await,
         Command::Trajectories(command) => trajectories::run(&command),
         Command::Export(args) => export::run_export(&args),
         Command::Aggregate(args) => export::run_aggregate(&args),
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Demo(args) => demo::demo(&args).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::anyhow!("no such file")
+            .context("cannot read tasks: no such file")
+            .context("the run stopped");
+        assert_eq!(in_words(&error), "the run stopped: cannot read tasks: no such file");
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
     }
 }

@@ -25,7 +25,8 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn start(board: Arc<Board>, quiet: bool) -> Self {
         let terminal = !quiet && std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(board.totals().tasks as u64) } else { ProgressBar::hidden() };
+        let bar =
+            if terminal { ProgressBar::new(board.totals().tasks as u64) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:28} {pos}/{len} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let shown = bar.clone();
@@ -66,7 +67,9 @@ fn describe(board: &Board) -> String {
         let left = seconds / done as f64 * (totals.tasks - done) as f64;
         text.push_str(&format!(" · {} left", human(left)));
     }
-    for (word, number) in [("lost", count(&totals, "infra_lost")), ("unjudged", count(&totals, "judge_error"))] {
+    for (word, number) in
+        [("lost", count(&totals, "infra_lost")), ("unjudged", count(&totals, "judge_error"))]
+    {
         if number > 0 {
             text.push_str(&format!(" · {number} {word}"));
         }

@@ -21,7 +21,10 @@ use rollout::{
     run::{self, Collected, RunLimits, Stop},
 };
 
-use crate::{browser_args::BrowserArgs, config::ConfigArgs, judge, progress::Progress, report, signals::Signals};
+use crate::{
+    browser_args::BrowserArgs, config::ConfigArgs, figures::Figures, judge, progress::Progress, report,
+    signals::Signals,
+};
 
 #[derive(Args)]
 pub(crate) struct RolloutArgs {
@@ -53,7 +56,12 @@ pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<Ex
     Ok(if outcome.unfinished == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-async fn run_to_end(args: &RolloutArgs, resolved: &Resolved, quiet: bool, signals: Signals) -> anyhow::Result<Collected> {
+async fn run_to_end(
+    args: &RolloutArgs,
+    resolved: &Resolved,
+    quiet: bool,
+    signals: Signals,
+) -> anyhow::Result<Collected> {
     let config = &resolved.config;
     let unfinished = match (&config.env_config.resume_checkpoint_path, args.resume, args.fresh) {
         (Some(path), _, _) => Unfinished::ResumeFrom(path.clone()),
@@ -140,7 +148,10 @@ async fn collect(
     let farm = farm_client(config, farm_url)?;
     let leases = LeaseLog::open(plan.save_path.root())?;
     if plan.ranks.rank == 0 {
-        give_back_left_over(&farm, &leases).await;
+        let left = leases.give_back_left_over(&farm).await?;
+        if left > 0 {
+            tracing::info!("gave back {left} instances that an earlier run of this save path still held");
+        }
     }
     let around = Arc::new(Surroundings {
         farm,
@@ -151,20 +162,34 @@ async fn collect(
         journal: plan.journal.clone(),
         settings: settings(config, &plan),
     });
+    let figures = match config.env_config.monitor_port {
+        Some(port) => Figures::start(Arc::clone(&board), port).await,
+        None => None,
+    };
+    if let Some(figures) = &figures {
+        tracing::info!("figures of this run at http://127.0.0.1:{}/metrics", figures.port);
+    }
     let progress = Progress::start(Arc::clone(&board), quiet);
     let stop = Stop::default();
     let stopping = tokio::spawn(obey(signals, stop.clone()));
-    let watchdog = tokio::spawn(run::watch(Arc::clone(&board), Duration::from_secs(args.stall_secs.max(1)), |words| {
-        tracing::warn!("{words}");
-    }));
+    let watchdog =
+        tokio::spawn(run::watch(Arc::clone(&board), Duration::from_secs(args.stall_secs.max(1)), |words| {
+            tracing::warn!("{words}");
+        }));
     let limits = limits(config, &plan);
-    let judge = judge::choose(config, &plan.tasks)?;
+    let with_reference = plan.tasks.iter().filter(|task| task.reference_answer.is_some()).count();
+    let judge = judge::choose(config, Some((with_reference, plan.tasks.len())))?;
     let outcome = run::collect(around, judge, limits, plan.tasks, plan.total, stop).await;
     watchdog.abort();
     stopping.abort();
     drop(progress);
     plan.journal.close().await?;
-    let collected = outcome.with_context(|| format!("the run stopped; what is finished is in {} and can be resumed with --resume", plan.save_path.journal(plan.id).display()))?;
+    let collected = outcome.with_context(|| {
+        format!(
+            "the run stopped; what is finished is in {} and can be resumed with --resume",
+            plan.save_path.journal(plan.id).display()
+        )
+    })?;
     if collected.unfinished > 0 {
         eprintln!(
             "Stopped with {} trajectories left to collect. Everything finished is safe; go on with the same command and --resume.",
@@ -185,17 +210,6 @@ fn farm_client(config: &Config, url: &str) -> anyhow::Result<FarmClient> {
         ..ClientOptions::default()
     };
     Ok(FarmClient::new(url, &key, options)?)
-}
-
-async fn give_back_left_over(farm: &FarmClient, leases: &LeaseLog) {
-    let left = leases.left_over().unwrap_or_default();
-    for lease in &left {
-        // Gone or expired by now is just as good.
-        let _ = farm.reset(lease, rollout::http::Deadline::after(Duration::from_secs(10))).await;
-    }
-    if !left.is_empty() {
-        tracing::info!("gave back {} instances that an earlier run of this save path still held", left.len());
-    }
 }
 
 /// This rank's share of the pools.
@@ -228,7 +242,6 @@ fn settings(config: &Config, plan: &Plan) -> Settings {
         split: env.split,
         lifetime_mins: env.instance_lifetime_max,
         operation_timeout: seconds(env.operation_timeout),
-        policy_timeout: seconds(env.vllm_timeout),
         save_path: plan.save_path.root().to_owned(),
         images: plan.save_path.images(),
         navigation_errors: plan.save_path.navigation_errors(),

@@ -157,7 +157,8 @@ impl PoolArgs {
         pool.spares = self.spares;
         pool.recovery = !self.disable_recovery;
         pool.max_lifetime_mins = self.max_lifetime_mins;
-        pool.network = NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
+        pool.network =
+            NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
         pool.min_memory_percent = self.min_memory_percent;
         pool.max_cpu_pressure = self.max_cpu_pressure;
         pool.hang_limit = seconds("--hang-limit", self.hang_limit)?;
@@ -169,7 +170,8 @@ impl PoolArgs {
 }
 
 fn seconds(flag: &str, given: f64) -> anyhow::Result<Duration> {
-    Duration::try_from_secs_f64(given).map_err(|_| anyhow::anyhow!("{flag} must be a span of time, 0 or more"))
+    Duration::try_from_secs_f64(given)
+        .map_err(|_| anyhow::anyhow!("{flag} must be a span of time, 0 or more"))
 }
 
 impl NetArgs {
@@ -190,7 +192,11 @@ impl NetArgs {
 impl NetArgs {
     /// Nodes on several machines share the registry, but each shows its pool on its own machine only.
     fn mirror(&self) -> Option<String> {
-        let here = |url: &&String| ["//127.", "//localhost", "//[::1]", "@127.", "@localhost", "@[::1]"].iter().any(|host| url.contains(host));
+        let here = |url: &&String| {
+            ["//127.", "//localhost", "//[::1]", "@127.", "@localhost", "@[::1]"]
+                .iter()
+                .any(|host| url.contains(host))
+        };
         match &self.mirror_redis {
             Some(url) => Some(url.clone()),
             None => self.redis.as_ref().filter(here).filter(|_| !self.no_mirror).cloned(),
@@ -207,7 +213,9 @@ fn no_pool() -> PoolOptions {
 pub(crate) async fn serve(args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let (mode, pool) = match (args.mode, args.instances) {
         (ModeChoice::Master, None) => (Mode::Master, no_pool()),
-        (ModeChoice::Master, Some(_)) => anyhow::bail!("a master has no instances of its own; leave out N with --mode master"),
+        (ModeChoice::Master, Some(_)) => {
+            anyhow::bail!("a master has no instances of its own; leave out N with --mode master")
+        }
         (_, None) => anyhow::bail!("say how many instances to start, for example: webgym serve 8"),
         (ModeChoice::Both, Some(count)) => (Mode::Both, args.pool.options(count)?),
         (ModeChoice::Worker, Some(count)) => (Mode::Worker, args.pool.options(count)?),
@@ -243,7 +251,9 @@ fn tell(event: &serde_json::Value) {
 async fn run(farm: Farm, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     for bound in farm.bound() {
-        tell(&json!({"event": "listening", "tier": bound.tier, "url": bound.url, "port": bound.address.port()}));
+        tell(
+            &json!({"event": "listening", "tier": bound.tier, "url": bound.url, "port": bound.address.port()}),
+        );
     }
     tokio::select! {
         () = get_ready(&farm, quiet) => {}
@@ -269,7 +279,9 @@ async fn get_ready(farm: &Farm, quiet: bool) {
     .await;
     bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
-    tell(&json!({"event": "ready", "instances": last.capacity, "seconds": (seconds * 1000.0).round() / 1000.0}));
+    tell(
+        &json!({"event": "ready", "instances": last.capacity, "seconds": (seconds * 1000.0).round() / 1000.0}),
+    );
     let front = farm.bound().last().map(|bound| bound.url.clone()).unwrap_or_default();
     tracing::info!("ready: {} instances in {seconds:.1} s at {front} (API at {front}/docs)", last.capacity);
 }

@@ -12,7 +12,9 @@ pub(crate) fn start(quiet: bool, verbose: u8) {
         (false, 1) => "debug",
         (false, _) => "trace",
     };
-    let ours = ["webgym", "browser", "cdp", "farm", "rollout", "store", "web"].map(|room| format!("{room}={level}")).join(",");
+    let ours = ["webgym", "browser", "cdp", "farm", "rollout", "store", "web"]
+        .map(|room| format!("{room}={level}"))
+        .join(",");
     let filter = std::env::var("WEBGYM_LOG").unwrap_or_else(|_| format!("warn,{ours}"));
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))

@@ -79,7 +79,9 @@ impl Which {
             return Ok(number);
         }
         let all = iteration::iterations(&SavePath::new(&self.save_path), self.split)?;
-        all.last().copied().with_context(|| format!("there are no {} trajectories under {}", self.split, self.save_path.display()))
+        all.last().copied().with_context(|| {
+            format!("there are no {} trajectories under {}", self.split, self.save_path.display())
+        })
     }
 
     fn read(&self, index: i64, iteration: u64) -> anyhow::Result<Trajectory> {
@@ -90,7 +92,9 @@ impl Which {
 
 pub(crate) fn run(command: &TrajectoriesCommand) -> anyhow::Result<ExitCode> {
     match command {
-        TrajectoriesCommand::Ls { save_path, split, iteration, json } => ls(save_path, *split, *iteration, *json),
+        TrajectoriesCommand::Ls { save_path, split, iteration, json } => {
+            ls(save_path, *split, *iteration, *json)
+        }
         TrajectoriesCommand::Show { which, prompts, ac_trees } => {
             let trajectory = which.read(which.index, which.iteration()?)?;
             print!("{}", show(&trajectory, ShowOptions { prompts: *prompts, ac_trees: *ac_trees }));
@@ -108,7 +112,9 @@ pub(crate) fn run(command: &TrajectoriesCommand) -> anyhow::Result<ExitCode> {
             let removal = plan_removal(&SavePath::new(save_path), *split, *iteration, indices)?;
             let (count, size) = (removal.trajectories, removal.image_bytes / 1024);
             if !yes {
-                println!("This would remove {count} trajectories and {size} KiB of screenshots. Add --yes to do it.");
+                println!(
+                    "This would remove {count} trajectories and {size} KiB of screenshots. Add --yes to do it."
+                );
                 return Ok(ExitCode::SUCCESS);
             }
             removal.execute()?;
@@ -123,7 +129,12 @@ pub(crate) fn run(command: &TrajectoriesCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn ls(save_path: &std::path::Path, split: Split, number: Option<u64>, json: bool) -> anyhow::Result<ExitCode> {
+fn ls(
+    save_path: &std::path::Path,
+    split: Split,
+    number: Option<u64>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     let save_path = SavePath::new(save_path);
     match number {
         Some(number) => {
