@@ -1,0 +1,214 @@
+//! Words of a task and of a page made comparable: tokens, light stems, stop words, and a few groups of everyday words
+//! that ask for the same thing. Knows the language, no website.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+/// A word or number as it stands in a text, and what stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) gap: &'a str,
+    pub(crate) end: usize,
+}
+
+impl Token<'_> {
+    pub(crate) fn lower(&self) -> String {
+        self.text.to_lowercase()
+    }
+
+    pub(crate) fn is_capitalised(&self) -> bool {
+        self.text.chars().next().is_some_and(char::is_uppercase)
+    }
+
+    /// A sentence ends, or begins, before this word.
+    pub(crate) fn begins_sentence(&self) -> bool {
+        self.gap.contains(['.', '?', '!', ':', '\n'])
+    }
+}
+
+/// Letters and digits; a point or comma inside a number belongs to it.
+pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut found = Vec::new();
+    let mut last_end = 0;
+    let mut start = None;
+    let mut before = ' ';
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let next = characters.peek().map_or(' ', |(_, next)| *next);
+        let in_number = matches!(character, '.' | ',')
+            && before.is_ascii_digit()
+            && next.is_ascii_digit()
+            && start.is_some();
+        if character.is_alphanumeric() || in_number {
+            start.get_or_insert(at);
+        } else if let Some(from) = start.take() {
+            found.push(Token { text: &text[from..at], gap: &text[last_end..from], end: at });
+            last_end = at;
+        }
+        before = character;
+    }
+    if let Some(from) = start {
+        found.push(Token { text: &text[from..], gap: &text[last_end..from], end: text.len() });
+    }
+    found.retain(|token| !(token.text == "s" && token.gap.ends_with(['\'', '’'])));
+    found
+}
+
+const STOP: &str = "a an the of in on at to for from by with without and or but as is are was were be been being do does \
+    did has have had can could will would shall should may might must this that these those it its they them their \
+    there here then than so such which what who whom whose when where why how i you your we our me my he she his her \
+    into onto over under out up down off not no any some each every all both one ones only just also too very more most \
+    less least s t please find tell give gives given show shows shown see look looking get which whose if between among \
+    per about after before during until while same other another first next last";
+
+static STOP_WORDS: LazyLock<HashMap<&'static str, ()>> =
+    LazyLock::new(|| STOP.split_whitespace().map(|word| (word, ())).collect());
+
+pub(crate) fn is_stop(word: &str) -> bool {
+    STOP_WORDS.contains_key(word)
+}
+
+/// The word without the endings of plurals and common verb forms.
+pub(crate) fn stem(word: &str) -> String {
+    let mut stem = word.to_lowercase();
+    if stem.chars().any(|character| character.is_ascii_digit()) || !stem.is_ascii() {
+        return stem;
+    }
+    let ends = |stem: &str, endings: &[&str]| endings.iter().any(|ending| stem.ends_with(ending));
+    let cut = |stem: &mut String, count: usize| stem.truncate(stem.len() - count);
+    if stem.len() > 4 && stem.ends_with("ies") {
+        cut(&mut stem, 3);
+        stem.push('y');
+    } else if stem.len() > 4 && ends(&stem, &["sses", "shes", "ches", "xes", "zes"]) {
+        cut(&mut stem, 2);
+    } else if stem.len() > 3 && stem.ends_with('s') && !ends(&stem, &["ss", "us", "is"]) {
+        cut(&mut stem, 1);
+    }
+    let verbal = if stem.len() > 5 && stem.ends_with("ing") {
+        3
+    } else if stem.len() > 4 && stem.ends_with("ed") {
+        2
+    } else {
+        0
+    };
+    cut(&mut stem, verbal);
+    let bytes = stem.as_bytes();
+    let doubled = matches!(bytes, [.., a, b] if a == b && !matches!(a, b'l' | b's' | b'e' | b'o'));
+    if verbal > 0 && doubled {
+        cut(&mut stem, 1);
+    } else if stem.len() > 4 && stem.ends_with('e') {
+        cut(&mut stem, 1);
+    }
+    stem
+}
+
+/// Words that ask for the same thing; each line is a group.
+const GROUPS: &str = "price cost costs expensive cheap cheapest cheaper dear dearest priciest
+    length long longest longer shortest
+    height high highest tall tallest elevation altitude lowest
+    population inhabitant inhabitants resident residents populous
+    weight heavy heaviest weigh weighs lightest
+    rating rated stars star score
+    posted newest recent recently latest published
+    salary paid pay pays wage earn
+    founded founding foundation established
+    born birth birthplace birthday
+    died death dead
+    inventor invented invention inventing
+    teacher taught teach
+    author wrote written writer
+    starts start begin begins beginning opening opens
+    company employer organisation organization firm
+    source rise rises rising
+    brand maker manufacturer makes
+    mouth flows flow
+    area size
+    amount quantity
+    duration lasts last takes
+    speed fast fastest quick";
+
+static GROUP_OF: LazyLock<HashMap<String, usize>> = LazyLock::new(|| {
+    let lines = GROUPS.lines().enumerate();
+    lines.flat_map(|(group, line)| line.split_whitespace().map(move |word| (stem(word), group))).collect()
+});
+
+/// The group of words that mean the same in a question, when there is one.
+pub(crate) fn group(stem: &str) -> Option<usize> {
+    GROUP_OF.get(stem).copied()
+}
+
+/// Whether two stems may stand for each other: equal, of one group, or one the beginning of the other.
+pub(crate) fn alike(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    one == other
+        || group(one).is_some_and(|group_of_one| group(other) == Some(group_of_one))
+        || (short.len() >= 5 && long.len() - short.len() <= 3 && long.starts_with(short))
+}
+
+/// The stems of the words that carry meaning.
+pub(crate) fn content(text: &str) -> Vec<String> {
+    tokens(text).iter().map(Token::lower).filter(|word| !is_stop(word)).map(|word| stem(&word)).collect()
+}
+
+/// All stems, in order.
+pub(crate) fn stems(text: &str) -> Vec<String> {
+    tokens(text).iter().map(|token| stem(token.text)).collect()
+}
+
+/// How much of `wanted` is in `text`, from 0 to 1.
+pub(crate) fn coverage(wanted: &[String], text: &[String]) -> f64 {
+    if wanted.is_empty() {
+        return 0.0;
+    }
+    let found = wanted.iter().filter(|word| text.contains(word)).count();
+    found as f64 / wanted.len() as f64
+}
+
+/// Words that both have over words that either has.
+pub(crate) fn likeness(one: &[String], other: &[String]) -> f64 {
+    let shared = one.iter().filter(|word| other.contains(word)).count();
+    let either = one.len() + other.len() - shared.min(other.len());
+    if either == 0 { 0.0 } else { shared as f64 / either as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_whole_and_signs_do_not_matter() {
+        let found: Vec<_> =
+            tokens("It's $1,234.50, or 4.5 (full-time).").iter().map(|token| token.text).collect();
+        assert_eq!(found, ["It", "1,234.50", "or", "4.5", "full", "time"]);
+    }
+
+    #[test]
+    fn forms_of_a_word_share_a_stem() {
+        for (one, other) in [
+            ("prices", "price"),
+            ("cities", "city"),
+            ("boxes", "box"),
+            ("founded", "found"),
+            ("planning", "plan"),
+        ] {
+            assert_eq!(stem(one), stem(other), "{one} {other}");
+        }
+        assert_eq!((stem("glass"), stem("2025"), stem("är")), ("glass".into(), "2025".into(), "är".into()));
+    }
+
+    #[test]
+    fn questions_and_labels_meet() {
+        for (asked, label) in [("cost", "price"), ("inhabitants", "Population"), ("invented", "Inventor")] {
+            assert!(alike(&stem(asked), &stem(label)), "{asked} {label}");
+        }
+        assert!(!alike(&stem("city"), &stem("price")) && !alike("car", "cart"));
+    }
+
+    #[test]
+    fn coverage_counts_what_is_wanted() {
+        let (wanted, text) = (content("Brass desk lamp"), content("A desk and a brass lamp"));
+        assert!((coverage(&wanted, &text) - 1.0).abs() < 1e-9);
+        assert!(coverage(&wanted, &content("desk")) < 0.5);
+        assert!(likeness(&content("red chair"), &content("red chair")) > 0.99);
+    }
+}
