@@ -119,6 +119,11 @@ impl SimModel {
 
     /// With a latency for every reply, and with or without a memory of what was asked.
     pub async fn start_with(latency: Duration, remember: bool, speaker: Speaker) -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap(), latency, remember, speaker).await
+    }
+
+    /// At a given address, as a server that comes back.
+    pub async fn start_at(address: SocketAddr, latency: Duration, remember: bool, speaker: Speaker) -> Self {
         let shared = Arc::new(Shared {
             speaker,
             latency,
@@ -128,7 +133,7 @@ impl SimModel {
             most: AtomicUsize::new(0),
             asked: Mutex::default(),
         });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = tokio::net::TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));
         let router = router.layer(axum::extract::DefaultBodyLimit::disable());

@@ -20,7 +20,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use watchdog::watch;
 
-use crate::{episode::Surroundings, judge::Judge};
+use crate::{episode::Surroundings, http::Deadline, judge::Judge};
+
+const FIRST_CONTACT: Duration = Duration::from_secs(5);
 
 /// How a run goes about its tasks.
 #[derive(Clone, Debug)]
@@ -101,6 +103,8 @@ pub async fn collect(
         stop,
         limits,
     });
+    // Learnt once, not by thousands at the same moment; without an answer the first episodes will learn it.
+    let _ = shared.around.farm.offers_step(Deadline::after(FIRST_CONTACT)).await;
     let workers = TaskTracker::new();
     for _ in 0..shared.limits.episodes.min(count).max(1) {
         workers.spawn(worker::work(Arc::clone(&shared)));

@@ -10,11 +10,15 @@ use super::{RunError, Shared};
 use crate::{
     episode::{Ending, Episode, Hands},
     event::{Event, Stage},
+    farm_client::FarmError,
     gallery::Gallery,
     http::Deadline,
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(300);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How long a server gets to show that it is there.
+const PROBE: Duration = Duration::from_secs(5);
 /// How long giving a browser back may hold up a run that stops at once; the next run gives back what is left.
 const LAST_RELEASE: Duration = Duration::from_secs(3);
 
@@ -49,10 +53,34 @@ impl Shared {
             gallery.discard().await;
             tokio::select! {
                 () = self.stop.hard.cancelled() => return None,
-                () = tokio::time::sleep(pause) => {}
+                () = self.grace_over.cancelled() => {}
+                () = self.recovery(index, &ending, pause) => {}
             }
             pause *= 2;
         }
+    }
+
+    /// A short pause, then until whoever was lost answers again: a server that is started anew must not cost every
+    /// task its attempts.
+    async fn recovery(&self, index: usize, ending: &Ending, mut pause: Duration) {
+        let end = Instant::now() + self.limits.task_timeout;
+        let stage = if matches!(ending, Ending::PolicyLost(_)) { Stage::Policy } else { Stage::Allocate };
+        self.around.announcer.say(&Event::Stage { index, step: 0, stage });
+        loop {
+            tokio::time::sleep(pause).await;
+            if self.answers(ending).await || Instant::now() >= end {
+                return;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn answers(&self, lost: &Ending) -> bool {
+        if matches!(lost, Ending::PolicyLost(_)) {
+            return self.around.policy.probe(PROBE).await.is_ok();
+        }
+        let asked = self.around.farm.info(Deadline::after(PROBE)).await;
+        !matches!(asked, Err(FarmError::Unreachable(_) | FarmError::Timeout(_) | FarmError::AnswerLost(_)))
     }
 
     async fn attempt(self: &Arc<Self>, task: &Task, attempt: u32) -> Option<(Ending, Episode)> {

@@ -33,6 +33,8 @@ pub(crate) struct Bench {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) farm: SimFarm,
     pub(crate) policy: SimModel,
+    /// Elsewhere than at `policy`.
+    pub(crate) policy_url: Option<String>,
     pub(crate) pools: HttpPools,
     pub(crate) split: Split,
     pub(crate) mode: InteractionMode,
@@ -70,6 +72,7 @@ impl Bench {
             folder: tempfile::tempdir().unwrap(),
             farm: SimFarm::start(farm).await,
             policy: SimModel::start(policy).await,
+            policy_url: None,
             pools: HttpPools {
                 metadata: many,
                 navigate: many,
@@ -138,9 +141,10 @@ impl Bench {
             ..ModelOptions::default()
         };
         let save_path = self.save_path();
+        let policy_url = self.policy_url.clone().unwrap_or_else(|| self.policy.url());
         Surroundings {
             farm: self.farm_client(),
-            policy: ModelClient::vllm(&self.policy.url(), options).unwrap(),
+            policy: ModelClient::vllm(&policy_url, options).unwrap(),
             pools: Pools::new(&self.pools, self.wait_timeout),
             announcer: Announcer::new(vec![Arc::clone(&self.board) as _]),
             leases: Some(LeaseLog::open(self.root()).unwrap()),

@@ -5,10 +5,10 @@ use std::time::Duration;
 use proto::trajectory::Outcome;
 use testkit::{
     sim_farm::{Call, Fault, SimFarmOptions},
-    sim_model::Said,
+    sim_model::{Said, SimModel},
 };
 
-use crate::harness::{Bench, assert_cut_short, clicks_then_answers, ending, keys, outcome, task, tasks};
+use crate::harness::{Bench, assert_cut_short, clicks_then_answers, ending, keys, outcome, task, tasks, until};
 
 /// The second click of this lease finds no browser any more.
 fn dies(call: &Call, lease: impl Fn(usize) -> bool) -> Fault {
@@ -112,6 +112,26 @@ async fn a_policy_that_stumbles_is_asked_again() {
     let trajectory = bench.run_one(task(0)).await;
     assert_eq!((outcome(&trajectory), bench.policy.count()), (Outcome::Success, 5));
     assert_eq!(trajectory.metadata.extra["attempt"], 0);
+}
+
+#[tokio::test]
+async fn a_policy_server_that_is_started_anew_is_waited_for() {
+    let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(1)).await;
+    let address = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    bench.policy_url = Some(format!("http://{address}"));
+    bench.limits.max_infra_retries = 1;
+    let board = std::sync::Arc::clone(&bench.board);
+    let comes_back = tokio::spawn(async move {
+        until("every episode was lost once", || board.totals().retried == 4).await;
+        SimModel::start_at(address, Duration::ZERO, true, std::sync::Arc::new(clicks_then_answers(1))).await
+    });
+    let left = bench.run(tasks(4)).await;
+    let policy = comes_back.await.unwrap();
+    assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    assert_eq!(policy.count(), 4);
 }
 
 #[tokio::test]

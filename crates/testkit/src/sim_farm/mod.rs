@@ -168,6 +168,13 @@ impl SimFarm {
         self.shared.state().leased.keys().cloned().collect()
     }
 
+    /// Leases that are out now and have been used: whoever took them knows of them.
+    pub fn used(&self) -> Vec<String> {
+        let state = self.shared.state();
+        let used = |id: &&String| state.counts.keys().any(|(whose, _)| whose == *id);
+        state.leased.keys().filter(used).cloned().collect()
+    }
+
     /// Tells how many leases are out, whenever it is called and wherever.
     pub fn watch(&self) -> impl Fn() -> usize + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);

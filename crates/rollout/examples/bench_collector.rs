@@ -1,0 +1,274 @@
+//! What the collector itself costs: thousands of episodes at once against a simulated farm and policy in another
+//! process, with latency and failures. Prints CPU a step, memory an episode and steps a second.
+//!
+//!     cargo run --release -p webgym-rollout --example bench_collector -- [EPISODES] [ROUNDS] [STEPS]
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot go on must stop")]
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use proto::{InteractionMode, trajectory::Task};
+use rollout::{
+    board::Board,
+    config::{HttpPools, ModelType, PolicyConfig, PromptVersion, Split},
+    episode::{Settings, Surroundings},
+    event::Announcer,
+    farm_client::{FarmClient, FarmOptions},
+    http::RetryPolicy,
+    judge::Judge,
+    leases::LeaseLog,
+    model::{Images, ModelClient, ModelOptions},
+    policy::Prompting,
+    pools::Pools,
+    run::{self, RunLimits, Stop},
+};
+use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
+use testkit::{
+    sim_farm::{Fault, SimFarm, SimFarmOptions},
+    sim_model::{Said, SimModel},
+};
+
+const SERVERS: &str = "--servers";
+const FARM_LATENCY: Duration = Duration::from_millis(400);
+const POLICY_LATENCY: Duration = Duration::from_secs(2);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |place: usize, default: usize| {
+        arguments.get(place).map_or(default, |text| text.parse().expect("a whole number"))
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    if arguments.first().is_some_and(|word| word == SERVERS) {
+        runtime.block_on(serve(number(1, 5000), number(2, 8)));
+    } else {
+        let (episodes, rounds, steps) = (number(0, 5000), number(1, 2), number(2, 8));
+        let servers = Servers::start(episodes, steps);
+        runtime.block_on(measure(&servers, episodes, rounds, steps));
+    }
+}
+
+/// The other process: a farm of so many instances, and a policy that answers at the last step.
+async fn serve(episodes: usize, steps: usize) {
+    let script = |call: &testkit::sim_farm::Call| match call.total % 211 {
+        0 if call.path == "/step" => Fault::InstanceLost,
+        1 if call.path == "/step" => Fault::CommandFailed,
+        2 if call.path == "/observe" => Fault::NodeUnreachable,
+        _ => Fault::None,
+    };
+    let options = SimFarmOptions {
+        capacity: episodes,
+        latency: FARM_LATENCY,
+        real_size: true,
+        remember: false,
+        ..SimFarmOptions::default()
+    };
+    let farm = SimFarm::start(options.with(script)).await;
+    let think =
+        "I look at the page, compare what it shows with the task, and go on with the next link. ".repeat(6);
+    let policy = SimModel::start_with(
+        POLICY_LATENCY,
+        false,
+        Arc::new(move |question| match question.number % 97 {
+            0 => Said::Status(503, "busy".into()),
+            1 => Said::SlowDown(Some(0.5)),
+            _ if question.step() >= steps => Said::answer("42"),
+            _ => match Said::click(500, 500) {
+                Said::Reply(call) => Said::Reply(format!("Memory: {think}\nProgress: {think}\n{call}")),
+                other => other,
+            },
+        }),
+    )
+    .await;
+    println!("{} {}", farm.url(), policy.url());
+    // Ends with whoever started it.
+    let _ = tokio::task::spawn_blocking(|| std::io::stdin().lines().count()).await;
+}
+
+struct Servers {
+    child: Child,
+    farm: String,
+    policy: String,
+}
+
+impl Servers {
+    fn start(episodes: usize, steps: usize) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([SERVERS, &episodes.to_string(), &steps.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let (farm, policy) = line.trim().split_once(' ').expect("two addresses");
+        Self { farm: farm.to_owned(), policy: policy.to_owned(), child }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+async fn measure(servers: &Servers, episodes: usize, rounds: usize, steps: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let total = episodes * rounds;
+    let board = Arc::new(Board::new(0..total));
+    let journal = journal(folder.path(), total);
+    let around = Arc::new(surroundings(servers, folder.path(), &board, journal.clone(), episodes));
+    let limits = RunLimits {
+        episodes,
+        task_timeout: Duration::from_secs(3600),
+        completion_threshold: 1.0,
+        completion_grace: Duration::from_secs(60),
+        max_infra_retries: 5,
+        unjudged: 256,
+    };
+    let (before, cpu_before, since) = (memory(), cpu(), Instant::now());
+    let samples = Arc::new(Mutex::new(Vec::new()));
+    let sampler = tokio::spawn(sample(Arc::clone(&board), Arc::clone(&samples)));
+    let tasks = (0..total).map(|index| task(index, steps)).collect();
+    let collected =
+        run::collect(around, Judge::Reference, limits, tasks, total, Stop::default()).await.unwrap();
+    let (took, used) = (since.elapsed().as_secs_f64(), cpu() - cpu_before);
+    sampler.abort();
+    journal.close().await.unwrap();
+    assert_eq!(collected.unfinished, 0);
+    let totals = board.totals();
+    let samples = samples.lock().unwrap();
+    let peak = samples.iter().map(|(_, bytes)| *bytes).max().unwrap_or(before);
+    println!("episodes at once          {episodes}, {total} in all, {} started afresh", totals.retried);
+    println!("outcomes                  {:?}", totals.outcomes);
+    println!(
+        "steps                     {} in {took:.0} s: {:.0} a second",
+        totals.steps,
+        totals.steps as f64 / took
+    );
+    println!("CPU of the collector      {:.2} ms a step", used * 1000.0 / totals.steps as f64);
+    println!("memory of the collector   {:.0} KiB an episode", (peak - before) / 1024.0 / episodes as f64);
+    let done = |share: f64| samples.iter().find(|(steps, _)| *steps as f64 >= share * totals.steps as f64);
+    let flat: Vec<String> = [0.25, 0.5, 0.75, 0.95]
+        .iter()
+        .filter_map(|share| {
+            done(*share).map(|(_, bytes)| format!("{:.0} MiB at {:.0} %", bytes / 1048576.0, share * 100.0))
+        })
+        .collect();
+    println!("resident                  {:.0} MiB before, {}", before / 1048576.0, flat.join(", "));
+}
+
+async fn sample(board: Arc<Board>, samples: Arc<Mutex<Vec<(u64, f64)>>>) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        samples.lock().unwrap().push((board.totals().steps, memory()));
+    }
+}
+
+fn task(index: usize, steps: usize) -> Task {
+    Task {
+        task_name: format!("find the cheapest lamp number {index} that can be had by Friday"),
+        domain: "shopping".into(),
+        subdomain: "lamps".into(),
+        website: format!("http://shop{}.test/", index % 500),
+        difficulty: 5,
+        evaluator_reference: Vec::new(),
+        reference_answer: Some("42".into()),
+        attempt_level: 0,
+        task_id: None,
+        max_steps: steps as i64 + 5,
+        trajectory_index: index as i64,
+        extra: serde_json::Map::new(),
+    }
+}
+
+fn journal(root: &std::path::Path, total: usize) -> Journal {
+    let save_path = SavePath::new(root);
+    save_path.create_directories(store::Split::Train).unwrap();
+    let run = RunRecord {
+        split: store::Split::Train,
+        iteration: 0,
+        rank: None,
+        seed: 1,
+        config_digest: String::new(),
+        tasks: total as u64,
+        metadata: RunMetadata::default(),
+    };
+    Journal::create(&save_path.journal(IterationId::new(store::Split::Train, 0)), &run).unwrap()
+}
+
+fn surroundings(
+    servers: &Servers,
+    root: &std::path::Path,
+    board: &Arc<Board>,
+    journal: Journal,
+    many: usize,
+) -> Surroundings {
+    let retry = RetryPolicy::default();
+    let timeout = Duration::from_secs(120);
+    let farm = FarmOptions { operation_timeout: timeout, retry, ..FarmOptions::default() };
+    let retry = RetryPolicy::default();
+    let policy = ModelOptions {
+        sessions: many,
+        attempt_timeout: timeout,
+        retry,
+        images: Images::File,
+        ..ModelOptions::default()
+    };
+    let pools = HttpPools {
+        metadata: many,
+        navigate: many,
+        allocate: many,
+        release: many,
+        screenshot: many,
+        ac_tree: many,
+        page_metadata: many,
+        execute: many,
+    };
+    let save_path = SavePath::new(root);
+    Surroundings {
+        farm: FarmClient::new(&servers.farm, "key", farm).unwrap(),
+        policy: ModelClient::vllm(&servers.policy, policy).unwrap(),
+        pools: Pools::new(&pools, Duration::from_secs(2400)),
+        announcer: Announcer::new(vec![Arc::clone(board) as _]),
+        leases: Some(LeaseLog::open(root).unwrap()),
+        journal,
+        settings: Settings {
+            prompting: Prompting {
+                mode: InteractionMode::Coordinates,
+                model_type: ModelType::Instruct,
+                version: PromptVersion::Complete,
+                include_ac_tree: false,
+            },
+            model: "sim".into(),
+            policy: PolicyConfig::default(),
+            split: Split::Train,
+            lifetime_mins: 60,
+            operation_timeout: timeout,
+            save_path: root.to_owned(),
+            images: save_path.images(),
+            navigation_errors: save_path.navigation_errors(),
+        },
+    }
+}
+
+/// Resident bytes of this process.
+fn memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<f64>().unwrap() * 1024.0
+}
+
+/// Seconds of processor time of this process, all threads.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+    let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    // The kernel's unit towards programs is a hundredth of a second, whatever it uses inside.
+    ticks / 100.0
+}
