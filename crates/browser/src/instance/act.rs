@@ -20,6 +20,9 @@ const WHEEL_STEP: f64 = 100.0;
 /// An element that is not there is said within about a second.
 const LOCATE_LIMIT: Duration = Duration::from_secs(5);
 
+/// A page that does not say in this time whether it has a list open has none.
+const ROW_LIMIT: Duration = Duration::from_secs(2);
+
 /// What the page says about an element we mean to act on.
 #[derive(Deserialize)]
 struct Located {
@@ -47,7 +50,7 @@ impl Instance {
         match command {
             Command::VisitPage { url } => self.visit(url).await,
             Command::Back => self.page.back().await,
-            Command::ClickCoords { at } => self.page.click(inside(*at, &self.options)?).await,
+            Command::ClickCoords { at } => self.click_at(*at).await,
             Command::ClickId { id } => self.click_id(id).await,
             Command::FillCoords { at, fill } => self.fill_at(*at, fill).await,
             Command::FillId { id, fill } => self.fill_id(id, fill).await,
@@ -116,6 +119,16 @@ impl Instance {
         inside(Point { x: located.x, y: located.y }, &self.options)
     }
 
+    /// Clicks a point; on a row of an open drop-down, which is there in pictures only, it chooses.
+    async fn click_at(&self, at: Point) -> Result<(), BrowserError> {
+        let at = inside(at, &self.options)?;
+        match self.page.ask_within(ROW_LIMIT, "clickRow", &json!([at.x, at.y])).await {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(BrowserError::Timeout { .. }) => self.page.click(at).await,
+            Err(error) => Err(error),
+        }
+    }
+
     async fn click_id(&mut self, shown: &str) -> Result<(), BrowserError> {
         let located = self.find(shown).await?;
         if located.option {
@@ -164,6 +177,9 @@ impl Instance {
 
     async fn scroll_coords(&self, at: Point, direction: Direction) -> Result<(), BrowserError> {
         let at = inside(at, &self.options)?;
+        if self.page.ask("scrollRowsAt", &json!([at.x, at.y, direction.as_str()])).await? {
+            return Ok(());
+        }
         let (width, height) = self.options.viewport;
         let page = match direction {
             Direction::Up | Direction::Down => f64::from(height) - OVERLAP,

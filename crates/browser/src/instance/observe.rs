@@ -20,7 +20,8 @@ pub struct ObserveRequest {
     pub format: ImageFormat,
     pub screenshot: bool,
     pub metadata: bool,
-    /// The interactive elements; in set-of-marks mode they come with the screenshot anyway.
+    /// The interactive elements; in set-of-marks mode they come with the screenshot anyway, and their numbers are
+    /// valid from then on with or without one.
     pub elements: bool,
 }
 
@@ -58,7 +59,8 @@ impl Instance {
     }
 
     async fn observe_once(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
-        let marked = request.screenshot && request.mode == InteractionMode::SetOfMarks;
+        let set_of_marks = request.mode == InteractionMode::SetOfMarks;
+        let marked = request.screenshot && set_of_marks;
         let mut seen = Observation::default();
         let (picture, collected, metadata) = tokio::join!(
             async {
@@ -78,6 +80,8 @@ impl Instance {
             if marked {
                 // The picture is taken after the elements were listed, so that each number is on what it names.
                 seen.picture = Some(self.capture_marked(request.format, marks).await?);
+            }
+            if set_of_marks {
                 self.shown = Some(Shown { info: info.clone(), agent });
             }
             seen.elements = Some(info);
@@ -85,10 +89,15 @@ impl Instance {
         Ok(seen)
     }
 
+    /// The viewport as it is; an open drop-down is part of that, though Chromium shows it in a window of its own.
     async fn capture(&self, format: ImageFormat) -> Result<Picture, BrowserError> {
-        let shot = Page::finish_capture(self.page.start_capture(format)).await?;
-        let (width, height) = self.options.viewport;
-        Ok(Picture { format, width, height, bytes: shot.0 })
+        let rows = self.page.open_rows().await?;
+        if rows.is_empty() {
+            let shot = Page::finish_capture(self.page.start_capture(format)).await?;
+            let (width, height) = self.options.viewport;
+            return Ok(Picture { format, width, height, bytes: shot.0 });
+        }
+        self.paint(format, move |plain| marks::draw_rows(plain, &rows, format)).await
     }
 
     async fn capture_marked(
@@ -96,8 +105,17 @@ impl Instance {
         format: ImageFormat,
         marks: Vec<MarkedElement>,
     ) -> Result<Picture, BrowserError> {
+        self.paint(format, move |plain| marks::annotate(plain, &marks, format)).await
+    }
+
+    /// Takes a picture and has it painted on, off the async threads.
+    async fn paint(
+        &self,
+        format: ImageFormat,
+        brush: impl FnOnce(&[u8]) -> Result<marks::Drawn, String> + Send + 'static,
+    ) -> Result<Picture, BrowserError> {
         let plain = Page::finish_capture(self.page.start_capture(ImageFormat::Png)).await?.0;
-        let drawn = tokio::task::spawn_blocking(move || marks::annotate(&plain, &marks, format)).await;
+        let drawn = tokio::task::spawn_blocking(move || brush(&plain)).await;
         let drawn =
             drawn.map_err(|error| BrowserError::Internal(format!("drawing the marks failed: {error}")))?;
         let drawn = drawn.map_err(BrowserError::Internal)?;

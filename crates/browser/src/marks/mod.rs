@@ -23,6 +23,24 @@ pub(crate) struct Drawn {
 const OUTLINE: i64 = 2;
 const FILL_OPACITY: u8 = 28;
 
+/// The PNG with the rows of an open drop-down on it, in the format asked for.
+pub(crate) fn draw_rows(
+    png: &[u8],
+    rows: &[(Rect, (String, bool))],
+    format: ImageFormat,
+) -> Result<Drawn, String> {
+    let mut canvas = codec::decode(png)?;
+    for (rect, (text, chosen)) in rows {
+        paint_row(&mut canvas, rect, text, *chosen);
+    }
+    finish(&canvas, format)
+}
+
+fn finish(canvas: &Canvas, format: ImageFormat) -> Result<Drawn, String> {
+    let bytes = codec::encode(canvas, format)?;
+    Ok(Drawn { width: canvas.width(), height: canvas.height(), bytes })
+}
+
 /// The PNG with every mark painted on it, in the format asked for.
 pub(crate) fn annotate(png: &[u8], marks: &[MarkedElement], format: ImageFormat) -> Result<Drawn, String> {
     let mut canvas = codec::decode(png)?;
@@ -35,8 +53,7 @@ pub(crate) fn annotate(png: &[u8], marks: &[MarkedElement], format: ImageFormat)
         paint_box(&mut canvas, mark);
     }
     paint_labels(&mut canvas, marks);
-    let bytes = codec::encode(&canvas, format)?;
-    Ok(Drawn { width: canvas.width(), height: canvas.height(), bytes })
+    finish(&canvas, format)
 }
 
 /// Larger than any screen: boxes beyond it are cut, so that sums of their edges stay sums.

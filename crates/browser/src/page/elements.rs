@@ -62,9 +62,23 @@ pub(crate) struct MarkedElement {
     pub(crate) row: Option<(String, bool)>,
 }
 
+/// A row of the open drop-down.
+#[derive(Clone, Debug, Deserialize)]
+struct Row {
+    text: String,
+    chosen: bool,
+    rect: Box,
+}
+
 impl Page {
     pub(crate) async fn collect(&self) -> Result<Collected, BrowserError> {
         self.ask("collect", &json!([])).await
+    }
+
+    /// The rows of the drop-down that is open, which every picture has to show: text, whether chosen, place.
+    pub(crate) async fn open_rows(&self) -> Result<Vec<(Rect, (String, bool))>, BrowserError> {
+        let rows: Vec<Row> = self.ask("openRows", &json!([])).await?;
+        Ok(rows.into_iter().map(|row| (row.rect.into(), (row.text, row.chosen))).collect())
     }
 }
 

@@ -12,7 +12,20 @@ use serde_json::{Value, json};
 use super::Page;
 use crate::error::BrowserError;
 
-const AGENT: &str = include_str!("agent.js");
+/// Runs in an isolated world of the main frame: sees the page's DOM, is not seen by the page's scripts. One
+/// closure in several files; the last piece names what can be asked.
+const AGENT: &str = concat!(
+    "(() => {\nif (globalThis.__webgym) return;\n",
+    include_str!("agent/frames.js"),
+    include_str!("agent/interactive.js"),
+    include_str!("agent/lists.js"),
+    include_str!("agent/collect.js"),
+    include_str!("agent/act.js"),
+    include_str!("agent/read.js"),
+    include_str!("agent/settle.js"),
+    "globalThis.__webgym = { collect, openRows, clickRow, scrollRowsAt, locate, choose, focusOn, fillWhole, scrollId, \
+     scrollAt, metadata, text, quiet, size };\n})();",
+);
 
 /// An execution context and the document it belongs to.
 #[derive(Clone, Copy)]
@@ -120,8 +133,7 @@ impl Page {
         if let Some(world) = known.filter(|world| world.document == document) {
             return Ok(world);
         }
-        // Universal access reaches into frames of other origins, as a person's eyes and mouse do.
-        let params = json!({"frameId": self.target, "worldName": "webgym", "grantUniveralAccess": true});
+        let params = json!({"frameId": self.target, "worldName": "webgym"});
         let made = self.session.send(p::PAGE_CREATE_ISOLATED_WORLD, &params).until(deadline).await?;
         let Created { execution_context_id } = made.decode()?;
         let world = World { document, context: execution_context_id, ready: false };

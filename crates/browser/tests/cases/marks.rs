@@ -1,8 +1,9 @@
 //! The set of marks against what a person sees: everything clickable in sight is marked, nothing hidden is, and
 //! the number on a mark leads to the element under it.
 
+use browser::ObserveRequest;
 use practice::course::{Answer, OBSTACLES};
-use proto::page::ScreenshotInfo;
+use proto::{InteractionMode, page::ScreenshotInfo};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -265,10 +266,52 @@ fn a_drop_down_lists_its_options_only_while_it_has_the_focus() {
         tester.take(&on("click_id", "#colour")).await;
         let open = names(&tester.look().await);
         assert_eq!(open[..4], ["Choose…", "Red", "Green", "Blue"], "what is sold out is not offered");
+        tester.take(&on("click_id", "=Red")).await;
+        assert_eq!(names(&tester.look().await), boxes, "a choice closes the list");
         tester.take(&on("click_id", "#animal")).await;
         assert_eq!(names(&tester.look().await)[..4], ["Heron", "Wren", "Perch", "Trout"]);
         tester.take(&on("click_id", "#size")).await;
         assert_eq!(names(&tester.look().await), boxes);
+    });
+}
+
+#[test]
+fn an_open_drop_down_is_in_every_picture() {
+    with_instance(async |tester| {
+        tester.visit("/course/select").await;
+        let plain = ObserveRequest::screenshot(InteractionMode::Coordinates);
+        let shut = tester.instance.observe(&plain).await.unwrap().picture.unwrap().bytes;
+        let (x, y) = tester.find("#colour").await.centre();
+        tester.run(json!({"click_coords": {"x": x, "y": y}})).await;
+        let open = tester.instance.observe(&plain).await.unwrap().picture.unwrap().bytes;
+        tester.run(json!({"keypress": {"keys": ["esc"]}})).await;
+        tester.run(json!({"click_coords": {"x": 5, "y": 700}})).await;
+        let again = tester.instance.observe(&plain).await.unwrap().picture.unwrap().bytes;
+        assert!(again == shut, "closed, it looks as before");
+        // Chromium's own window would be there too, or not, by kind; ours is drawn by us, so always.
+        assert!(open != shut, "the rows are drawn");
+    });
+}
+
+/// Frames that are scaled or zoomed: their elements are where they look to be.
+#[test]
+fn every_mark_is_hit_in_scaled_frames() {
+    with_instance(async |tester| {
+        tester.visit("/course/arrived").await;
+        let frame = |style: &str, name: &str| {
+            format!(
+                "<iframe style=\"width: 300px; height: 120px; border: 7px solid; padding: 5px; {style}\" srcdoc=\"<button style='margin: 30px' \
+                     onclick='top.clicked = &quot;{name}&quot;'>{name}</button>\"></iframe>"
+            )
+        };
+        let frames =
+            frame("transform: scale(0.5)", "half") + &frame("zoom: 1.4", "zoomed") + &frame("", "plain");
+        tester.js(&format!("document.body.innerHTML = {}; 0", json!(frames))).await;
+        tester.until("[...document.querySelectorAll('iframe')].every((one) => one.contentDocument?.querySelector('button'))").await;
+        for name in ["half", "zoomed", "plain"] {
+            tester.take_named(name).await;
+            assert_eq!(tester.js("window.clicked").await, name);
+        }
     });
 }
 

@@ -87,8 +87,14 @@ impl Tester {
         self.run(json!({"visit_page": {"url": url}})).await;
     }
 
+    /// The elements as a set-of-marks screenshot would number them; without the picture, which takes longer.
     pub(crate) async fn look(&mut self) -> ScreenshotInfo {
-        self.look_and_see().await.0
+        let request = ObserveRequest {
+            screenshot: false,
+            elements: true,
+            ..ObserveRequest::screenshot(InteractionMode::SetOfMarks)
+        };
+        self.instance.observe(&request).await.expect("an observation").elements.expect("elements")
     }
 
     pub(crate) async fn look_and_see(&mut self) -> (ScreenshotInfo, Picture) {
@@ -139,6 +145,12 @@ impl Tester {
             tag.split(',').next() == Some(&found.tag) && same_place(&rects(region), &found.boxes)
         };
         info.visible_rects.iter().find(at).cloned()
+    }
+
+    /// Clicks the element of this name.
+    pub(crate) async fn take_named(&mut self, name: &str) {
+        let id = self.mark(&format!("={name}")).await;
+        self.run(json!({"click_id": {"id": id}})).await;
     }
 
     /// Waits for something the page does on its own account, after a command has returned.

@@ -1,0 +1,75 @@
+// When the page is at rest, and the listeners that keep it inside the one window it has.
+
+let lastChange = -Infinity;
+
+// A link to another program (mailto:, tel:, an app's own scheme) leads nowhere from here; the full browser
+// would leave the page over it.
+const INSIDE = /^(https?|about|blob|data|javascript|file|chrome):$/;
+const stayInside = (event) => {
+  const link = event.composedPath().find((node) => node.localName === 'a' || node.localName === 'area');
+  if (link?.protocol && !INSIDE.test(link.protocol)) event.preventDefault();
+};
+
+const watched = new WeakSet();
+const observer = new MutationObserver(() => {
+  lastChange = performance.now();
+});
+const watch = (root) => {
+  if (watched.has(root)) return;
+  watched.add(root);
+  if (root.nodeType === Node.DOCUMENT_NODE) {
+    const first = { capture: true };
+    root.addEventListener('click', stayInside, first);
+    root.addEventListener('mousedown', pressed, first);
+    root.addEventListener('keydown', keyed, first);
+    root.addEventListener('focusout', left, first);
+  }
+  observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
+};
+const watchFrames = (doc) => {
+  watch(doc);
+  for (const frame of doc.querySelectorAll('iframe, frame')) if (inner(frame)) watchFrames(inner(frame));
+};
+watchFrames(document);
+
+// Short animations that end by themselves: worth waiting for. Endless or long ones are not.
+const animating = () =>
+  document.getAnimations().some((animation) => {
+    if (animation.playState !== 'running') return false;
+    const { endTime, duration } = animation.effect?.getComputedTiming() ?? {};
+    return Number.isFinite(endTime) && duration > 0 && endTime <= 1500 && endTime - (animation.currentTime ?? 0) > 0;
+  });
+
+// Resolves when two frames were drawn, nothing short is still moving, and, if anything changed since the
+// action `elapsed` ms ago, nothing has changed for `still` ms. Gives up after `limit` ms.
+const quiet = (elapsed, still, limit) =>
+  new Promise((resolve) => {
+    // A locked pointer would swallow every further click.
+    if (document.pointerLockElement) document.exitPointerLock();
+    watchFrames(document);
+    const start = performance.now();
+    let frames = 0;
+    const frame = () => {
+      let done = false;
+      const go = () => {
+        if (done) return;
+        done = true;
+        clearTimeout(timer);
+        check();
+      };
+      const timer = setTimeout(go, 50); // frames stop coming when nothing draws them
+      requestAnimationFrame(go);
+    };
+    const check = () => {
+      frames += 1;
+      const now = performance.now();
+      const changed = lastChange >= start - elapsed;
+      const calm = !changed || now - lastChange >= still;
+      if (frames >= 2 && calm && !animating()) resolve({ quiet: true, changed });
+      else if (now - start >= limit) resolve({ quiet: false, changed });
+      else frame();
+    };
+    frame();
+  });
+
+const size = () => ({ width: innerWidth, height: innerHeight });
