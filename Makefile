@@ -24,5 +24,12 @@ bench: ## Measure one instance: see docs/benchmarks.md
 	@scripts/setup
 	@cargo bench --quiet -p webgym-browser
 
+bench-collector: ## Measure the collector alone against a simulated farm and model
+	@cargo run --quiet --release -p webgym-rollout --example bench_collector
+
+chaos: ## Kill and freeze browsers, nodes and Redis while a farm is in use
+	@scripts/setup --tests
+	@cargo test --quiet -p webgym-cli --features chaos --test faults
+
 clean: ## Remove build outputs
 	@cargo clean

@@ -27,7 +27,9 @@ fn rooms() -> BTreeMap<String, BTreeSet<String>> {
         .output()
         .expect("cargo metadata runs");
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
-    let room = |name: &serde_json::Value| name.as_str().and_then(|name| name.strip_prefix("webgym-")).map(str::to_owned);
+    let room = |name: &serde_json::Value| {
+        name.as_str().and_then(|name| name.strip_prefix("webgym-")).map(str::to_owned)
+    };
     metadata["packages"]
         .as_array()
         .expect("packages")
@@ -44,8 +46,10 @@ fn no_room_names_a_room_it_may_not() {
     let rooms = rooms();
     assert!(rooms.len() >= 5, "{rooms:?}");
     for (room, names) in &rooms {
-        let (_, allowed) =
-            MAY_NAME.iter().find(|(name, _)| name == room).unwrap_or_else(|| panic!("{room} is not in the table"));
+        let (_, allowed) = MAY_NAME
+            .iter()
+            .find(|(name, _)| name == room)
+            .unwrap_or_else(|| panic!("{room} is not in the table"));
         for name in names {
             assert!(allowed.contains(&name.as_str()), "{room} must not name {name}");
         }

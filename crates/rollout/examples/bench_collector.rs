@@ -143,7 +143,7 @@ async fn measure(servers: &Servers, episodes: usize, rounds: usize, steps: usize
     assert_eq!(collected.unfinished, 0);
     let totals = board.totals();
     let samples = samples.lock().unwrap();
-    let peak = samples.iter().map(|(_, bytes)| *bytes).max().unwrap_or(before);
+    let peak = samples.iter().map(|(_, bytes)| *bytes).fold(before, f64::max);
     println!("episodes at once          {episodes}, {total} in all, {} started afresh", totals.retried);
     println!("outcomes                  {:?}", totals.outcomes);
     println!(

@@ -13,7 +13,7 @@ use std::{
 use futures_util::{StreamExt, stream};
 
 use crate::{
-    farm_client::{FarmClient, Lease},
+    farm_client::{FarmClient, FarmError, Lease},
     http::Deadline,
 };
 
@@ -63,7 +63,7 @@ impl LeaseLog {
         }
     }
 
-    /// What earlier runs of this save path took and never gave back. Each is told once.
+    /// What earlier runs of this save path took and never gave back. From now on this run holds it.
     pub fn left_over(&self) -> io::Result<Vec<Lease>> {
         let mut left = Vec::new();
         let Some(folder) = self.path.parent() else { return Ok(left) };
@@ -74,8 +74,11 @@ impl LeaseLog {
             }
             let file = File::open(&path)?;
             if file.try_lock().is_ok() {
-                left.extend(held(&file)?);
+                let found = held(&file)?;
+                // Noted here before it is forgotten there: this run may be killed as well.
+                found.iter().for_each(|lease| self.taken(lease));
                 fs::remove_file(&path)?;
+                left.extend(found);
             }
         }
         Ok(left)
@@ -88,7 +91,9 @@ impl LeaseLog {
         let count = left.len();
         let given = stream::iter(left).for_each_concurrent(AT_ONCE, |lease| async move {
             // Gone or run out by now is just as good.
-            let _ = farm.reset(&lease, deadline).await;
+            if matches!(farm.reset(&lease, deadline).await, Ok(()) | Err(FarmError::InvalidInstance(_))) {
+                self.given_back(&lease);
+            }
         });
         let _ = tokio::time::timeout_at(deadline.instant(), given).await;
         Ok(count)
@@ -138,6 +143,12 @@ mod tests {
         let log = LeaseLog::open(folder.path()).unwrap();
         assert_eq!(log.left_over().unwrap(), [lease("b")]);
         assert_eq!(log.left_over().unwrap(), []);
+        drop(log);
+        let log = LeaseLog::open(folder.path()).unwrap();
+        assert_eq!(log.left_over().unwrap(), [lease("b")], "who took it over is killed too");
+        log.given_back(&lease("b"));
+        drop(log);
+        assert_eq!(LeaseLog::open(folder.path()).unwrap().left_over().unwrap(), []);
     }
 
     #[test]

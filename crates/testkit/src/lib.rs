@@ -17,13 +17,15 @@ mod python_node;
 mod redis;
 pub mod sim_farm;
 pub mod sim_model;
+mod trap;
 mod webgym;
 
 pub use eventually::{eventually, poll_until};
 pub use farm::{Farm, Lease, Tier};
 pub use http::{Http, Reply};
-pub use invariant::Slots;
+pub use invariant::{Slots, Watch};
 pub use process::{Browser, Process, browsers_of, descendants, group, signal};
 pub use python_node::{PythonNode, Trouble};
 pub use redis::Redis;
+pub use trap::{Served, Trap};
 pub use webgym::{Listening, Webgym};

@@ -16,10 +16,11 @@ pub struct Process {
     pub command: Vec<String>,
 }
 
-/// A Chromium that `webgym` started: the leader of its process group, and its profile.
+/// A Chromium that `webgym` started: its first process, the group that holds the whole tree, and its profile.
 #[derive(Clone, Debug)]
 pub struct Browser {
     pub pid: u32,
+    pub group: u32,
     pub profile: PathBuf,
 }
 
@@ -58,16 +59,32 @@ pub fn descendants(pid: u32) -> Vec<Process> {
     all.into_iter().filter(|process| process.pid != pid && found.contains(&process.pid)).collect()
 }
 
-/// The browsers a `webgym` runs right now.
+/// The living processes that have this in their command line, for saying so.
+pub(crate) fn processes_naming(text: &str) -> Vec<String> {
+    let names = |process: &Process| !process.zombie && process.command.iter().any(|word| word.contains(text));
+    let found = all().into_iter().filter(names);
+    found.map(|process| format!("{} {}", process.pid, process.command.join(" "))).collect()
+}
+
+/// The browsers a `webgym` runs right now. Debian starts them through a shell script that stays: what counts is the
+/// browser behind it.
 pub fn browsers_of(pid: u32) -> Vec<Browser> {
-    let children = all().into_iter().filter(|process| process.parent == pid && !process.zombie);
-    children.filter_map(|child| Some(Browser { pid: child.pid, profile: child.profile()? })).collect()
+    let all = all();
+    let children = all.iter().filter(|process| process.parent == pid && !process.zombie);
+    children
+        .filter_map(|child| {
+            let profile = child.profile()?;
+            let behind = all.iter().find(|one| one.parent == child.pid && one.profile().is_some());
+            Some(Browser { pid: behind.map_or(child.pid, |one| one.pid), group: child.group, profile })
+        })
+        .collect()
 }
 
 impl Process {
     fn profile(&self) -> Option<PathBuf> {
-        let given = self.command.iter().find_map(|word| word.strip_prefix("--user-data-dir="))?;
-        (self.pid == self.group).then(|| given.into())
+        let first = !self.command.iter().any(|word| word.starts_with("--type="));
+        let given = self.command.iter().find_map(|word| word.strip_prefix("--user-data-dir="));
+        given.filter(|_| first).map(Into::into)
     }
 
     pub fn is_renderer(&self) -> bool {
@@ -77,7 +94,7 @@ impl Process {
 
 impl Browser {
     pub fn processes(&self) -> Vec<Process> {
-        group(self.pid)
+        group(self.group)
     }
 
     pub fn renderers(&self) -> Vec<Process> {

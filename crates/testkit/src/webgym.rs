@@ -10,14 +10,16 @@ use std::{
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStdout, Command},
 };
 
 use crate::{
+    eventually::eventually,
     farm::{Farm, Tier},
-    process::{Browser, browsers_of, signal},
+    process::{Browser, browsers_of, processes_naming, signal},
 };
 
 /// Starting a few browsers takes a second or two; on a machine that also builds, rather more.
@@ -39,15 +41,23 @@ pub struct Webgym {
     listening: Vec<Listening>,
     words: Arc<Mutex<Vec<String>>>,
     command: String,
+    folder: TempDir,
 }
 
 impl Webgym {
     /// Starts it and returns at once. `program` is the path of the binary.
     pub fn spawn(program: impl AsRef<Path>, arguments: &[&str]) -> Self {
+        Self::spawn_with(program, arguments, &[])
+    }
+
+    /// The same with these environment variables.
+    pub fn spawn_with(program: impl AsRef<Path>, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let program: PathBuf = program.as_ref().to_owned();
+        let folder = TempDir::with_prefix("wg-").expect("a folder");
         let mut command = Command::new(&program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.env_remove("WEBGYM_API_KEY").kill_on_drop(true);
+        command.env_remove("WEBGYM_API_KEY").env("TMPDIR", folder.path()).envs(variables.iter().copied());
+        command.kill_on_drop(true);
         let mut child =
             command.spawn().unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()));
         let pid = child.id().expect("it has just been started");
@@ -65,7 +75,7 @@ impl Webgym {
             }
         });
         let command = format!("webgym {}", arguments.join(" "));
-        Self { child, pid, out, listening: Vec::new(), words, command }
+        Self { child, pid, out, listening: Vec::new(), words, command, folder }
     }
 
     /// Starts it and waits until it says that it is ready.
@@ -130,6 +140,25 @@ impl Webgym {
 
     pub fn browsers(&self) -> Vec<Browser> {
         browsers_of(self.pid)
+    }
+
+    /// What is left of it once it has ended: files, and processes that were started on them.
+    pub fn leftovers(&self) -> Vec<String> {
+        let folder = self.folder.path();
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let files = files.map(|entry| entry.path().display().to_string());
+        files.chain(processes_naming(&folder.to_string_lossy())).collect()
+    }
+
+    /// Waits until nothing is left of it.
+    pub async fn leaves_nothing(&self, limit: Duration) {
+        let what = format!("{} leaves nothing", self.command);
+        let mut left = Vec::new();
+        eventually(&what, limit, async || {
+            left = self.leftovers();
+            left.is_empty()
+        })
+        .await;
     }
 
     /// What it has written to standard error so far.

@@ -8,7 +8,9 @@ use testkit::{
     sim_model::{Said, SimModel},
 };
 
-use crate::harness::{Bench, assert_cut_short, clicks_then_answers, ending, keys, outcome, task, tasks, until};
+use crate::harness::{
+    Bench, assert_cut_short, clicks_then_answers, ending, keys, outcome, task, tasks, until,
+};
 
 /// The second click of this lease finds no browser any more.
 fn dies(call: &Call, lease: impl Fn(usize) -> bool) -> Fault {

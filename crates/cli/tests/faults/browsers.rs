@@ -1,0 +1,187 @@
+//! Browsers that die, crash, hang, age, or do not start at all.
+
+use std::{os::unix::fs::PermissionsExt, path::Path, time::Duration};
+
+use rustix::process::Signal;
+use serde_json::json;
+use testkit::{Slots, Watch, Webgym, eventually, poll_until, signal};
+
+use crate::{SECONDS, WEBGYM, serve, sites};
+
+const LOST: (u16, &str) = (500, "instance_lost");
+
+#[tokio::test]
+async fn chromium_killed() {
+    let webgym = serve("4 --instances-per-browser 2").await;
+    let farm = webgym.master();
+    let watch = Watch::start(&farm.http);
+    let (first, second) = (farm.get().await, farm.get().await);
+    let browsers = webgym.browsers();
+    assert_eq!(browsers.len(), 2);
+    signal(browsers[0].pid, Signal::KILL);
+    // Leases are spread over the browsers, so exactly one of the two has lost its own.
+    let lost = poll_until("one lease is lost", SECONDS, async || {
+        for lease in [&first, &second] {
+            let probe = farm.probe(lease).await;
+            if (probe.status, probe.code().as_str()) == LOST {
+                return Some(lease.clone());
+            }
+        }
+        None
+    })
+    .await;
+    let kept = if lost == first { &second } else { &first };
+    eventually("its slots are back without anyone asking", SECONDS, async || {
+        Slots::of(&farm.http).await.available == 3
+    })
+    .await;
+    for reply in [
+        farm.probe(&lost).await,
+        farm.execute(&lost, json!({"back": {}})).await,
+        farm.screenshot(&lost, &[]).await,
+        farm.metadata(&lost).await,
+        farm.observe(&lost, json!({})).await,
+    ] {
+        reply.failed(500, "instance_lost", "lost");
+    }
+    farm.probe(kept).await.ok();
+    let slots = Slots::of(&farm.http).await;
+    assert_eq!((slots.browsers, slots.restarts, slots.lost, slots.in_use), (2, 1, 1, 1));
+    assert!(browsers[0].is_gone(), "the dead browser left {:?}", browsers[0].processes());
+    farm.reset(&lost).await.ok();
+    farm.reset(&lost).await.failed(400, "not_in_use", "not in use");
+    farm.probe(&lost).await.failed(400, "invalid_instance", "Invalid instance UUID");
+    farm.reset(kept).await.ok();
+    Slots::come_back(&webgym, &farm.http, SECONDS).await;
+    watch.held().await;
+}
+
+#[tokio::test]
+async fn renderer_crashed() {
+    let (webgym, sites) = (serve("2 --spares 0").await, sites());
+    let farm = webgym.node();
+    let watch = Watch::start(&farm.http);
+    let lease = farm.get().await;
+    farm.visit(&lease, &sites.url("/course/buttons")).await;
+    let browser = webgym.browsers().remove(0);
+    for renderer in browser.renderers() {
+        signal(renderer.pid, Signal::KILL);
+    }
+    eventually("the lease is lost", SECONDS, async || farm.probe(&lease).await.code() == LOST.1).await;
+    let next = farm.get().await;
+    farm.visit(&next, &sites.url("/course/buttons")).await;
+    assert_eq!(
+        webgym.browsers().first().map(|browser| browser.pid),
+        Some(browser.pid),
+        "the browser lives on"
+    );
+    farm.probe(&lease).await.failed(500, "instance_lost", "crashed");
+    farm.reset(&lease).await.ok();
+    farm.reset(&next).await.ok();
+    let slots = Slots::come_back(&webgym, &farm.http, SECONDS).await;
+    assert_eq!(slots.restarts, 0);
+    watch.held().await;
+}
+
+#[tokio::test]
+async fn browser_frozen() {
+    let webgym = serve("2 --instances-per-browser 1 --hang-limit 1").await;
+    let farm = webgym.master();
+    let watch = Watch::start(&farm.http);
+    let (first, second) = (farm.get().await, farm.get().await);
+    let frozen = webgym.browsers().remove(0);
+    signal(frozen.pid, Signal::STOP);
+    eventually("a browser that hangs is replaced", SECONDS, async || {
+        Slots::of(&farm.http).await.restarts == 1
+    })
+    .await;
+    eventually("nothing of it is left", SECONDS, async || frozen.is_gone()).await;
+    let answers = [farm.probe(&first).await, farm.probe(&second).await].map(|reply| reply.status);
+    assert!(answers == [200, 500] || answers == [500, 200], "{answers:?}");
+    for lease in [first, second] {
+        farm.reset(&lease).await.ok();
+    }
+    Slots::come_back(&webgym, &farm.http, SECONDS).await;
+    watch.held().await;
+}
+
+#[tokio::test]
+async fn recycled_when_old() {
+    let webgym = serve("2 --max-browser-age 0.02").await;
+    let farm = webgym.master();
+    let watch = Watch::start(&farm.http);
+    let lease = farm.get().await;
+    let old = webgym.browsers().remove(0);
+    eventually("it is so old that it takes no new tenant", SECONDS, async || {
+        farm.probe(&lease).await.ok();
+        Slots::of(&farm.http).await.starting == 1
+    })
+    .await;
+    assert_eq!(webgym.browsers()[0].pid, old.pid, "not while it has a tenant");
+    farm.reset(&lease).await.ok();
+    let next = farm.get().await;
+    assert_ne!(webgym.browsers()[0].pid, old.pid, "it was replaced when nobody used it");
+    farm.probe(&next).await.ok();
+    eventually("nothing of the old one is left", SECONDS, async || old.is_gone()).await;
+    assert_eq!(Slots::of(&farm.http).await.lost, 0, "nobody lost anything");
+    farm.reset(&next).await.ok();
+    watch.held().await;
+}
+
+/// A browser that notes each start, and refuses unless `allowed` exists.
+fn moody_browser(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("moody-headless-shell");
+    let script = format!(
+        "#!/bin/sh\necho start >> {0}/starts\n[ -e {0}/allowed ] || exit 1\nexec chromium-headless-shell \"$@\"\n",
+        folder.display()
+    );
+    std::fs::write(&path, script).expect("a script");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it may be run");
+    path
+}
+
+#[tokio::test]
+async fn browser_does_not_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let browser = moody_browser(folder.path());
+    let words = "serve 2 --master-port 0 --node-port 0 --chromium";
+    let words: Vec<&str> = words.split(' ').chain([browser.to_str().expect("a path")]).collect();
+    let mut webgym = Webgym::spawn(WEBGYM, &words);
+    webgym.until("listening").await;
+    webgym.until("listening").await;
+    let farm = webgym.node();
+    let starts = || std::fs::read_to_string(folder.path().join("starts")).unwrap_or_default().lines().count();
+    eventually("several starts fail", SECONDS, async || starts() >= 4).await;
+    let info = farm.info().await;
+    assert_eq!((&info["dead"], &info["available"]), (&json!(2), &json!(0)), "{info}");
+    assert!(info["dead_because"].as_str().is_some_and(|why| why.contains("moody")), "{info}");
+    farm.try_get(&[]).await.failed(503, "no_capacity", "No available nodes with capacity");
+    assert_eq!(farm.http.get("/readyz", &[]).await.status, 503);
+    let before = starts();
+    std::fs::write(folder.path().join("allowed"), "").expect("a file");
+    let ready = webgym.until("ready").await;
+    assert_eq!(ready["instances"], 2);
+    assert!(starts() - before <= 3, "restarts back off: {} more", starts() - before);
+    let lease = farm.get().await;
+    farm.reset(&lease).await.ok();
+    Slots::come_back(&webgym, &farm.http, SECONDS).await;
+}
+
+#[tokio::test]
+async fn recovery_disabled() {
+    let webgym = serve("2 --instances-per-browser 1 --disable-recovery").await;
+    let farm = webgym.master();
+    signal(webgym.browsers()[0].pid, Signal::KILL);
+    eventually("its slot is dead and stays so", SECONDS, async || Slots::of(&farm.http).await.dead == 1)
+        .await;
+    let lease = farm.get().await;
+    farm.probe(&lease).await.ok();
+    let full = farm.try_get(&[]).await;
+    full.failed(503, "no_capacity", "No available nodes");
+    let info = farm.info().await;
+    let why = info["nodes"][0]["dead_because"].as_str().unwrap_or_default().to_owned();
+    assert!(why.contains("recovery is disabled"), "{info}");
+    assert_eq!(webgym.browsers().len(), 1);
+    farm.reset(&lease).await.ok();
+    tokio::time::timeout(Duration::from_secs(20), webgym.stop()).await.expect("it still stops");
+}

@@ -1,0 +1,155 @@
+//! Pages that reach for addresses they have no business at, and keys that protect nothing.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Farm, Http, Lease, Served, Slots, Tier, Trap, Webgym, poll_until};
+
+use crate::{SECONDS, WEBGYM, webgym};
+
+/// A page that tries every road to `target`, and says when it is through.
+fn nosy(target: &str) -> String {
+    let socket = target.replace("http:", "ws:");
+    format!(
+        r#"<!doctype html><title>Nosy</title><link rel=stylesheet href="{target}/style.css"><link rel=prefetch href="{target}/prefetch">
+<link rel=preconnect href="{target}"><img src="{target}/image.png"><iframe src="{target}/frame"></iframe><script src="{target}/script.js"></script>
+<video src="{target}/video.mp4"></video><object data="{target}/object"></object><a id=link href="{target}/link">A link</a>
+<form action="{target}/form" method=post><button>Send a form</button></form><button onclick="open('{target}/popup')">Open a window</button>
+<output id=result></output><script>
+const tries = [
+  fetch('{target}/fetch', {{mode: 'no-cors'}}).then(() => 'through', () => 'refused'),
+  fetch('{target}/cors').then(async (answer) => answer.ok ? await answer.text() : 'refused', () => 'refused'),
+  new Promise((done) => {{ const socket = new WebSocket('{socket}/socket'); socket.onopen = () => done('through'); socket.onerror = () => done('refused'); }}),
+  new Promise((done) => {{ const events = new EventSource('{target}/events'); events.onopen = () => done('through'); events.onerror = () => done('refused'); }}),
+  Promise.resolve(navigator.sendBeacon('{target}/beacon', 'x')),
+];
+Promise.all(tries).then((seen) => document.getElementById('result').textContent = 'tried: ' + seen.join(', '));
+</script>"#
+    )
+}
+
+async fn refused(farm: &Farm, lease: &Lease, url: &str) {
+    let reply = farm.execute(lease, json!({"visit_page": {"url": url}})).await;
+    assert_eq!((reply.status, reply.code().as_str()), (400, "url_refused"), "{url}: {}", reply.text());
+}
+
+async fn click(farm: &Farm, lease: &Lease, name: &str) {
+    let seen = farm.observe(lease, json!({"include": ["screenshot", "ac_tree"]})).await.ok();
+    let tree = seen["ac_tree"].as_str().unwrap_or_default().to_owned();
+    let line = tree.lines().find(|line| line.contains(&format!("text: {name},"))).expect("it is on the page");
+    let id = line.trim_start_matches("id: ").split(',').next().expect("a number").to_owned();
+    farm.execute(lease, json!({"click_id": {"id": id}})).await;
+}
+
+#[tokio::test]
+async fn private_addresses_refused() {
+    let (outside, inside) = (Trap::start().await, Trap::start().await);
+    let allowed = format!("allowed.localhost:{}", outside.address.port());
+    let farm = webgym(&format!("serve 1 --master-port 0 --node-port 0 --allow-host {allowed}")).await;
+    let master = farm.master();
+    let lease = master.get().await;
+    let port = inside.address.port();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "x.localhost",
+        "[::1]",
+        "0.0.0.0",
+        "127.1",
+        "2130706433",
+        "[::ffff:127.0.0.1]",
+    ] {
+        refused(&master, &lease, &format!("http://{host}:{port}/visit")).await;
+    }
+    refused(&master, &lease, &format!("http://not-allowed.localhost:{}/", outside.address.port())).await;
+    for elsewhere in [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://10.0.0.1/",
+        "http://192.168.1.1/",
+        "https://[fd00::1]/",
+    ] {
+        refused(&master, &lease, elsewhere).await;
+    }
+    let base = format!("http://{allowed}");
+    for target in [format!("http://127.0.0.1:{port}"), format!("http://deep.localhost:{port}")] {
+        outside.serve("/nosy", Served::Page(nosy(&target)));
+        outside.serve("/redirect", Served::Redirect(format!("{target}/redirected")));
+        master.visit(&lease, &format!("{base}/nosy")).await;
+        let text = poll_until("the page has tried everything", SECONDS, async || {
+            let text = master.text(&lease).await;
+            text.contains("tried:").then_some(text)
+        })
+        .await;
+        assert!(!text.contains(Trap::SECRET), "{text}");
+        for name in ["A link", "Send a form", "Open a window"] {
+            master.visit(&lease, &format!("{base}/nosy")).await;
+            click(&master, &lease, name).await;
+        }
+        let _ = master.execute(&lease, json!({"visit_page": {"url": format!("{base}/redirect")}})).await;
+        let text = master.text(&lease).await;
+        assert!(!text.contains(Trap::SECRET), "{text}");
+    }
+    assert_eq!(inside.caught(), Vec::<String>::new(), "nothing got through");
+    assert!(outside.caught().iter().any(|one| one == "GET /redirect"), "the allowed host was reached");
+    let metrics = master.http.get("/metrics", &[]).await.text();
+    let refusals = metrics.lines().find_map(|line| line.strip_prefix("webgym_addresses_refused_total "));
+    assert!(refusals.is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count > 10)), "{refusals:?}");
+    master.reset(&lease).await.ok();
+    Slots::come_back(&farm, &master.http, SECONDS).await;
+}
+
+/// A step into a forbidden address looks all the same, and says what happened.
+#[tokio::test]
+async fn a_step_into_a_private_address_is_refused_and_looks() {
+    let farm = webgym("instance --port 0").await;
+    let instance = farm.instance();
+    let lease = instance.get().await;
+    let step = json!({"command": {"visit_page": {"url": "http://127.0.0.1:1/"}}, "include": ["metadata"]});
+    let seen = instance.step(&lease, step).await.ok();
+    assert_eq!(seen["error"]["code"], "url_refused", "{seen}");
+    assert!(seen["error"]["detail"].as_str().is_some_and(|why| why.contains("--allow-host")), "{seen}");
+    assert_eq!(seen["metadata"]["url"], "about:blank");
+    instance.reset(&lease).await.ok();
+}
+
+#[tokio::test]
+async fn default_key_refused_beyond_loopback() {
+    for (words, variables, why) in [
+        ("serve 1 --host 0.0.0.0 --master-port 0 --node-port 0", vec![], "default key"),
+        ("master --host 0.0.0.0 --port 0", vec![], "default key"),
+        ("serve 1 --master-port 0 --node-port 0", vec![("WEBGYM_API_KEY", "")], "key is empty"),
+        ("node 1 --port 0 --api-key a\u{1}b", vec![], "cannot be sent as a header"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let mut webgym = Webgym::spawn_with(WEBGYM, &words, &variables);
+        let status = webgym.ended(SECONDS).await;
+        assert!(!status.success(), "{words:?}");
+        poll_until("it says why", Duration::from_secs(5), async || webgym.log().contains(why).then_some(()))
+            .await;
+        assert_eq!(webgym.leftovers(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn own_key_opens_and_is_never_told() {
+    const KEY: &str = "a-key-nobody-guesses-7319";
+    let words = "-vv serve 1 --host 0.0.0.0 --advertise-ip 127.0.0.1 --master-port 0 --node-port 0 --allow-private-network";
+    let words: Vec<&str> = words.split(' ').collect();
+    let mut webgym = Webgym::spawn_with(WEBGYM, &words, &[("WEBGYM_API_KEY", KEY)]);
+    webgym.until("ready").await;
+    let url = webgym.url("master");
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    Http::new(&url, Some("default_key")).get("/info", &[]).await.failed(401, "wrong_key", "Invalid API Key.");
+    let bearer = [("authorization", format!("Bearer {KEY}"))];
+    let bearer: Vec<(&str, &str)> = bearer.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(
+        Http::new(&url, None).send(hyper::Method::GET, "/metrics", &[], "", &bearer).await.status,
+        200
+    );
+    let farm = Farm::with_key(Tier::Master, &url, KEY);
+    let lease = farm.get().await;
+    farm.probe(&lease).await.ok();
+    farm.reset(&lease).await.ok();
+    assert!(webgym.log().len() > 1000, "it says everything");
+    assert!(!webgym.log().contains(KEY), "but not the key");
+}

@@ -1,0 +1,182 @@
+//! Nodes that die, freeze, come back, or are of another kind.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use testkit::{Farm, Lease, PythonNode, Slots, Trouble, Watch, Webgym, eventually};
+
+use crate::{SECONDS, webgym};
+
+/// What the master says of one node.
+async fn told(master: &Farm, node: &str) -> Value {
+    let info = master.info().await;
+    let nodes = info["nodes"].as_array().cloned().unwrap_or_default();
+    nodes.into_iter().find(|one| one["hash"] == node).unwrap_or_default()
+}
+
+async fn healthy(master: &Farm, node: &str, wanted: bool) {
+    let what = format!("{node} is {}healthy", if wanted { "" } else { "not " });
+    eventually(&what, SECONDS, async || told(master, node).await["healthy"] == wanted).await;
+}
+
+/// A master and two nodes that it knows by name.
+async fn cluster() -> (Webgym, [Webgym; 2]) {
+    let nodes = [webgym("node 1 --port 0").await, webgym("node 1 --port 0").await];
+    let [first, second] = nodes.each_ref().map(|node| node.url("node"));
+    let master = webgym(&format!("master --port 0 --node {first} --node {second}")).await;
+    (master, nodes)
+}
+
+#[tokio::test]
+async fn node_killed() {
+    let (front, [first, second]) = cluster().await;
+    let master = front.master();
+    let leases = [master.get().await, master.get().await];
+    let (dead, alive) = (first.url("node"), second.url("node"));
+    let lost = leases.iter().find(|lease| lease.node == dead).expect("one lease a node").clone();
+    let kept = leases.iter().find(|lease| lease.node == alive).expect("one lease a node").clone();
+    let browsers = first.browsers();
+    first.signal(Signal::KILL);
+    eventually("calls for it fail as they should", SECONDS, async || {
+        let reply = master.execute(&lost, json!({"back": {}})).await;
+        (reply.status, reply.code().as_str()) == (502, "node_unreachable")
+    })
+    .await;
+    healthy(&master, &dead, false).await;
+    master.probe(&kept).await.ok();
+    master.reset(&kept).await.ok();
+    for _ in 0..3 {
+        let lease = master.get().await;
+        assert_eq!(lease.node, alive, "new leases go where there is somebody");
+        master.reset(&lease).await.ok();
+    }
+    first.leaves_nothing(SECONDS).await;
+    assert!(browsers.iter().all(testkit::Browser::is_gone));
+    let port = dead.rsplit(':').next().expect("a port").to_owned();
+    let reborn = webgym(&format!("node 1 --port {port}")).await;
+    healthy(&master, &dead, true).await;
+    master.probe(&lost).await.failed(400, "invalid_instance", "Invalid instance UUID");
+    let leases = [master.get().await, master.get().await];
+    assert!(leases.iter().any(|lease| lease.node == dead), "it is used again: {leases:?}");
+    for lease in leases {
+        master.reset(&lease).await.ok();
+    }
+    Slots::come_back(&reborn, &reborn.node().http, SECONDS).await;
+    Slots::come_back(&second, &second.node().http, SECONDS).await;
+}
+
+#[tokio::test]
+async fn node_frozen() {
+    let (front, [first, second]) = cluster().await;
+    let master = front.master();
+    let leases = [master.get().await, master.get().await];
+    let (cold, warm) = (first.url("node"), second.url("node"));
+    let held = leases.iter().find(|lease| lease.node == cold).expect("one lease a node").clone();
+    let other = leases.iter().find(|lease| lease.node == warm).expect("one lease a node").clone();
+    first.signal(Signal::STOP);
+    let (calling, lease) = (master.clone(), held.clone());
+    let waiting = tokio::spawn(async move { calling.probe(&lease).await });
+    healthy(&master, &cold, false).await;
+    master.reset(&other).await.ok();
+    let asked = Instant::now();
+    let lease = master.get().await;
+    assert_eq!(lease.node, warm);
+    assert!(asked.elapsed() < Duration::from_secs(5), "a frozen node does not hold up the others");
+    master.reset(&lease).await.ok();
+    first.signal(Signal::CONT);
+    healthy(&master, &cold, true).await;
+    assert_eq!(waiting.await.expect("it runs").status, 200, "what was asked meanwhile is answered");
+    master.probe(&held).await.ok();
+    master.reset(&held).await.ok();
+    for node in [&first, &second] {
+        Slots::come_back(node, &node.node().http, SECONDS).await;
+    }
+}
+
+#[tokio::test]
+async fn node_frozen_while_it_is_asked_for_a_lease() {
+    let node = webgym("node 2 --port 0").await;
+    let front = webgym(&format!("master --port 0 --node {}", node.url("node"))).await;
+    let master = front.master();
+    let watch = Watch::start(&node.node().http);
+    node.signal(Signal::STOP);
+    let reply = master.try_get(&[("wait_secs", "0")]).await;
+    reply.failed(503, "no_capacity", "No available nodes");
+    node.signal(Signal::CONT);
+    // The node gave out a lease that its master had given up on. Nobody must have to wait for it to run out.
+    eventually("the lease nobody heard of is given back", SECONDS, async || {
+        Slots::of(&node.node().http).await.in_use == 0
+    })
+    .await;
+    healthy(&master, &node.url("node"), true).await;
+    Slots::come_back(&node, &node.node().http, SECONDS).await;
+    let leases = [master.get().await, master.get().await];
+    for lease in leases {
+        master.reset(&lease).await.ok();
+    }
+    Slots::come_back(&node, &node.node().http, SECONDS).await;
+    watch.held().await;
+}
+
+#[tokio::test]
+async fn client_gone_while_a_node_thinks() {
+    let node = webgym("node 1 --port 0").await;
+    let front = webgym(&format!("master --port 0 --node {}", node.url("node"))).await;
+    let master = front.master();
+    node.signal(Signal::STOP);
+    let asking = master.clone();
+    let client = tokio::spawn(async move { asking.try_get(&[("wait_secs", "0")]).await });
+    eventually("the node has been asked", SECONDS, async || {
+        // Nothing tells when the request has left; a few moments on loopback are plenty.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        true
+    })
+    .await;
+    client.abort();
+    node.signal(Signal::CONT);
+    Slots::come_back(&node, &node.node().http, SECONDS).await;
+    let lease = master.get().await;
+    master.reset(&lease).await.ok();
+}
+
+#[tokio::test]
+async fn python_node_beside_ours() {
+    let python = PythonNode::start(2).await;
+    let ours = webgym("node 1 --port 0").await;
+    let front = webgym(&format!("master --port 0 --node {} --node {}", python.url, ours.url("node"))).await;
+    let master = front.master();
+    let leases = [master.get().await, master.get().await, master.get().await];
+    assert_eq!(leases.iter().filter(|lease| lease.node == python.url).count(), 2, "{leases:?}");
+    master.try_get(&[("wait_secs", "0")]).await.failed(
+        503,
+        "no_capacity",
+        "No available nodes with capacity",
+    );
+    let lease = leases.iter().find(|lease| lease.node == python.url).expect("one there").clone();
+    master.execute(&lease, json!({"click_coords": {"x": "3", "y": 4}})).await.ok();
+    assert_eq!(python.executed(), [json!({"click_coords": {"x": 3.0, "y": 4.0}})]);
+    assert_eq!(master.metadata(&lease).await.ok(), json!({"width": 1280, "height": 768}));
+    assert_eq!(master.probe(&lease).await.ok()["message"], "Probe successful");
+    let picture = master.screenshot(&lease, &[]).await;
+    assert_eq!((picture.status, picture.kind(), &picture.body[1..4]), (200, "image/png", &b"PNG"[..]));
+    python.set(Trouble::DeadBrowsers);
+    let dead = master.screenshot(&lease, &[]).await;
+    dead.failed(500, "instance_lost", "not an image");
+    assert_eq!(dead.json()["status"], "error");
+    assert_eq!(master.probe(&lease).await.status, 500);
+    assert_eq!(master.execute(&lease, json!({"back": {}})).await.status, 500);
+    python.set(Trouble::None);
+    master.reset(&lease).await.ok();
+    master.reset(&lease).await.failed(400, "not_in_use", "Instance not in use or already released");
+    master.probe(&lease).await.failed(400, "invalid_instance", "Invalid instance UUID");
+    for lease in leases.iter().filter(|one| one.id != lease.id) {
+        master.reset(lease).await.ok();
+    }
+    assert_eq!(python.in_use(), 0);
+    let key = [("idempotency_key", "k"), ("wait_secs", "30")];
+    let first = Lease::read(&master.try_get(&key).await.ok());
+    assert_eq!(first, Lease::read(&master.try_get(&key).await.ok()), "though such a node knows no keys");
+    assert_eq!(python.in_use(), usize::from(first.node == python.url));
+    master.reset(&first).await.ok();
+}
