@@ -102,7 +102,7 @@ impl Connection {
         let reader = connection.clone();
         tokio::spawn(async move {
             transport::read_all(from, |message| reader.receive(message)).await;
-            reader.die(Gone::Browser(last_words.await));
+            reader.die(&Gone::Browser(last_words.await));
         });
         connection
     }
@@ -245,7 +245,7 @@ impl Connection {
         }
     }
 
-    fn die(&self, gone: Gone) {
+    fn die(&self, gone: &Gone) {
         let mut state = self.state();
         state.dead = Some(gone.clone());
         let waiters: Vec<Waiter> = state.pending.drain().map(|(_, waiter)| waiter).collect();
@@ -253,12 +253,13 @@ impl Connection {
         // Calls on a session that the browser took with it should say so, not that they were detached.
         state.sessions.insert(None, Listener { events: Arc::new(Deaf), ended: Some(gone.clone()) });
         drop(state);
+        // Whoever hears of the end from here on finds the browser dead when they look.
+        self.0.death.send_replace(Some(gone.clone()));
         for waiter in waiters {
             let _ = waiter.answer.send(Err(gone.clone()));
         }
         for listener in listeners.into_iter().filter(|listener| listener.ended.is_none()) {
-            listener.events.gone(&gone);
+            listener.events.gone(gone);
         }
-        self.0.death.send_replace(Some(gone));
     }
 }
