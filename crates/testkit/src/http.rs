@@ -13,7 +13,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 /// No answer of a farm takes longer than this unless it hangs.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_mins(3);
 
 /// Speaks to one server with one key.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ impl Reading {
     /// The last line that gives a verdict decides.
     pub(super) fn of(reply: &str) -> Self {
         let verdicts = reply.lines().filter_map(|line| after(line, "verdict"));
-        verdicts.last().map_or(Self::Unclear, |verdict| {
+        verdicts.reduce(|_, later| later).map_or(Self::Unclear, |verdict| {
             let words = upper(verdict);
             let negative = words.matches("NOT SUCCESS").count();
             let positive = words.matches("SUCCESS").count() - negative;
@@ -29,12 +29,12 @@ impl Reading {
 /// `Blocked: YES`, on the last line that says so; both words in one line say nothing.
 pub(super) fn blocked(reply: &str) -> bool {
     let lines = reply.lines().filter_map(|line| after(line, "blocked"));
-    lines.last().is_some_and(|line| yes(line) == Some(true))
+    lines.reduce(|_, later| later).is_some_and(|line| yes(line) == Some(true))
 }
 
 /// The step, counted from 0, that a `Step: 3` line names.
 pub(super) fn blocking_step(reply: &str) -> Option<usize> {
-    let line = reply.lines().filter_map(|line| after(line, "step")).last()?;
+    let line = reply.lines().filter_map(|line| after(line, "step")).reduce(|_, later| later)?;
     upper(line).split(' ').next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 

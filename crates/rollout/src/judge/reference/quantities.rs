@@ -149,7 +149,7 @@ fn number_end(characters: &[(usize, char)], start: usize) -> usize {
         match characters.get(end).map(|(_, c)| *c) {
             Some(c) if c.is_ascii_digit() => end += 1,
             Some(',') if !point && digit(end + 1) && digit(end + 2) && digit(end + 3) && !digit(end + 4) => {
-                end += 1
+                end += 1;
             }
             Some('.') if !point && digit(end + 1) => {
                 point = true;
