@@ -107,6 +107,14 @@ impl Browser {
     }
 }
 
+/// Every thread of the process is stopped.
+pub(crate) fn stands_still(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let stopped =
+        |stat: String| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'));
+    threads.flatten().all(|thread| fs::read_to_string(thread.path().join("stat")).is_ok_and(stopped))
+}
+
 /// Sends a signal to one process that the test started, or that belongs to one.
 pub fn signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process id");

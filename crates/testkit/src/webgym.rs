@@ -19,7 +19,7 @@ use tokio::{
 use crate::{
     eventually::eventually,
     farm::{Farm, Tier},
-    process::{Browser, browsers_of, processes_naming, signal},
+    process::{Browser, browsers_of, processes_naming, signal, stands_still},
 };
 
 /// Starting a few browsers takes a second or two; on a machine that also builds, rather more.
@@ -168,6 +168,17 @@ impl Webgym {
 
     pub fn signal(&self, which: Signal) {
         signal(self.pid, which);
+    }
+
+    /// Stops it as it stands, and returns when no thread of it runs any more.
+    pub async fn freeze(&self) {
+        self.signal(Signal::STOP);
+        let what = format!("{} stands still", self.command);
+        eventually(&what, Duration::from_secs(30), async || stands_still(self.pid)).await;
+    }
+
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
     }
 
     /// Waits for its end.

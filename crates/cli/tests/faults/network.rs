@@ -150,6 +150,6 @@ async fn own_key_opens_and_is_never_told() {
     let lease = farm.get().await;
     farm.probe(&lease).await.ok();
     farm.reset(&lease).await.ok();
-    assert!(webgym.log().len() > 1000, "it says everything");
+    assert!(webgym.log().contains("ready"), "it says what it does: {}", webgym.log());
     assert!(!webgym.log().contains(KEY), "but not the key");
 }
