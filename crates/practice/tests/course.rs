@@ -119,7 +119,7 @@ async fn popups_lead_to_a_page_that_tells_what_it_was_sent() {
 #[tokio::test]
 async fn storage_comes_back_to_the_visitor_who_left_it_and_to_no_other() {
     let sites = sites();
-    let keeper = reqwest::Client::builder().cookie_store(true).no_proxy().build().unwrap();
+    let keeper = common::builder().cookie_store(true).no_proxy().build().unwrap();
     let set = keeper.get(sites.url("/course/storage?set=abc")).send().await.unwrap();
     assert!(set.headers()["set-cookie"].to_str().unwrap().contains("HttpOnly"));
     assert!(set.text().await.unwrap().contains("id=\"seen-http\">none<"));

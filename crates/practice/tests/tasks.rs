@@ -30,7 +30,7 @@ async fn every_start_page_loads_under_its_host_name() {
         let (host, path) = task.website.strip_prefix("http://").unwrap().split_once('/').unwrap();
         let name = host.split(':').next().unwrap();
         assert_eq!(host, format!("{name}:{}", sites.addr().port()));
-        let visitor = reqwest::Client::builder().no_proxy().resolve(name, sites.addr()).build().unwrap();
+        let visitor = common::builder().no_proxy().resolve(name, sites.addr()).build().unwrap();
         let page = visitor.get(&task.website).send().await.unwrap();
         let expected = if name == "vault.localhost" { 403 } else { 200 };
         assert_eq!(page.status(), expected, "{} at /{path}", task.task_id);

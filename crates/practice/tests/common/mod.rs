@@ -10,8 +10,14 @@ pub(crate) fn sites() -> Sites {
 }
 
 /// A visitor without cookies who follows no redirects.
-pub(crate) fn client() -> reqwest::Client {
+/// Built beside other rooms the client has TLS, and then wants a provider though nobody speaks TLS here.
+pub(crate) fn builder() -> reqwest::ClientBuilder {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
+}
+
+pub(crate) fn client() -> reqwest::Client {
+    builder()
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .build()
@@ -26,7 +32,7 @@ pub(crate) async fn get(sites: &Sites, path: &str) -> String {
 
 /// A visitor with cookies who follows redirects, as a browser does.
 pub(crate) fn visitor() -> reqwest::Client {
-    reqwest::Client::builder().cookie_store(true).no_proxy().build().expect("a client")
+    builder().cookie_store(true).no_proxy().build().expect("a client")
 }
 
 pub(crate) async fn post(
