@@ -19,7 +19,7 @@ use crate::{
     error::BrowserError,
     instance::Instance,
     options::Options,
-    page::Page,
+    page::{Page, SETUP_LIMIT},
 };
 
 /// Routes new targets to the context they belong to.
@@ -116,8 +116,8 @@ impl Host {
             root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": [], "browserContextId": id}));
         let options = Arc::new(options.clone());
         let page = Page::open(connection, &context, Arc::clone(&options)).await?;
-        downloads.within(options.operation_limit).await?;
-        permissions.within(options.operation_limit).await?;
+        downloads.within(SETUP_LIMIT).await?;
+        permissions.within(SETUP_LIMIT).await?;
         instance.finish();
         Ok(Instance::new(connection.clone(), context, page, options))
     }

@@ -81,6 +81,9 @@ events! {
     NETWORK_LOADING_FINISHED = "Network.loadingFinished";
     NETWORK_REQUEST_WILL_BE_SENT = "Network.requestWillBeSent";
     NETWORK_RESPONSE_RECEIVED = "Network.responseReceived";
+    NETWORK_WEB_SOCKET_CLOSED = "Network.webSocketClosed";
+    NETWORK_WEB_SOCKET_FRAME_RECEIVED = "Network.webSocketFrameReceived";
+    NETWORK_WEB_SOCKET_FRAME_SENT = "Network.webSocketFrameSent";
     PAGE_FRAME_NAVIGATED = "Page.frameNavigated";
     PAGE_FRAME_REQUESTED_NAVIGATION = "Page.frameRequestedNavigation";
     PAGE_FRAME_STARTED_LOADING = "Page.frameStartedLoading";

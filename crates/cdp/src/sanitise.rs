@@ -76,8 +76,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_escaped_utf16_becomes_readable(units in proptest::collection::vec(any::<u16>(), 0..40)) {
-            let escaped: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
-            let text: String = serde_json::from_str(&cleaned(&format!("\"{escaped}\""))).unwrap();
+            let escaped: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+            let text: String = serde_json::from_str(&cleaned(&format!("\"{}\"", escaped.concat()))).unwrap();
             prop_assert_eq!(text, String::from_utf16_lossy(&units));
         }
     }

@@ -1,4 +1,5 @@
 //! The life and death of a browser process: it starts, it ends, and it leaves nothing behind, however we end.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 
@@ -70,7 +71,9 @@ async fn even_without_its_guard_nothing_is_left() {
     let stand = Stand::start(BrowserKind::HeadlessShell).await;
     let profile = stand.process.profile().to_owned();
     let processes = around(&profile);
-    processes.iter().for_each(|pid| signal(*pid, Signal::KILL));
+    for pid in &processes {
+        signal(*pid, Signal::KILL);
+    }
     stand.process.close().await;
     until_nothing_is_left(&profile, &processes);
 }

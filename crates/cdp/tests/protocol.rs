@@ -1,4 +1,5 @@
 //! Every name we say or listen for is in the description that the browser itself serves.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

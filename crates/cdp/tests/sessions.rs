@@ -1,4 +1,5 @@
 //! Calls on their way when the other side goes: each fails at once, with the reason, and nothing is left waiting.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 
@@ -38,7 +39,9 @@ async fn a_renderer_that_dies_fails_its_page_only() {
             let stand = Stand::start(kind).await;
             let call = if by_hand { stand.spin() } else { stand.wait() };
             if by_hand {
-                renderers(&stand.process).into_iter().for_each(|pid| signal(pid, Signal::KILL));
+                for pid in renderers(&stand.process) {
+                    signal(pid, Signal::KILL);
+                }
             } else {
                 stand.page.tell(p::PAGE_CRASH, &json!({}));
             }

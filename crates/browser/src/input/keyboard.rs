@@ -28,8 +28,9 @@ impl Page {
         events: I,
     ) -> Result<(), BrowserError> {
         let events: Vec<Pending> = events.into_iter().collect();
+        let limit = self.input_limit();
         for event in events {
-            match event.within(INPUT_LIMIT).await {
+            match event.within(limit).await {
                 Ok(_) => {}
                 Err(cdp::CallError::Deadline { after, .. }) => {
                     return Err(BrowserError::Timeout { what: "it does not react to input".into(), after });
@@ -38,6 +39,10 @@ impl Page {
             }
         }
         Ok(())
+    }
+
+    fn input_limit(&self) -> Duration {
+        INPUT_LIMIT.min(self.options().operation_limit)
     }
 
     fn key(&self, kind: &str, key: &Key, modifiers: u32) -> Pending {

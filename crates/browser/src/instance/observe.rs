@@ -7,11 +7,7 @@ use proto::{
 };
 
 use super::{Instance, Shown, tabs::closed};
-use crate::{
-    error::BrowserError,
-    marks,
-    page::{Page, elements::MarkedElement},
-};
+use crate::{error::BrowserError, marks, page::elements::MarkedElement};
 
 /// What an observation should hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +89,7 @@ impl Instance {
     async fn capture(&self, format: ImageFormat) -> Result<Picture, BrowserError> {
         let rows = self.page.open_rows().await?;
         if rows.is_empty() {
-            let shot = Page::finish_capture(self.page.start_capture(format)).await?;
+            let shot = self.page.finish_capture(self.page.start_capture(format)).await?;
             let (width, height) = self.options.viewport;
             return Ok(Picture { format, width, height, bytes: shot.0 });
         }
@@ -114,7 +110,7 @@ impl Instance {
         format: ImageFormat,
         brush: impl FnOnce(&[u8]) -> Result<marks::Drawn, String> + Send + 'static,
     ) -> Result<Picture, BrowserError> {
-        let plain = Page::finish_capture(self.page.start_capture(ImageFormat::Png)).await?.0;
+        let plain = self.page.finish_capture(self.page.start_capture(ImageFormat::Png)).await?.0;
         let drawn = tokio::task::spawn_blocking(move || brush(&plain)).await;
         let drawn =
             drawn.map_err(|error| BrowserError::Internal(format!("drawing the marks failed: {error}")))?;

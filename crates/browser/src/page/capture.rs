@@ -1,7 +1,5 @@
 //! The picture of the viewport, encoded by Chromium.
 
-use std::time::Duration;
-
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use cdp::{Pending, protocol as p};
@@ -21,7 +19,6 @@ struct Encoded<'a> {
 }
 
 const JPEG_QUALITY: u32 = 80;
-const CAPTURE_LIMIT: Duration = Duration::from_secs(20);
 
 impl Page {
     /// Asks for the picture now; collect it later.
@@ -33,8 +30,8 @@ impl Page {
         self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &params)
     }
 
-    pub(crate) async fn finish_capture(pending: Pending) -> Result<Shot, BrowserError> {
-        let reply = pending.within(CAPTURE_LIMIT).await?;
+    pub(crate) async fn finish_capture(&self, pending: Pending) -> Result<Shot, BrowserError> {
+        let reply = pending.within(self.options.operation_limit).await?;
         let broken = |why: String| BrowserError::Internal(format!("the screenshot is broken: {why}"));
         let encoded: Encoded<'_> =
             serde_json::from_slice(reply.raw()).map_err(|error| broken(error.to_string()))?;

@@ -12,7 +12,7 @@ mod world;
 
 use std::{
     sync::{Arc, Mutex},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use cdp::{Connection, Method, Pending, Session, protocol as p};
@@ -28,6 +28,9 @@ pub(crate) use events::answer_dialog;
 use events::{Failed, PageEvents, Visit};
 use tracker::Tracker;
 use world::World;
+
+/// How long each step of making a page may take; no page has a say in it yet.
+pub(crate) const SETUP_LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Page {
     session: Session,
@@ -58,13 +61,10 @@ impl Page {
         let (width, height) = options.viewport;
         let target =
             json!({"url": "about:blank", "browserContextId": context.id(), "width": width, "height": height});
-        connection
-            .root()
-            .call_within::<_, Value>(options.operation_limit, p::TARGET_CREATE_TARGET, &target)
-            .await?;
-        let attached = announced
-            .await
-            .map_err(|_| BrowserError::Internal("the browser made a page but did not announce it".into()))?;
+        connection.root().call_within::<_, Value>(SETUP_LIMIT, p::TARGET_CREATE_TARGET, &target).await?;
+        let Ok(Ok(attached)) = tokio::time::timeout(SETUP_LIMIT, announced).await else {
+            return Err(BrowserError::Internal("the browser made a page but did not announce it".into()));
+        };
         Self::adopt(connection, &attached, context, options, None).await
     }
 
@@ -82,7 +82,6 @@ impl Page {
         let visit = Arc::new(Visit::default());
         let events = PageEvents::new(Arc::clone(&tracker), Arc::clone(&visit), context);
         let session = connection.attach(&attached.session, Arc::new(events));
-        let limit = options.operation_limit;
         let page = Self {
             session,
             target: attached.target.clone(),
@@ -111,13 +110,17 @@ impl Page {
         .map(|(method, params): &(Method, Value)| page.session.send(*method, params))
         .collect();
         for pending in setup {
-            pending.within(limit).await?;
+            pending.within(SETUP_LIMIT).await?;
         }
         Ok(page)
     }
 
     pub(crate) fn session(&self) -> &Session {
         &self.session
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
     }
 
     pub(crate) fn target(&self) -> &str {

@@ -14,6 +14,9 @@ use tokio::sync::watch;
 /// A navigation the page asked for must start within this, else it came to nothing (`javascript:` links do).
 const ASKED_LIMIT: Duration = Duration::from_millis(400);
 
+/// How long an answer on a socket is worth waiting for: most of what is said on one wants none.
+const SOCKET_PATIENCE: Duration = Duration::from_millis(300);
+
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) main_frame: String,
@@ -27,6 +30,8 @@ pub(crate) struct State {
     /// Committed, but its load event has not fired.
     pub(crate) loading: bool,
     requests: HashMap<String, Instant>,
+    /// Sockets on which the page has said something that was not answered yet.
+    asked_sockets: HashMap<String, Instant>,
     /// The document that was seen never to come to rest.
     restless: Option<u64>,
     pub(crate) gone: Option<Gone>,
@@ -108,6 +113,9 @@ impl Tracker {
             | p::NETWORK_LOADING_FINISHED
             | p::NETWORK_LOADING_FAILED
             | p::NETWORK_RESPONSE_RECEIVED => self.note_request(method, params),
+            p::NETWORK_WEB_SOCKET_FRAME_SENT
+            | p::NETWORK_WEB_SOCKET_FRAME_RECEIVED
+            | p::NETWORK_WEB_SOCKET_CLOSED => self.note_socket(method, params),
             p::PAGE_FRAME_NAVIGATED => self.note_commit(params),
             p::PAGE_FRAME_REQUESTED_NAVIGATION
             | p::PAGE_FRAME_STARTED_NAVIGATING
@@ -148,6 +156,16 @@ impl Tracker {
         Ok(true)
     }
 
+    fn note_socket(&self, method: &str, params: &[u8]) -> Result<bool, String> {
+        let event: RequestEvent = cdp::params(params)?;
+        let mut state = self.state();
+        if method == p::NETWORK_WEB_SOCKET_FRAME_SENT {
+            state.asked_sockets.insert(event.request_id, Instant::now());
+            return Ok(true);
+        }
+        Ok(state.asked_sockets.remove(&event.request_id).is_some())
+    }
+
     fn note_commit(&self, params: &[u8]) -> Result<bool, String> {
         let FrameNavigated { frame } = cdp::params(params)?;
         if frame.parent_id.is_some() {
@@ -162,6 +180,7 @@ impl Tracker {
         state.loading = true;
         // Whatever the last document was waiting for died with it.
         state.requests.clear();
+        state.asked_sockets.clear();
         Ok(true)
     }
 
@@ -211,7 +230,9 @@ impl State {
 
     /// Requests that began after `since`: the action's own, not a long poll that was there before.
     pub(crate) fn requests_since(&self, since: Instant) -> usize {
+        let fresh = |asked: &&Instant| **asked >= since && asked.elapsed() < SOCKET_PATIENCE;
         self.requests.values().filter(|began| **began >= since).count()
+            + self.asked_sockets.values().filter(fresh).count()
     }
 
     pub(crate) fn restless(&self) -> bool {
@@ -290,6 +311,22 @@ mod tests {
         assert_eq!(tracker.state().requests_since(since), 1);
         note(&tracker, p::NETWORK_LOADING_FINISHED, &json!({"requestId": "new"}));
         assert_eq!(tracker.state().requests_since(since), 0);
+    }
+
+    #[test]
+    fn a_word_on_a_socket_waits_a_while_for_its_answer() {
+        let tracker = on_page();
+        let since = Instant::now();
+        note(&tracker, p::NETWORK_WEB_SOCKET_FRAME_SENT, &json!({"requestId": "s", "response": {}}));
+        assert_eq!(tracker.state().requests_since(since), 1);
+        note(&tracker, p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, &json!({"requestId": "other"}));
+        assert_eq!(tracker.state().requests_since(since), 1);
+        note(&tracker, p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, &json!({"requestId": "s"}));
+        assert_eq!(tracker.state().requests_since(since), 0);
+        note(&tracker, p::NETWORK_WEB_SOCKET_FRAME_SENT, &json!({"requestId": "s"}));
+        let long_ago = Instant::now().checked_sub(SOCKET_PATIENCE).unwrap();
+        tracker.state().asked_sockets.insert("s".into(), long_ago);
+        assert_eq!(tracker.state().requests_since(long_ago), 0, "nobody answers");
     }
 
     #[test]

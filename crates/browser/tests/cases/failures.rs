@@ -101,12 +101,7 @@ table! {
 
 fn hurried() -> Options {
     let seconds = Duration::from_secs;
-    Options {
-        navigation_limit: seconds(2),
-        load_limit: seconds(2),
-        operation_limit: seconds(2),
-        ..Options::default()
-    }
+    Options { navigation_limit: seconds(2), load_limit: seconds(2), ..Options::default() }
 }
 
 #[test]
@@ -161,7 +156,8 @@ fn a_busy_page_delays_and_no_more() {
 /// A page that spins for good: everything asked of it fails in time and by name, and it can be left.
 #[test]
 fn a_page_that_hangs_gives_timeouts_and_can_be_left() {
-    with_options(&hurried(), async |tester| {
+    let options = Options { operation_limit: Duration::from_secs(3), ..hurried() };
+    with_options(&options, async |tester| {
         let bound = Duration::from_secs(30);
         tester.visit("/course/spin").await;
         tester.js("setTimeout(() => { for (;;); }, 0); 0").await;

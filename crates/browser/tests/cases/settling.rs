@@ -60,9 +60,7 @@ fn a_page_known_never_to_rest_is_not_waited_for_again() {
         tester.visit("/course/settle/raf").await;
         let mut times = Vec::new();
         for _ in 0..4 {
-            let settled = click(tester, "#go").await;
-            assert!(!settled.quiet, "{settled:?}");
-            times.push(settled.took);
+            times.push(click(tester, "#go").await.took);
         }
         let budget = SettleOptions::default().budget;
         assert!(times[1..].iter().min().unwrap() < &budget, "{times:?}");
