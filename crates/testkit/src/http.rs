@@ -33,7 +33,8 @@ pub struct Reply {
 
 impl Http {
     pub fn new(base: &str, key: Option<&str>) -> Self {
-        let client = Client::builder(TokioExecutor::new()).build_http();
+        // A server may close a connection after refusing a body; the next request must not be sent into that.
+        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
         Self { client, base: base.trim_end_matches('/').to_owned(), key: key.map(str::to_owned) }
     }
 
