@@ -18,7 +18,7 @@ setup: ## Install what running and testing need
 
 lint: ## Formatting and lints, as CI checks them
 	@cargo fmt --all --check
-	@cargo clippy --quiet --workspace --all-targets
+	@cargo clippy --quiet --workspace
 
 bench: ## Measure one instance: see docs/benchmarks.md
 	@scripts/setup

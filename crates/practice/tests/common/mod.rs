@@ -17,11 +17,7 @@ pub(crate) fn builder() -> reqwest::ClientBuilder {
 }
 
 pub(crate) fn client() -> reqwest::Client {
-    builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .build()
-        .expect("a client")
+    builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().expect("a client")
 }
 
 pub(crate) async fn get(sites: &Sites, path: &str) -> String {
