@@ -7,10 +7,14 @@ mod decide;
 mod goal;
 mod memory;
 mod page;
+mod server;
 mod skills;
 mod talk;
 mod values;
+mod wire;
 mod words;
 
 pub use decide::{Reply, decide, reply};
+pub use server::Server;
 pub use talk::BadRequest;
+pub use wire::MODEL;

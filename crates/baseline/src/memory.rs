@@ -16,7 +16,7 @@ pub(crate) struct Guess {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Memory {
-    /// What was done, and on which page: `click Garden @1f3a`.
+    /// What was done, and on which page: `click Sports @1f3a`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tried: Vec<String>,
     /// Filters that were set.
@@ -41,6 +41,9 @@ pub(crate) struct Memory {
     pub(crate) before: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) guess: Option<Guess>,
+    /// The path of the last page: filters are set on one and gone on another.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) path: String,
     /// The page of the last step, and how far it was scrolled.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) at: String,
@@ -77,6 +80,11 @@ impl Memory {
             memory.bottom = true;
         }
         memory.at = here;
+        let path = mark(talk.page.path());
+        if memory.path != path {
+            memory.set.clear();
+        }
+        memory.path = path;
         memory
     }
 
@@ -154,18 +162,18 @@ mod tests {
     #[test]
     fn memory_survives_its_own_words() {
         let mut memory = Memory::recall(&talk(&[], "http://a.test/", ""));
-        memory.note("click Garden");
+        memory.note("click Sports");
         memory.offer("$5", 0.4);
         memory.scrolled = 2;
         let said = format!("Memory: {}\nAction: scroll down", serde_json::to_string(&memory).unwrap());
         let again = Memory::recall(&talk(&[&said], "http://a.test/", ""));
         assert_eq!(again, memory);
-        assert!(again.has_tried("click Garden") && !again.has_tried("click Kitchen"));
+        assert!(again.has_tried("click Sports") && !again.has_tried("click Music"));
         let elsewhere = Memory::recall(&talk(&[&said], "http://a.test/b", ""));
         assert!(
             elsewhere.scrolled == 0
-                && !elsewhere.has_tried("click Garden")
-                && elsewhere.ever_tried("click Garden")
+                && !elsewhere.has_tried("click Sports")
+                && elsewhere.ever_tried("click Sports")
         );
         let stuck =
             Memory::recall(&talk(&[&said], "http://a.test/", " The page did not change; you are at x."));
@@ -174,8 +182,8 @@ mod tests {
 
     #[test]
     fn without_the_line_the_actions_are_remembered() {
-        let memory = Memory::recall(&talk(&["Action: click Garden\n<tool_call>…"], "u", ""));
-        assert!(memory.has_tried("click Garden"));
+        let memory = Memory::recall(&talk(&["Action: click Sports\n<tool_call>…"], "u", ""));
+        assert!(memory.has_tried("click Sports"));
         let nonsense = Memory::recall(&talk(&["Memory: {\"tried\": 7}"], "u", ""));
         assert!(nonsense.tried.is_empty());
     }

@@ -26,6 +26,18 @@ pub enum BadRequest {
     Choices(String),
 }
 
+impl BadRequest {
+    /// The field of the request that is wrong.
+    pub(crate) fn parameter(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAnObject => None,
+            Self::Stream => Some("stream"),
+            Self::Choices(_) => Some("n"),
+            _ => Some("messages"),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pointing {
     Marks,

@@ -1,6 +1,6 @@
 //! Amounts, money, years, dates and counting words inside text, with the text they were written as.
 
-use crate::words::{Token, tokens};
+use crate::words::{Token, is_stop, tokens};
 
 /// A number as it is written, with its currency sign or unit.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,8 @@ pub(crate) fn amounts(text: &str) -> Vec<Amount> {
 /// The unit is the word right behind a number, with the small signs that some units end in.
 fn unit_after(text: &str, number: &Token<'_>, next: &Token<'_>) -> String {
     let close = matches!(next.gap, "" | " " | "\u{a0}");
-    if !close || !next.text.starts_with(char::is_alphabetic) || next.text.len() > 12 {
+    if !close || is_stop(&next.lower()) || !next.text.starts_with(char::is_alphabetic) || next.text.len() > 12
+    {
         return String::new();
     }
     let from = number.end + next.gap.len();
@@ -173,13 +174,13 @@ mod tests {
 
     #[test]
     fn amounts_keep_their_sign_and_unit() {
-        let found: Vec<_> = amounts("$1,234.50 for 412 km, 7 W and 186 m³/s; 4.5 (212 reviews)")
+        let found: Vec<_> = amounts("$1,234.50 for 850 km, 7 W and 186 m³/s; 4.5 (212 reviews)")
             .into_iter()
             .map(|amount| (amount.value, amount.text, amount.money))
             .collect();
         let wanted = [
             (1234.5, "$1,234.50", true),
-            (412.0, "412 km", false),
+            (850.0, "850 km", false),
             (7.0, "7 W", false),
             (186.0, "186 m³/s", false),
             (4.5, "4.5", false),

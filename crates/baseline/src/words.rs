@@ -106,26 +106,39 @@ pub(crate) fn stem(word: &str) -> String {
 const GROUPS: &str = "price cost costs expensive cheap cheapest cheaper dear dearest priciest
     length long longest longer shortest
     height high highest tall tallest elevation altitude lowest
-    population inhabitant inhabitants resident residents populous
+    width wide widest
+    depth deep shallow
     weight heavy heaviest weigh weighs lightest
+    speed fast fastest quick
+    area size
+    capacity holds
+    amount quantity
+    population inhabitant inhabitants resident residents populous
     rating rated stars star score
     posted newest recent recently latest published
     salary paid pay pays wage earn
     founded founding foundation established
+    starts start begin begins beginning opening opens
+    ends end closes closing deadline due
+    departure departs leaves
+    arrival arrives
+    duration lasts last takes runtime
     born birth birthplace birthday
     died death dead
+    married spouse wife husband
     inventor invented invention inventing
-    teacher taught teach
     author wrote written writer
-    starts start begin begins beginning opening opens
+    director directed
+    designer designed
+    builder built
+    owner owned owns
+    teacher taught teach
     company employer organisation organization firm
-    source rise rises rising
     brand maker manufacturer makes
-    mouth flows flow
-    area size
-    amount quantity
-    duration lasts last takes
-    speed fast fastest quick";
+    address located location lies
+    phone telephone
+    source rise rises rising
+    mouth flows flow";
 
 static GROUP_OF: LazyLock<HashMap<String, usize>> = LazyLock::new(|| {
     let lines = GROUPS.lines().enumerate();
@@ -206,7 +219,7 @@ mod tests {
 
     #[test]
     fn coverage_counts_what_is_wanted() {
-        let (wanted, text) = (content("Brass desk lamp"), content("A desk and a brass lamp"));
+        let (wanted, text) = (content("Velvet desk lamp"), content("A desk and a velvet lamp"));
         assert!((coverage(&wanted, &text) - 1.0).abs() < 1e-9);
         assert!(coverage(&wanted, &content("desk")) < 0.5);
         assert!(likeness(&content("red chair"), &content("red chair")) > 0.99);

@@ -55,8 +55,30 @@ const ADJECTIVES: &[(&str, &str)] = &[
     ("costly", "price"),
 ];
 
-fn known(word: &str) -> Option<&'static (&'static str, &'static str, bool)> {
-    SUPERLATIVES.iter().find(|(name, _, _)| *name == word)
+/// Bases of superlatives that mean little of something.
+const SMALL: [&str; 14] = [
+    "shallow", "short", "low", "small", "light", "young", "slow", "narrow", "weak", "poor", "cold", "near",
+    "early", "thin",
+];
+/// Words that merely end like one.
+const NONE: [&str; 12] = [
+    "interest", "request", "forest", "harvest", "contest", "honest", "suggest", "protest", "invest",
+    "conquest", "modest", "digest",
+];
+
+/// What a superlative is about, and whether the most of it is meant; any word in `-est` is one, unless it is known not to be.
+fn known(word: &str) -> Option<(Vec<String>, bool)> {
+    if let Some((_, meant, largest)) = SUPERLATIVES.iter().find(|(name, _, _)| *name == word) {
+        return Some((meant.split_whitespace().map(stem).collect(), *largest));
+    }
+    let base = word.strip_suffix("est").filter(|base| base.len() >= 3 && !NONE.contains(&word))?;
+    let base = base.strip_suffix('i').map_or_else(|| base.to_owned(), |base| format!("{base}y"));
+    let single = match base.as_bytes() {
+        [.., one, other] if one == other && !matches!(one, b'l' | b's') => base[..base.len() - 1].to_owned(),
+        _ => base,
+    };
+    let small = SMALL.contains(&single.as_str());
+    Some((vec![stem(&single)], !small))
 }
 
 pub(crate) fn is_superlative(word: &str) -> bool {
@@ -71,17 +93,17 @@ pub(super) fn read(text: &str) -> Vec<Extreme> {
 
 fn extreme_at(all: &[Token<'_>], lower: &[String], at: usize) -> Option<Extreme> {
     let (meant, largest, from) = match (lower[at].as_str(), known(&lower[at])) {
-        (_, Some((_, meant, largest))) => (*meant, *largest, at + 1),
+        (_, Some((meant, largest))) => (meant, largest, at + 1),
         (word @ ("most" | "least"), None) => {
             let next = lower.get(at + 1)?;
             let adjective = ADJECTIVES.iter().find(|(name, _)| name == next);
             // `at least 5`, `most of them`.
-            if adjective.is_none()
-                && (is_stop(next) || at > 0 && lower[at - 1] == "at" || values::number(next).is_some())
-            {
+            let bound = is_stop(next) || at > 0 && lower[at - 1] == "at" || values::number(next).is_some();
+            if adjective.is_none() && bound {
                 return None;
             }
-            adjective.map_or(("", word == "most", at + 1), |(_, meant)| (*meant, word == "most", at + 2))
+            let meant = adjective.map_or("", |(_, meant)| *meant).split_whitespace().map(stem).collect();
+            (meant, word == "most", at + 1 + usize::from(adjective.is_some()))
         }
         _ => return None,
     };
@@ -94,7 +116,6 @@ fn extreme_at(all: &[Token<'_>], lower: &[String], at: usize) -> Option<Extreme>
         .take_while(|place| !is_stop(&lower[*place]) && !all[*place].gap.contains(['.', ',', '?']))
         .map(|place| stem(&lower[place]))
         .collect();
-    let meant = meant.split_whitespace().map(stem).collect();
     Some(Extreme { said, meant, largest, rank, count })
 }
 
@@ -109,6 +130,9 @@ mod tests {
             ("the third longest river", "length", true, 3, 1),
             ("the three largest cities", "population", true, 1, 3),
             ("the most expensive one", "price", true, 1, 1),
+            ("the deepest lake", "deep", true, 1, 1),
+            ("the shallowest lake", "shallow", false, 1, 1),
+            ("the busiest port", "busy", true, 1, 1),
             ("posted most recently", "posted", true, 1, 1),
         ] {
             let found = read(text);
@@ -122,6 +146,6 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_one_is_none() {
-        assert!(read("at least 5 of most of the houses, at least").is_empty());
+        assert!(read("at least 5 of most of the houses of interest in the forest, at least").is_empty());
     }
 }

@@ -24,8 +24,10 @@ pub(crate) struct Goal {
     pub(crate) arithmetic: Option<Arithmetic>,
     /// Things the task names, in its order.
     pub(crate) subjects: Vec<Subject>,
-    /// Stems of the question that name no subject.
+    /// Stems of the question that are not part of a name for sure.
     pub(crate) wanted: Vec<String>,
+    /// Stems of the clause that only says which thing is meant: `that flows through …`.
+    pub(crate) relative: Vec<String>,
     /// All stems of the task that carry meaning.
     pub(crate) words: Vec<String>,
     pub(crate) extremes: Vec<Extreme>,
@@ -44,12 +46,13 @@ impl Goal {
         let extremes = extreme::read(&text);
         let orders = order::read(&text);
         let subjects = subject::read(&text);
-        let named: Vec<&String> = subjects.iter().flat_map(|subject| &subject.stems).collect();
+        let named: Vec<&String> = subjects.iter().flat_map(|subject| &subject.strong).collect();
         let wanted = words::content(question).into_iter().filter(|stem| !named.contains(&stem)).collect();
         Self {
             kind: asked.kind,
             noun: asked.noun,
             arithmetic: asked.arithmetic,
+            relative: relative(question, subjects.first()),
             words: words::content(&text),
             limits: limit::read(&text),
             subjects,
@@ -76,6 +79,20 @@ impl Goal {
     }
 }
 
+/// The words of the clause around the subject, when it is not the main one.
+fn relative(question: &str, subject: Option<&Subject>) -> Vec<String> {
+    let found = subject.and_then(|subject| question.find(&subject.text));
+    let Some(at) = found else { return Vec::new() };
+    let opens = [" that ", " which ", " who ", " whose ", " where "]
+        .iter()
+        .filter_map(|word| question[..at].rfind(word))
+        .max();
+    let main = [" which ", " what ", "Which ", "Who "].iter().filter_map(|word| question.find(word)).min();
+    let Some(from) = opens.filter(|from| main.is_none_or(|main| main < *from)) else { return Vec::new() };
+    let clause = question[from..].split([',', '?', ';']).next().unwrap_or_default();
+    words::content(clause)
+}
+
 /// The sentence with the question mark; without one, all of it.
 fn question(text: &str) -> &str {
     let Some(end) = text.rfind('?') else { return text };
@@ -98,12 +115,21 @@ mod tests {
     }
 
     #[test]
+    fn the_clause_around_the_subject_is_known() {
+        let goal = Goal::read("On which hill does the brook rise that runs through Lyon?");
+        assert_eq!(goal.relative, words::content("runs through Lyon"));
+        for plain in ["Who is the mayor of Lyon?", "In which city was the teacher of Elin Dahl born?"] {
+            assert!(Goal::read(plain).relative.is_empty(), "{plain}");
+        }
+    }
+
+    #[test]
     fn a_task_is_taken_apart() {
         let goal = Goal::read("What is the cheapest chair in the category Furniture that costs $80 or less?");
         assert_eq!(goal.subject().map(|subject| subject.text.as_str()), Some("Furniture"));
         assert_eq!((goal.extremes.len(), goal.limits.len()), (1, 1));
         assert!(goal.wants_list());
         let plain = Goal::read("What is the price of the Oak table?");
-        assert!(!plain.wants_list() && plain.wanted == words::content("price"), "{plain:?}");
+        assert!(!plain.wants_list() && plain.wanted == words::content("price table"), "{plain:?}");
     }
 }

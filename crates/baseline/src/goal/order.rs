@@ -102,7 +102,7 @@ fn bare(clause: &str) -> String {
     clause.get(start..all[from + length - 1].end).unwrap_or_default().trim().to_owned()
 }
 
-/// `Trout as the animal`, `Red from the list “Colour”`.
+/// `Robin as the bird`, `Red from the list “Colour”`.
 fn choose(clause: &str) -> Option<Order> {
     let split = [" as ", " from ", " in ", " for ", " under "]
         .iter()
@@ -118,7 +118,7 @@ fn choose(clause: &str) -> Option<Order> {
     (!option.is_empty()).then(|| Order::Choose { option, field: name(field) })
 }
 
-/// `heron into the field “Upper case” and 2024 into the field “Digits only”`.
+/// `finch into the field “First line” and 1984 into the field “Second line”`.
 fn typed(clause: &str) -> Vec<Order> {
     let parts: Vec<&str> = clause.split(" into ").collect();
     let mut found = Vec::new();
@@ -136,7 +136,7 @@ fn typed(clause: &str) -> Vec<Order> {
     found
 }
 
-/// `two Steel bottles and one Camp stove into the cart`. Things that must be found out first are no order yet.
+/// `two Glass jars and one Tin kettle into the cart`. Things that must be found out first are no order yet.
 fn collect(clause: &str) -> Vec<Order> {
     let cut = [" into ", " in ", " to "].iter().filter_map(|word| {
         let at = clause.rfind(word)?;
@@ -177,22 +177,22 @@ mod tests {
 
     #[test]
     fn pressing() {
-        assert_eq!(read("Press “Count up” three times. What happens?"), [press("Count up", 3)]);
+        assert_eq!(read("Press “Ring bell” three times. What happens?"), [press("Ring bell", 3)]);
         assert_eq!(read("Press the button “Ask me”."), [press("Ask me", 1)]);
-        assert_eq!(read("Scroll down until Item 45 appears and click it."), [press("Item 45", 1)]);
+        assert_eq!(read("Scroll down until Item 12 appears and click it."), [press("Item 12", 1)]);
         assert_eq!(read("Click the Save button twice"), [press("Save", 2)]);
     }
 
     #[test]
     fn choosing_and_typing() {
-        let choose = Order::Choose { option: "Trout".into(), field: "animal".into() };
-        assert_eq!(read("Choose Trout as the animal."), [choose]);
+        let choose = Order::Choose { option: "Robin".into(), field: "bird".into() };
+        assert_eq!(read("Choose Robin as the bird."), [choose]);
         let typed = |value: &str, field: &str| Order::Type { value: value.into(), field: field.into() };
         assert_eq!(
             read(
-                "Type heron into the field “Upper case” and 2024 into the field “Digits only”, then press Save."
+                "Type finch into the field “First line” and 1984 into the field “Second line”, then press Save."
             ),
-            [typed("heron", "Upper case"), typed("2024", "Digits only"), press("Save", 1)]
+            [typed("finch", "First line"), typed("1984", "Second line"), press("Save", 1)]
         );
     }
 
@@ -200,8 +200,8 @@ mod tests {
     fn collecting() {
         let collect = |item: &str, count| Order::Collect { item: item.into(), count };
         assert_eq!(
-            read("Put two Steel bottles and one pair of Wool socks into the cart. What is the total?"),
-            [collect("Steel bottles", 2), collect("Wool socks", 1)]
+            read("Put two Glass jars and one pair of Wool socks into the cart. What is the total?"),
+            [collect("Glass jars", 2), collect("Wool socks", 1)]
         );
         assert!(read("Put the cheapest chair into the cart.").is_empty());
         assert!(read("Add 2 and 3. Which company puts people first?").is_empty());

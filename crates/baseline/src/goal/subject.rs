@@ -77,7 +77,7 @@ pub(super) fn quoted(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Runs that begin with a capital letter inside a sentence and go on in ordinary words: `Brass desk lamp`.
+/// Runs that begin with a capital letter inside a sentence and go on in ordinary words: `Velvet desk lamp`.
 fn names(text: &str) -> Vec<(usize, &str)> {
     let all = tokens(text);
     let mut found = Vec::new();
@@ -109,7 +109,8 @@ fn joined(token: &Token<'_>) -> bool {
 fn goes_on(token: &Token<'_>) -> bool {
     let lower = token.lower();
     let listed = |list: &str| list.split_whitespace().any(|word| word == lower);
-    joined(token) && !is_stop(&lower) && !listed(AFTER_A_NAME)
+    let verb = lower.ends_with("ed") && !token.is_capitalised();
+    joined(token) && !is_stop(&lower) && !verb && !listed(AFTER_A_NAME)
 }
 
 /// Runs of ordinary words that neither ask for something known nor are too general, longest first.
@@ -151,10 +152,10 @@ mod tests {
     #[test]
     fn names_are_found_with_the_words_that_belong_to_them() {
         for (task, wanted) in [
-            ("What is the price of the Brass desk lamp?", "Brass desk lamp"),
+            ("What is the price of the Velvet desk lamp?", "Velvet desk lamp"),
             ("How long is the river Amazon?", "Amazon"),
-            ("Which years of work does the job of Risk analyst ask for?", "Risk analyst"),
-            ("Press “Count up” twice.", "Count up"),
+            ("Which years of work does the job of Roof tiler ask for?", "Roof tiler"),
+            ("Press “Ring bell” twice.", "Ring bell"),
             ("Who invented the steam engine?", "steam engine"),
             ("Where was Marie Curie born?", "Marie Curie"),
             ("Posted on or after 1 May 2025 in Lyon", "Lyon"),
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_strong_words_are_those_with_capitals() {
-        let subject = Subject::new("Brass desk lamp");
+        let subject = Subject::new("Velvet desk lamp");
         assert_eq!((subject.stems.len(), subject.strong.len()), (3, 1));
         assert_eq!(Subject::new("steam engine").strong.len(), 2);
     }

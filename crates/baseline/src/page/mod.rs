@@ -75,10 +75,21 @@ impl Page {
         self.url.split('#').next().unwrap_or(&self.url)
     }
 
-    /// The part of the address that says what was asked for, in words.
+    /// The address without its query.
+    pub(crate) fn path(&self) -> &str {
+        self.address().split('?').next().unwrap_or_default()
+    }
+
+    /// What the address says was chosen, in words. What was typed into a search field is no choice.
     pub(crate) fn query_stems(&self) -> Vec<String> {
         let query = self.address().split_once('?').map_or("", |(_, query)| query);
-        words::stems(&query.replace("%20", " ").replace('+', " "))
+        let chosen = query.split('&').filter(|part| {
+            let name = part.split('=').next().unwrap_or_default();
+            !["q", "query", "search", "s", "k", "keyword", "keywords", "term", "text", "words"]
+                .contains(&name)
+        });
+        let chosen: Vec<&str> = chosen.collect();
+        words::stems(&chosen.join("&").replace("%20", " ").replace('+', " "))
     }
 
     pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = &Element> {
@@ -183,11 +194,12 @@ mod tests {
 
     #[test]
     fn the_address_tells_what_was_asked_for() {
-        let page = Page::new("", "http://a.test/s?kind=Full-time&city=Port+Ellery#top", "", None);
+        let page = Page::new("", "http://a.test/s?q=remote&kind=Full-time&city=Port+Louis#top", "", None);
         let stems = page.query_stems();
         assert!(
-            ["full", "port", "ellery"].iter().all(|word| stems.contains(&(*word).to_owned())),
+            ["full", "port", "louis"].iter().all(|word| stems.contains(&(*word).to_owned())),
             "{stems:?}"
         );
+        assert!(!stems.contains(&"remot".to_owned()));
     }
 }

@@ -1,5 +1,6 @@
 //! Tables and label–value pairs in the text of a page.
 
+use super::{Page, Role};
 use crate::{values, words};
 
 /// A label and what stands beside or below it.
@@ -28,7 +29,14 @@ fn pair(label: &str, value: &str, sure: bool) -> Pair {
 }
 
 /// Whatever can be read as a label with its value: two cells, `label: value`, or a short line above another.
-pub(crate) fn pairs(lines: &[String]) -> Vec<Pair> {
+pub(crate) fn pairs(page: &Page) -> Vec<Pair> {
+    let lines = &page.lines;
+    let pressed = |line: &str| {
+        page.elements.iter().any(|element| {
+            matches!(element.role, Role::Link | Role::Button | Role::Option | Role::Tick)
+                && element.text == line
+        })
+    };
     let mut found = Vec::new();
     for (place, line) in lines.iter().enumerate() {
         let cells = cells(line);
@@ -44,6 +52,7 @@ pub(crate) fn pairs(lines: &[String]) -> Vec<Pair> {
             && cells.len() == 1
             && is_label(line)
             && !next.contains(['\t', '|'])
+            && !pressed(line)
         {
             found.push(pair(line.trim_end_matches(':'), next, false));
         }
@@ -105,21 +114,29 @@ impl Table {
         self.head.iter().position(fits)
     }
 
-    /// Same, but a column of numbers.
+    /// Same, but a column of numbers; earlier stems count more.
     pub(crate) fn number_column(&self, stems: &[String]) -> Option<usize> {
-        let numeric = |column: usize| {
+        let numeric = |column: &usize| {
             let numbers = self
                 .rows
                 .iter()
-                .filter(|row| row.get(column).is_some_and(|cell| leading(cell).is_some()))
+                .filter(|row| row.get(*column).is_some_and(|cell| leading(cell).is_some()))
                 .count();
             numbers * 3 >= self.rows.len() * 2
         };
-        let fits = |column: &usize| {
-            let words = words::stems(&self.head[*column]);
-            stems.iter().any(|stem| words.iter().any(|word| words::alike(stem, word)))
-        };
-        (0..self.head.len()).filter(|column| numeric(*column)).find(fits)
+        let columns: Vec<usize> = (0..self.head.len()).filter(numeric).collect();
+        stems.iter().find_map(|stem| {
+            let fits = |column: &&usize| {
+                words::stems(&self.head[**column]).iter().any(|word| words::alike(stem, word))
+            };
+            columns.iter().find(fits).copied()
+        })
+    }
+
+    /// What the numbers of a column are: `km` under `Length (km)`.
+    pub(crate) fn unit(&self, column: usize) -> Option<&str> {
+        let (_, behind) = self.head.get(column)?.split_once('(')?;
+        behind.split_once(')').map(|(unit, _)| unit.trim()).filter(|unit| !unit.is_empty())
     }
 }
 
@@ -139,17 +156,16 @@ mod tests {
 
     #[test]
     fn pairs_are_found_beside_and_below() {
-        let found = pairs(&lines(
-            "Colour\tBrass\nAnswer: done\nTotal\n$105.50\nA long line of text that is no label at all.\nx",
-        ));
+        let text = "Colour\tVelvet\nAnswer: done\nTotal\n$105.50\nA long line of text that is no label at all.\nMenu\nHome";
+        let found = pairs(&Page::new("", "", "id: 1, text: Menu, tag: a", Some(text)));
         let sure: Vec<_> = found
             .iter()
             .filter(|pair| pair.sure)
             .map(|pair| (pair.label.as_str(), pair.value.as_str()))
             .collect();
-        assert_eq!(sure, [("Colour", "Brass"), ("Answer", "done")]);
+        assert_eq!(sure, [("Colour", "Velvet"), ("Answer", "done")]);
         assert!(found.iter().any(|pair| pair.label == "Total" && pair.value == "$105.50" && !pair.sure));
-        assert!(!found.iter().any(|pair| pair.label.starts_with("A long")));
+        assert!(!found.iter().any(|pair| pair.label.starts_with("A long") || pair.label == "Menu"));
     }
 
     #[test]
@@ -160,6 +176,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].rows.len(), found[0].number_column(&[words::stem("long")])), (2, Some(1)));
         assert_eq!(found[0].column(&[words::stem("river")]), Some(0));
+        assert_eq!((found[0].unit(1), found[0].unit(0)), (Some("km"), None));
     }
 
     #[test]

@@ -94,6 +94,7 @@ fn open_list(scene: &mut Scene<'_>) -> Option<Move> {
         unopened
             && (mentioned || sorts && options::is_sort(select, &[]) || scene.goal.counts())
             && !scene.memory.has_tried(&Action::click(select).sentence())
+            && !scene.memory.set.iter().any(|set| set.starts_with(&format!("{}=", select.text)))
     };
     let found = scene.page.of(Role::Select).find(hopeful)?.clone();
     scene.once(Action::click(&found), "its options may be what the task needs")

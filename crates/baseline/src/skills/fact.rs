@@ -4,7 +4,7 @@ use super::{Scene, shape::shaped};
 use crate::{
     action::{Action, Move},
     goal::{Goal, Kind, Subject},
-    page::{self, Element, Page, Pair, tables},
+    page::{self, Element, Page, Pair, Table, tables},
     values, words,
 };
 
@@ -41,7 +41,7 @@ fn look_up(scene: &Scene<'_>) -> Option<Found> {
     let subject = scene.subject()?;
     let about = scene.is_about(&subject);
     let candidates = [
-        cell_of_a_row(goal, scene.page, &subject, about),
+        cell_of_a_row(scene, &subject, about),
         labelled(scene, about),
         price_below_heading(goal, scene.page, about),
         record_of(goal, scene.page, &subject),
@@ -52,9 +52,10 @@ fn look_up(scene: &Scene<'_>) -> Option<Found> {
 }
 
 /// A table has a row for what the task names, or for a number it gives, and a column for what it asks.
-fn cell_of_a_row(goal: &Goal, page: &Page, subject: &Subject, about: bool) -> Option<Found> {
+fn cell_of_a_row(scene: &Scene<'_>, subject: &Subject, about: bool) -> Option<Found> {
+    let (goal, page) = (scene.goal, scene.page);
     let numbers = values::years(&goal.text);
-    let asked: Vec<String> = goal.noun.iter().chain(&goal.wanted).cloned().collect();
+    let asked: Vec<String> = goal.noun.iter().cloned().chain(scene.asked()).collect();
     for table in tables(&page.lines) {
         let Some(column) = table.column(&asked) else { continue };
         let fits = |row: &&Vec<String>| {
@@ -64,13 +65,18 @@ fn cell_of_a_row(goal: &Goal, page: &Page, subject: &Subject, about: bool) -> Op
             })
         };
         if let Some(row) = table.rows.iter().find(fits)
-            && let Some(answer) = shaped(goal, &row[column])
+            && let Some(answer) = shaped(goal, &with_unit(&table, column, &row[column]))
         {
             let how = format!("the table has it in the row “{}” under “{}”", row[0], table.head[column]);
             return Some(Found { answer, trust: 0.95, how });
         }
     }
     None
+}
+
+/// Measures are told with the unit that stands in the head.
+fn with_unit(table: &Table, column: usize, cell: &str) -> String {
+    table.unit(column).map_or_else(|| cell.to_owned(), |unit| format!("{cell} {unit}"))
 }
 
 /// How well a label is what the question asks for: the share of its words that the question has, more for the noun.
@@ -90,9 +96,8 @@ fn label_fit(pair: &Pair, noun: &[String], wanted: &[String]) -> f64 {
 
 fn labelled(scene: &Scene<'_>, about: bool) -> Option<Found> {
     let goal = scene.goal;
-    let left: Vec<String> =
-        goal.wanted.iter().filter(|stem| !scene.memory.used.contains(stem)).cloned().collect();
-    let best = page::pairs(&scene.page.lines)
+    let left = scene.asked();
+    let best = page::pairs(scene.page)
         .into_iter()
         .filter_map(|pair| {
             let fit = label_fit(&pair, &goal.noun, &left);
@@ -151,15 +156,16 @@ fn sentence(scene: &Scene<'_>, subject: &Subject, about: bool) -> Option<Found> 
     if matches!(goal.kind, Kind::Name | Kind::Person | Kind::Said | Kind::Anything | Kind::YesNo) {
         return None;
     }
+    let wanted = scene.asked();
     let sentences = scene.page.lines.iter().flat_map(|line| line.split(". "));
     let best = sentences
         .filter_map(|sentence| {
             let stems = words::content(sentence);
             let asked =
-                goal.wanted.iter().filter(|stem| stems.iter().any(|word| words::alike(stem, word))).count();
+                wanted.iter().filter(|stem| stems.iter().any(|word| words::alike(stem, word))).count();
             let named = about || subject.strong.iter().all(|stem| stems.contains(stem));
             let answer = shaped(goal, sentence).filter(|_| asked > 0 && named)?;
-            Some((asked as f64 / goal.wanted.len().max(1) as f64, answer, sentence))
+            Some((asked as f64 / wanted.len().max(1) as f64, answer, sentence))
         })
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
     let start: String = best.2.chars().take(60).collect();

@@ -9,10 +9,15 @@ use crate::{
 
 /// Follows a label that the task mentions beside its real question: the teacher of somebody, the region of a mountain.
 pub(super) fn relation(scene: &mut Scene<'_>) -> Option<Move> {
+    if scene.memory.used.is_empty() { further(scene) } else { None }
+}
+
+/// The same once more, for when the fact was not there.
+pub(super) fn further(scene: &mut Scene<'_>) -> Option<Move> {
     if !follows(scene) {
         return None;
     }
-    let (link, used) = page::pairs(&scene.page.lines).iter().find_map(|pair| related(scene, pair))?;
+    let (link, used) = page::pairs(scene.page).iter().find_map(|pair| related(scene, pair))?;
     go(scene, &link, used)
 }
 
@@ -35,8 +40,8 @@ fn follows(scene: &Scene<'_>) -> bool {
 fn related(scene: &Scene<'_>, pair: &Pair) -> Option<(Element, Vec<String>)> {
     let fits = |stem: &String| pair.stems.iter().any(|word| words::alike(stem, word));
     let goal = scene.goal;
-    let open: Vec<&String> = goal.wanted.iter().filter(|stem| !scene.memory.used.contains(stem)).collect();
-    let used: Vec<String> = open.iter().filter(|stem| fits(stem)).map(|stem| (*stem).clone()).collect();
+    let open = scene.asked();
+    let used: Vec<String> = open.iter().filter(|stem| fits(stem)).cloned().collect();
     let rest = open.iter().any(|stem| !fits(stem) && !goal.noun.contains(stem));
     if !pair.sure || used.is_empty() || !rest || goal.noun.iter().any(fits) {
         return None;
@@ -49,5 +54,9 @@ fn go(scene: &mut Scene<'_>, link: &Element, used: Vec<String>) -> Option<Move> 
     let next = scene.once(Action::click(link), format!("“{}” leads on to what is asked", link.text))?;
     scene.memory.subject = Some(link.text.clone());
     scene.memory.used.extend(used);
+    let relative = scene.goal.relative.clone();
+    scene.memory.used.extend(relative);
+    // What was guessed on the way there is about something else.
+    scene.memory.guess = None;
     Some(next)
 }

@@ -38,6 +38,7 @@ type Skill = fn(&mut Scene<'_>) -> Option<Move>;
 /// In the order in which they are asked.
 const SKILLS: &[Skill] = &[
     blocked::give_up,
+    wander::recover,
     consent::dismiss,
     obey::next_order,
     obey::report,
@@ -46,8 +47,11 @@ const SKILLS: &[Skill] = &[
     pick::answer,
     follow::relation,
     fact::answer,
+    follow::further,
     follow::byline,
+    wander::leave_empty,
     seek::best_link,
+    seek::list_link,
     seek::search,
     seek::any_link,
     wander::look_around,
@@ -68,6 +72,13 @@ impl Scene<'_> {
         let named = subject.strong.iter().all(|stem| heading.contains(stem));
         let mostly = crate::words::coverage(&subject.stems, &heading) >= 0.5;
         !lists && named && mostly && heading.len() <= subject.stems.len() + 3
+    }
+
+    /// What the question asks beside naming things: without the words of the page's own name, and of ways already gone.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let heading = crate::words::content(self.page.heading());
+        let open = |stem: &&String| !heading.contains(stem) && !self.memory.used.contains(stem);
+        self.goal.wanted.iter().filter(open).cloned().collect()
     }
 
     /// Notes the action as tried and hands it on; `None` when it was tried on this page before.

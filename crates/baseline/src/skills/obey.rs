@@ -107,7 +107,7 @@ pub(super) fn report(scene: &mut Scene<'_>) -> Option<Move> {
     if goal.orders.is_empty() || scene.memory.orders < goal.orders.len() {
         return None;
     }
-    let labelled = if goal.kind == Kind::Said { None } else { outcome(scene) };
+    let labelled = if goal.kind == Kind::Said { held(scene) } else { outcome(scene) };
     if let Some(answer) = labelled.or_else(|| changed(scene)) {
         return Some(Move::new(Action::answer(&answer), "this is what the page says after all that"));
     }
@@ -118,11 +118,32 @@ pub(super) fn report(scene: &mut Scene<'_>) -> Option<Move> {
     scene.once(Action::click(&basket), "the total is in there")
 }
 
+/// What the fields hold that were typed into, as the page tells it: beside a word of each field's name.
+fn held(scene: &Scene<'_>) -> Option<String> {
+    if !scene.goal.noun.contains(&words::stem("fields")) {
+        return None;
+    }
+    let pairs = page::pairs(scene.page);
+    let fields = scene.goal.orders.iter().filter_map(|order| match order {
+        Order::Type { field, .. } => Some(words::stems(field)),
+        _ => None,
+    });
+    let values: Option<Vec<String>> = fields
+        .map(|field| {
+            let fits = |pair: &&page::Pair| {
+                !pair.stems.is_empty() && pair.stems.iter().all(|stem| field.contains(stem))
+            };
+            pairs.iter().rev().find(fits).map(|pair| pair.value.clone())
+        })
+        .collect();
+    values.filter(|values| !values.is_empty()).map(|values| values.join(", "))
+}
+
 /// The last value beside a label that the question asks for.
 fn outcome(scene: &Scene<'_>) -> Option<String> {
     let goal = scene.goal;
     let asked: Vec<&String> = goal.noun.iter().chain(&goal.wanted).collect();
-    let pairs = page::pairs(&scene.page.lines);
+    let pairs = page::pairs(scene.page);
     let fits = |pair: &&page::Pair| {
         let words: Vec<&String> = pair.stems.iter().filter(|stem| !words::is_stop(stem)).collect();
         !words.is_empty() && words.iter().all(|word| asked.iter().any(|stem| words::alike(stem, word)))
@@ -134,7 +155,8 @@ fn outcome(scene: &Scene<'_>) -> Option<String> {
 fn changed(scene: &Scene<'_>) -> Option<String> {
     let new = scene.memory.new_lines(scene.page);
     let line = new.last()?;
-    if let Some((label, value)) = line.split_once(": ") {
+    let whole = scene.goal.noun.contains(&words::stem("line"));
+    if let Some((label, value)) = line.split_once(": ").filter(|_| !whole) {
         let label = words::stems(label);
         if label.iter().all(|stem| scene.goal.words.contains(stem)) && !value.trim().is_empty() {
             return Some(value.trim().to_owned());

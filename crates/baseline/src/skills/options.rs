@@ -65,7 +65,11 @@ pub(super) fn is_sort(select: &Element, options: &[String]) -> bool {
 pub(super) fn named(goal: &Goal, options: &[String]) -> Option<String> {
     let fits = |option: &&String| {
         let stems = words::content(option);
-        !stems.is_empty() && stems.iter().all(|stem| goal.words.contains(stem)) || at_limit(goal, option)
+        let all = words::stems(option);
+        let open =
+            all.first().is_some_and(|first| ["any", "all", "choos", "select"].contains(&first.as_str()));
+        !open && !stems.is_empty() && stems.iter().all(|stem| goal.words.contains(stem))
+            || at_limit(goal, option)
     };
     options.iter().filter(fits).max_by_key(|option| words::content(option).len()).cloned()
 }
@@ -163,6 +167,6 @@ mod tests {
         let goal = Goal::read("How many full-time jobs rated 4.5 or better are there in Lyon?");
         assert_eq!(named(&goal, &texts(&["Any", "Full-time", "Part-time"])).as_deref(), Some("Full-time"));
         assert_eq!(named(&goal, &texts(&["Any", "4.0 and up", "4.5 and up"])).as_deref(), Some("4.5 and up"));
-        assert_eq!(named(&goal, &texts(&["Paris", "Rome"])), None);
+        assert_eq!(named(&goal, &texts(&["Paris", "Rome", "Any jobs"])), None);
     }
 }

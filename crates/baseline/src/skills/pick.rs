@@ -135,15 +135,16 @@ fn of_subject(scene: &Scene<'_>, list: Vec<Record>) -> Vec<Record> {
 fn is_whole(scene: &Scene<'_>) -> bool {
     let more = scene.page.lines.iter().any(|line| {
         let stems = words::stems(line);
-        let paged = stems.windows(4).any(|four| four[0] == "pag" && four[2] == "of" && four[3] != "1")
-            || stems.windows(4).any(|four| four[0] == "page" && four[2] == "of" && four[3] != "1");
+        let paged = stems.windows(4).any(|four| four[0] == "page" && four[2] == "of" && four[3] != "1");
         paged || (stems.len() <= 2 && stems.first().is_some_and(|stem| stem == "next"))
     });
     !more
 }
 
 fn is_sorted(scene: &Scene<'_>) -> bool {
-    !scene.memory.unsent && scene.memory.set.iter().any(|set| set.to_lowercase().contains("sort"))
+    let by_address = scene.page.address().contains("sort=");
+    !scene.memory.unsent
+        && (by_address || scene.memory.set.iter().any(|set| set.to_lowercase().contains("sort")))
 }
 
 /// Without numbers to compare by, the order of a sorted list has to be believed: the first link behind the controls.

@@ -21,7 +21,7 @@ pub(super) struct Entry {
 /// The rows of a table by the column that the superlative is about.
 pub(super) fn rows(goal: &Goal, table: &Table, extreme: &Extreme) -> Vec<Entry> {
     let column = table.number_column(&extreme.said).or_else(|| table.number_column(&extreme.meant));
-    let Some(column) = column else { return Vec::new() };
+    let Some(column) = column.filter(|_| is_of_kind(goal, table, extreme)) else { return Vec::new() };
     let asked = table.column(&goal.noun).filter(|asked| *asked != column);
     let is_name = |place: usize| {
         table.rows.iter().all(|row| row.get(place).is_some_and(|cell| leading(cell).is_none()))
@@ -30,10 +30,19 @@ pub(super) fn rows(goal: &Goal, table: &Table, extreme: &Extreme) -> Vec<Entry> 
         asked.filter(|place| is_name(*place)).or_else(|| (0..table.head.len()).find(|place| is_name(*place)));
     let Some(named) = named else { return Vec::new() };
     let entry = |row: &Vec<String>| {
-        let written = row.get(column)?.clone();
-        Some(Entry { name: row.get(named)?.clone(), value: leading(&written)?, written, cells: row.clone() })
+        let cell = row.get(column)?;
+        let written = table.unit(column).map_or_else(|| cell.clone(), |unit| format!("{cell} {unit}"));
+        Some(Entry { name: row.get(named)?.clone(), value: leading(cell)?, written, cells: row.clone() })
     };
     table.rows.iter().filter_map(entry).collect()
+}
+
+/// When the task says what is compared, the table must be one of these: `cities` are not in a table of regions.
+fn is_of_kind(goal: &Goal, table: &Table, extreme: &Extreme) -> bool {
+    let said: Vec<&String> =
+        extreme.said.iter().filter(|stem| table.number_column(&[(*stem).clone()]).is_none()).collect();
+    let named = |stem: &&String| table.head.iter().any(|head| words::stems(head).contains(stem));
+    said.is_empty() || said.iter().any(named) || goal.noun.iter().any(|stem| named(&stem))
 }
 
 /// The things of a list by what the superlative is about.
@@ -165,7 +174,7 @@ mod tests {
     #[test]
     fn sums_and_differences_come_out() {
         let (goal, entries) = ranked("How long are the two longest rivers together?");
-        assert_eq!(computed(&goal, &entries).as_deref(), Some("7,880"));
+        assert_eq!(computed(&goal, &entries).as_deref(), Some("7,880 km"));
         let (goal, entries) = ranked("By how many km is the longest river longer than the shortest?");
         assert_eq!(
             computed(

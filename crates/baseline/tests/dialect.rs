@@ -1,0 +1,227 @@
+//! The server as its clients meet it: the collector's own model client, and plain HTTP.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+mod common;
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use baseline::Server;
+use common::{Episode, Seen};
+use proto::InteractionMode;
+use rollout::{
+    chat::{Message, Role},
+    config::{ModelType, PromptVersion},
+    http::Deadline,
+    model::{ChatRequest, ModelClient, ModelOptions},
+    policy::Reply,
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+const PAGE: Seen = Seen {
+    title: "Spelt loaf · Old Mill",
+    url: "http://site.test/p/7",
+    elements: "a Old Mill",
+    text: Some("Spelt loaf\n$4.80"),
+};
+
+fn server() -> Server {
+    Server::start((Ipv4Addr::LOCALHOST, 0).into()).unwrap()
+}
+
+fn request() -> Value {
+    Episode::new("What is the price of the Spelt loaf?", 5).request(&PAGE)
+}
+
+/// One request on a connection of its own: status and body.
+async fn exchange(server: &Server, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(server.addr()).await?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer with a head");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    Ok((status, body.to_owned()))
+}
+
+async fn post(server: &Server, body: String) -> (u16, Value) {
+    let (status, answer) = exchange(server, "POST", "/v1/chat/completions", &body).await.unwrap();
+    (status, serde_json::from_str(&answer).unwrap())
+}
+
+async fn get(server: &Server, path: &str) -> u16 {
+    exchange(server, "GET", path, "").await.unwrap().0
+}
+
+#[tokio::test]
+async fn the_collectors_client_gets_along_with_it() {
+    let server = server();
+    let client = ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap();
+    let probe = client.probe(Duration::from_secs(10)).await.unwrap();
+    assert_eq!((probe.status, probe.models), (200, vec![baseline::MODEL.to_owned()]));
+    let words = request()["messages"][1]["content"][0]["text"].as_str().unwrap().to_owned();
+    let asked = ChatRequest {
+        model: baseline::MODEL.to_owned(),
+        messages: vec![Message::text(Role::User, words)],
+        temperature: Some(1.0),
+        top_k: Some(2),
+        max_tokens: Some(3072),
+        logprobs: true,
+        return_token_ids: true,
+        ..ChatRequest::default()
+    };
+    let completion = client.complete(&asked, Deadline::after(Duration::from_secs(10))).await.unwrap();
+    let reply = Reply::parse(&completion.text, InteractionMode::SetOfMarks);
+    assert_eq!(reply.action.action_string, "ANSWER [$4.80]");
+    assert_eq!((completion.finish_reason.as_deref(), completion.logprobs), (Some("stop"), None));
+    let usage = completion.usage.unwrap();
+    assert!(usage.prompt_tokens > 10 && usage.completion_tokens > 5, "{usage:?}");
+}
+
+#[tokio::test]
+async fn a_completion_has_the_shape_of_one() {
+    let server = server();
+    let (status, answer) = post(&server, request().to_string()).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!((&answer["object"], &answer["model"]), (&json!("chat.completion"), &json!(baseline::MODEL)));
+    assert!(
+        answer["id"].as_str().unwrap().starts_with("chatcmpl-")
+            && answer["created"].as_u64().unwrap() > 1_700_000_000
+    );
+    let choice = &answer["choices"][0];
+    assert_eq!(
+        (&choice["index"], &choice["finish_reason"], &choice["message"]["role"]),
+        (&json!(0), &json!("stop"), &json!("assistant"))
+    );
+    assert_eq!(choice["message"]["content"], json!(baseline::reply(&request()).unwrap()));
+    let usage = &answer["usage"];
+    assert_eq!(
+        usage["total_tokens"].as_u64(),
+        Some(usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap())
+    );
+    let (_, again) = post(&server, request().to_string()).await;
+    assert_ne!(answer["id"], again["id"]);
+    assert_eq!(answer["choices"], again["choices"]);
+}
+
+#[tokio::test]
+async fn a_model_that_is_asked_to_think_says_what_it_thought_apart() {
+    let server = server();
+    let mut episode = Episode::new("What is the price of the Spelt loaf?", 5);
+    episode.prompting.model_type = ModelType::Think;
+    let asked = episode.request(&PAGE);
+    let (_, answer) = post(&server, asked.to_string()).await;
+    let message = &answer["choices"][0]["message"];
+    assert!(message["reasoning_content"].as_str().unwrap().contains("$4.80"));
+    assert!(message["content"].as_str().unwrap().starts_with("Memory: "));
+    let whole = baseline::reply(&asked).unwrap();
+    let reply = Reply::parse(&whole, InteractionMode::SetOfMarks);
+    assert!(whole.starts_with("<think>") && reply.thinking.contains("because") && reply.problem.is_none());
+}
+
+#[test]
+fn the_reply_has_exactly_the_parts_that_the_prompt_asks_for() {
+    let complete = baseline::reply(&request()).unwrap();
+    let heads: Vec<&str> =
+        complete.lines().filter_map(|line| line.split_once(": ")).map(|(head, _)| head).take(4).collect();
+    assert_eq!(heads, ["Memory", "Progress", "Intention", "Action"]);
+    let mut episode = Episode::new("What is the price of the Spelt loaf?", 5);
+    episode.prompting.version = PromptVersion::Vanilla;
+    let vanilla = baseline::reply(&episode.request(&PAGE)).unwrap();
+    assert!(
+        vanilla.starts_with("Action: answer “$4.80”\n<tool_call>\n") && vanilla.ends_with("\n</tool_call>"),
+        "{vanilla}"
+    );
+    let call: Value = serde_json::from_str(vanilla.lines().nth(2).unwrap()).unwrap();
+    assert_eq!(call, json!({"name": "web_interaction", "arguments": {"action": "answer", "text": "$4.80"}}));
+}
+
+#[test]
+fn without_elements_it_admits_that_it_is_blind() {
+    let mut episode = Episode::new("What is the price of the Spelt loaf?", 5);
+    episode.prompting.mode = InteractionMode::Coordinates;
+    let said: Vec<String> = (0..3).map(|_| episode.act(&PAGE).action_string).collect();
+    assert_eq!(said[..2], ["Scroll [down]", "Scroll [down]"]);
+    assert!(
+        said[2].starts_with("ANSWER [I cannot tell: I read numbered elements and text, not pictures."),
+        "{said:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named() {
+    let server = server();
+    for (body, status, words, parameter) in [
+        ("{".to_owned(), 400, "not JSON", Value::Null),
+        ("[]".to_owned(), 400, "must be a JSON object", Value::Null),
+        (json!({"model": "baseline"}).to_string(), 400, "messages must be a list", json!("messages")),
+        (
+            json!({"messages": [{"role": "x", "content": ""}]}).to_string(),
+            400,
+            "messages[0].role",
+            json!("messages"),
+        ),
+        (
+            json!({"stream": true, "messages": [{"role": "user", "content": ""}]}).to_string(),
+            400,
+            "stream",
+            json!("stream"),
+        ),
+        (
+            json!({"model": "gpt", "messages": []}).to_string(),
+            404,
+            "the model \"gpt\" does not exist",
+            json!("model"),
+        ),
+    ] {
+        let (got, answer) = post(&server, body.clone()).await;
+        let error = &answer["error"];
+        assert!(
+            got == status && error["message"].as_str().unwrap().contains(words),
+            "{body}: {got} {answer}"
+        );
+        assert_eq!((&error["code"], &error["param"]), (&json!(status), &parameter), "{body}");
+        assert!(error["type"].as_str().unwrap().ends_with("Error"));
+    }
+    assert_eq!(get(&server, "/v2/nothing").await, 404);
+    assert_eq!(get(&server, "/v1/chat/completions").await, 405);
+    assert_eq!(get(&server, "/health").await, 200);
+}
+
+#[tokio::test]
+async fn pictures_inside_the_request_are_taken_and_passed_over() {
+    let server = server();
+    let mut asked = request();
+    let picture = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{}", "A".repeat(8 << 20))}});
+    asked["messages"][1]["content"].as_array_mut().unwrap().push(picture);
+    let (status, answer) = post(&server, asked.to_string()).await;
+    assert_eq!(status, 200);
+    assert_eq!(answer["choices"][0]["message"]["content"], json!(baseline::reply(&request()).unwrap()));
+}
+
+#[tokio::test]
+async fn it_ends_when_it_is_dropped_and_waits_when_it_is_stopped() {
+    let dropped = server();
+    let addr = dropped.addr();
+    assert_eq!(get(&dropped, "/health").await, 200);
+    drop(dropped);
+    let gone = async {
+        while TcpStream::connect(addr).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the server ends");
+    let stopped = server();
+    let addr = stopped.addr();
+    stopped.stop().await.unwrap();
+    assert!(std::net::TcpStream::connect(addr).is_err());
+}
