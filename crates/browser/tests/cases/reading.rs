@@ -161,7 +161,8 @@ fn names_come_from_where_people_read_them() {
                 "<button aria-label='By label'>x</button><span id=l1>Labelled</span> <span id=l2>by two</span>\
                  <button aria-labelledby='l1 l2'>x</button><label>Wrapping <input></label><label for=f>For it</label><input id=f>\
                  <input name=by-name><a href='#'><img alt='By alt' width=20 height=20></a><button title='By title'></button>\
-                 <button>  Trimmed \n inner   text </button><input type=submit value='Press me'><input placeholder='Hint only'>",
+                 <button>  Trimmed \n inner   text </button><input type=submit value='Press me'><input placeholder='Hint only'>\
+                 <label>Colour <select><option>Red<option>Green</select></label>",
             )
             .await;
         let info = tester.look().await;
@@ -182,7 +183,8 @@ fn names_come_from_where_people_read_them() {
                 "By title",
                 "Trimmed inner text",
                 "Press me",
-                "Hint only"
+                "Hint only",
+                "Colour",
             ]
         );
     });

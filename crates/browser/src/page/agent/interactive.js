@@ -39,6 +39,13 @@ const hits = (element, x, y) => {
 
 const squeeze = (text) => (text ?? '').replace(/\s+/g, ' ').trim().slice(0, 300);
 
+// The words of a label, without those of the list or field it holds.
+const labelText = (label, control) => {
+  if (!label.contains(control) || !/^(select|textarea)$/.test(control.localName)) return label.innerText;
+  const words = (node) => (node === control ? '' : node.nodeType === Node.TEXT_NODE ? node.data : [...node.childNodes].map(words).join(' '));
+  return words(label);
+};
+
 const nameOf = (element) => {
   const byIdText = (list) =>
     list.split(/\s+/).map((id) => element.getRootNode().getElementById?.(id)?.textContent ?? '').join(' ');
@@ -46,7 +53,7 @@ const nameOf = (element) => {
   const candidates = [
     () => element.getAttribute('aria-label'),
     () => element.hasAttribute('aria-labelledby') && byIdText(element.getAttribute('aria-labelledby')),
-    () => element.labels && [...element.labels].map((label) => label.innerText).join(' '),
+    () => element.labels && [...element.labels].map((label) => labelText(label, element)).join(' '),
     () => button && element.value,
     () => element.getAttribute('name'),
     () => element.getAttribute('alt'),
