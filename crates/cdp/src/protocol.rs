@@ -40,6 +40,7 @@ methods! {
     BROWSER_GET_VERSION = "Browser.getVersion";
     BROWSER_GRANT_PERMISSIONS = "Browser.grantPermissions";
     BROWSER_SET_DOWNLOAD_BEHAVIOR = "Browser.setDownloadBehavior";
+    DOM_DESCRIBE_NODE = "DOM.describeNode";
     EMULATION_SET_DEVICE_METRICS_OVERRIDE = "Emulation.setDeviceMetricsOverride";
     EMULATION_SET_FOCUS_EMULATION_ENABLED = "Emulation.setFocusEmulationEnabled";
     FETCH_CONTINUE_REQUEST = "Fetch.continueRequest";

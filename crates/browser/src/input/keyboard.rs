@@ -105,9 +105,10 @@ impl Page {
         self.finish_input(events).await
     }
 
-    /// Fills the field that has the focus.
-    pub(crate) async fn fill(&self, fill: &Fill) -> Result<(), BrowserError> {
-        let whole: Whole = self.ask("fillWhole", &json!([fill.value])).await?;
+    /// Fills the field that has the focus, in the page or in the frame of this agent.
+    pub(crate) async fn fill(&self, fill: &Fill, agent: Option<i64>) -> Result<(), BrowserError> {
+        let limit = self.options().operation_limit;
+        let whole: Whole = self.ask_agent(limit, "fillWhole", agent, &json!([fill.value])).await?;
         if let Some(why) = whole.refused {
             return Err(BrowserError::BadArgument(format!("cannot fill this field: {why}")));
         }

@@ -7,10 +7,10 @@ use proto::{
     command::{Direction, Fill, Point, Scroll},
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Instance;
-use crate::{error::BrowserError, input::mouse::inside};
+use crate::{error::BrowserError, input::mouse::inside, page::frames::split};
 
 const WHEEL_FROM: Point = Point { x: 10.0, y: 10.0 };
 /// What a full page of scrolling leaves in sight of the page before.
@@ -110,8 +110,14 @@ impl Instance {
 
     async fn find(&self, shown: &str) -> Result<Located, BrowserError> {
         let element = self.element(shown)?;
-        let located: Located = self.page.ask_within(LOCATE_LIMIT, "locate", &json!([element])).await?;
-        present(shown, located.missing.clone()).map(|()| located)
+        let located: Located = self.page.ask_about(LOCATE_LIMIT, "locate", element, &[]).await?;
+        present(shown, located.missing.clone())?;
+        match self.page.on_page(element, (located.x, located.y)).await? {
+            Some((x, y)) => Ok(Located { x, y, ..located }),
+            None => {
+                Err(BrowserError::ElementNotFound { id: shown.to_owned(), why: "its frame is gone".into() })
+            }
+        }
     }
 
     async fn locate(&self, shown: &str) -> Result<Point, BrowserError> {
@@ -139,7 +145,7 @@ impl Instance {
 
     async fn select_option(&mut self, shown: &str) -> Result<(), BrowserError> {
         let element = self.element(shown)?;
-        let done: Done = self.page.ask_within(LOCATE_LIMIT, "choose", &json!([element])).await?;
+        let done: Done = self.page.ask_about(LOCATE_LIMIT, "choose", element, &[]).await?;
         present(shown, done.missing)?;
         if done.click {
             let at = self.locate(shown).await?;
@@ -150,17 +156,17 @@ impl Instance {
 
     async fn fill_at(&mut self, at: Point, fill: &Fill) -> Result<(), BrowserError> {
         self.page.click(inside(at, &self.options)?).await?;
-        self.page.fill(fill).await
+        self.page.fill(fill, None).await
     }
 
     async fn fill_id(&mut self, shown: &str, fill: &Fill) -> Result<(), BrowserError> {
         let at = self.locate(shown).await?;
         self.page.click(at).await?;
-        // A click on a field's wrapper does not always give the field the focus.
-        if let Ok(element) = self.element(shown) {
-            self.page.ask::<Option<bool>>("focusOn", &json!([element])).await?;
-        }
-        self.page.fill(fill).await
+        // A click on a field's wrapper does not always give the field the focus; it may also lead elsewhere.
+        let Ok(element) = self.element(shown) else { return self.page.fill(fill, None).await };
+        let limit = self.options.operation_limit;
+        let _: Value = self.page.ask_about(limit, "focusOn", element, &[]).await?;
+        self.page.fill(fill, split(element).0).await
     }
 
     async fn scroll_page(&self, direction: Direction, scroll: Scroll) -> Result<(), BrowserError> {
@@ -171,7 +177,9 @@ impl Instance {
 
     async fn scroll_id(&self, shown: &str, direction: Direction) -> Result<(), BrowserError> {
         let element = self.element(shown)?;
-        let done: Done = self.page.ask("scrollId", &json!([element, direction.as_str()])).await?;
+        let limit = self.options.operation_limit;
+        let done: Done =
+            self.page.ask_about(limit, "scrollId", element, &[direction.as_str().into()]).await?;
         present(shown, done.missing)
     }
 

@@ -4,12 +4,17 @@ use proto::page::{InteractiveRegion, Rect, ScreenshotInfo};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::Page;
+use super::{
+    Page,
+    frames::{Foreign, View, join},
+};
 use crate::error::BrowserError;
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Collected {
     pub(crate) elements: Vec<Element>,
+    #[serde(default)]
+    pub(crate) foreign: Vec<Foreign>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -71,10 +76,6 @@ struct Row {
 }
 
 impl Page {
-    pub(crate) async fn collect(&self) -> Result<Collected, BrowserError> {
-        self.ask("collect", &json!([])).await
-    }
-
     /// The rows of the drop-down that is open, which every picture has to show: text, whether chosen, place.
     pub(crate) async fn open_rows(&self) -> Result<Vec<(Rect, (String, bool))>, BrowserError> {
         let rows: Vec<Row> = self.ask("openRows", &json!([])).await?;
@@ -82,7 +83,34 @@ impl Page {
     }
 }
 
+impl Box {
+    fn moved(self, view: View) -> Self {
+        Self {
+            x: view.x + self.x * view.kx,
+            y: view.y + self.y * view.ky,
+            width: self.width * view.kx,
+            height: self.height * view.ky,
+        }
+    }
+}
+
 impl Element {
+    /// The element under the id it has outside its frame, if it is one to be shown.
+    pub(crate) fn of_agent(self, context: i64) -> Option<Self> {
+        let shown = self.place == Place::Shown && self.mark.is_some();
+        shown.then(|| Self { id: join(context, &self.id), ..self })
+    }
+
+    /// The element as seen from the document around its own.
+    pub(crate) fn moved(self, view: View) -> Self {
+        let rects = self.rects.iter().map(|rect| rect.moved(view)).collect();
+        Self { rects, mark: self.mark.map(|mark| mark.moved(view)), ..self }
+    }
+
+    pub(crate) fn centre(&self) -> (f64, f64) {
+        self.mark.map_or((0.0, 0.0), |mark| Rect::from(mark).centre())
+    }
+
     fn region(&self) -> Value {
         let region = InteractiveRegion {
             tag_name: self.tag_name.clone(),

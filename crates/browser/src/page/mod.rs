@@ -4,6 +4,7 @@
 mod capture;
 pub(crate) mod elements;
 mod events;
+pub(crate) mod frames;
 mod navigate;
 mod read;
 pub(crate) mod settle;
@@ -11,7 +12,7 @@ pub(crate) mod tracker;
 mod world;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -26,8 +27,9 @@ use crate::{
 
 pub(crate) use events::answer_dialog;
 use events::{Failed, PageEvents, Visit};
+use frames::Frames;
 use tracker::Tracker;
-use world::World;
+use world::Worlds;
 
 /// How long each step of making a page may take; no page has a say in it yet.
 pub(crate) const SETUP_LIMIT: Duration = Duration::from_mins(1);
@@ -37,7 +39,8 @@ pub(crate) struct Page {
     target: String,
     tracker: Arc<Tracker>,
     visit: Arc<Visit>,
-    world: Mutex<Option<World>>,
+    worlds: Worlds,
+    frames: Frames,
     options: Arc<Options>,
     /// Where "back" leads from the first entry of the history: the page that opened this one.
     opener: Option<String>,
@@ -87,7 +90,8 @@ impl Page {
             target: attached.target.clone(),
             tracker,
             visit,
-            world: Mutex::new(None),
+            worlds: Worlds::default(),
+            frames: Frames::default(),
             options,
             opener,
         };

@@ -1,7 +1,8 @@
 //! Our isolated world in the page's document: made on first use after each navigation, asked by function name.
 
 use std::{
-    sync::PoisonError,
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -23,16 +24,35 @@ const AGENT: &str = concat!(
     include_str!("agent/act.js"),
     include_str!("agent/read.js"),
     include_str!("agent/settle.js"),
-    "globalThis.__webgym = { collect, openRows, clickRow, scrollRowsAt, locate, choose, focusOn, fillWhole, scrollId, \
+    "globalThis.__webgym = { byId, frameView, frameHits, collect, openRows, clickRow, scrollRowsAt, locate, choose, focusOn, fillWhole, scrollId, \
      scrollAt, metadata, text, quiet, size };\n})();",
 );
 
-/// An execution context and the document it belongs to.
+/// The agents of the document on show: the page's own, and those of frames it cannot reach into.
+#[derive(Default)]
+pub(crate) struct Worlds(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    document: u64,
+    frames: HashMap<String, World>,
+}
+
+/// An execution context, and whether the agent is in it already.
 #[derive(Clone, Copy)]
 pub(crate) struct World {
-    document: u64,
-    context: i64,
+    pub(crate) context: i64,
     ready: bool,
+}
+
+impl Worlds {
+    fn known(&self, document: u64) -> MutexGuard<'_, Known> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.document != document {
+            *known = Known { document, frames: HashMap::new() };
+        }
+        known
+    }
 }
 
 #[derive(Deserialize)]
@@ -83,8 +103,8 @@ impl Page {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.ask_once(deadline, function, arguments).await {
-                Err(error) if tries < 8 && context_lost(&error) => self.forget_world(),
+            match self.ask_frame(&self.target, deadline, function, arguments).await {
+                Err(error) if tries < 8 && context_lost(&error) => {}
                 Err(CallError::Deadline { .. }) => {
                     return Err(BrowserError::Timeout {
                         what: format!("it is too busy for {function:?}"),
@@ -92,28 +112,53 @@ impl Page {
                     });
                 }
                 Err(error) => return Err(error.into()),
-                Ok(value) => {
-                    return serde_json::from_value(value).map_err(|error| {
-                        BrowserError::Internal(format!("{function} answered oddly: {error}"))
-                    });
-                }
+                Ok((answer, _)) => return Ok(answer),
             }
         }
     }
 
-    async fn ask_once(
+    /// Asks the agent of a frame; also tells which one that was. An agent that is gone is forgotten.
+    pub(crate) async fn ask_frame<T: DeserializeOwned>(
         &self,
+        frame: &str,
         deadline: Instant,
         function: &str,
         arguments: &Value,
-    ) -> Result<Value, CallError> {
-        let world = self.world(deadline).await?;
+    ) -> Result<(T, i64), CallError> {
+        let document = self.document();
+        let world = self.world(frame, deadline).await?;
         // The first question in a document brings the agent along.
         let agent = if world.ready { "" } else { AGENT };
-        let expression = format!("{agent}\n__webgym.{function}(...{arguments})");
+        match self.evaluate(world.context, deadline, agent, function, arguments).await {
+            Ok(answer) => {
+                if !world.ready {
+                    self.remember(document, frame, World { ready: true, ..world });
+                }
+                let odd = |error| format!("{function} answered oddly: {error}");
+                let answer = serde_json::from_value(answer)
+                    .map_err(|error| CallError::BadAnswer { method: p::RUNTIME_EVALUATE, why: odd(error) })?;
+                Ok((answer, world.context))
+            }
+            Err(error) => {
+                if context_lost(&error) {
+                    self.worlds.known(document).frames.remove(frame);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) async fn evaluate(
+        &self,
+        context: i64,
+        deadline: Instant,
+        agent: &str,
+        function: &str,
+        arguments: &Value,
+    ) -> Result<Value, CallError> {
         let params = json!({
-            "expression": expression, "contextId": world.context, "returnByValue": true, "awaitPromise": true,
-            "userGesture": false,
+            "expression": format!("{agent}\n__webgym.{function}(...{arguments})"),
+            "contextId": context, "returnByValue": true, "awaitPromise": true, "userGesture": false,
         });
         let evaluated: Evaluated =
             self.session.send(p::RUNTIME_EVALUATE, &params).until(deadline).await?.decode()?;
@@ -121,44 +166,43 @@ impl Page {
             let why = exception.exception.map_or(exception.text, |thrown| thrown.description);
             return Err(CallError::BadAnswer { method: p::RUNTIME_EVALUATE, why });
         }
-        if !world.ready {
-            self.remember_world(World { ready: true, ..world });
-        }
         Ok(evaluated.result.value)
     }
 
-    async fn world(&self, deadline: Instant) -> Result<World, CallError> {
+    pub(crate) async fn world(&self, frame: &str, deadline: Instant) -> Result<World, CallError> {
         let document = self.document();
-        let known = *self.world.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(world) = known.filter(|world| world.document == document) {
-            return Ok(world);
+        if let Some(world) = self.worlds.known(document).frames.get(frame) {
+            return Ok(*world);
         }
-        let params = json!({"frameId": self.target, "worldName": "webgym"});
+        let params = json!({"frameId": frame, "worldName": "webgym"});
         let made = self.session.send(p::PAGE_CREATE_ISOLATED_WORLD, &params).until(deadline).await?;
         let Created { execution_context_id } = made.decode()?;
-        let world = World { document, context: execution_context_id, ready: false };
-        self.remember_world(world);
+        let world = World { context: execution_context_id, ready: false };
+        self.remember(document, frame, world);
         Ok(world)
     }
 
     /// Names the agent that handed out element ids: they mean nothing to any other.
     pub(crate) fn agent(&self) -> Option<(u64, i64)> {
-        let known = *self.world.lock().unwrap_or_else(PoisonError::into_inner);
-        known.filter(|world| world.document == self.document()).map(|world| (world.document, world.context))
+        let document = self.document();
+        let known = self.worlds.known(document);
+        known.frames.get(&self.target).map(|world| (document, world.context))
     }
 
-    fn remember_world(&self, world: World) {
-        *self.world.lock().unwrap_or_else(PoisonError::into_inner) = Some(world);
+    /// The frame whose agent has this context, if it is still there.
+    pub(crate) fn frame_of(&self, context: i64) -> Option<String> {
+        let known = self.worlds.known(self.document());
+        known.frames.iter().find(|(_, world)| world.context == context).map(|(frame, _)| frame.clone())
     }
 
-    fn forget_world(&self) {
-        *self.world.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn remember(&self, document: u64, frame: &str, world: World) {
+        self.worlds.known(document).frames.insert(frame.to_owned(), world);
     }
 }
 
 /// The document went away under the question. The protocol has one code for every refusal, so this is the one
 /// place that must look at the words.
-fn context_lost(error: &CallError) -> bool {
+pub(crate) fn context_lost(error: &CallError) -> bool {
     const SIGNS: &[&str] = &[
         "Cannot find context",
         "Execution context was destroyed",

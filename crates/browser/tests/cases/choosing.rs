@@ -40,6 +40,8 @@ table! {
     multiple_by_click: "/course/select" => [on("click_id", "=Peppers"), Says("toppings change peppers")];
     a_list_box_of_one: "/course/select" => [on("select_option", "=Medium"), Says("size change medium"), on("click_id", "=Large"),
         Says("size change large"), Holds("size.value === 'large'")];
+    a_select_in_a_frame_of_another_origin: "/course/iframes-cross" => [on("click_id", "=Choice in the frame"), on("select_option", "=Blue"),
+        Says("foreign: chose blue"), on_with("fill_id", "=Choice in the frame", r#"{"value":"green"}"#), Says("foreign: chose green")];
     a_select_in_a_frame: "/course/iframes" => [on("click_id", "#same >> #frame-select"), on("select_option", "=Blue"), Says("same: chose blue")];
 
     aria_listbox_behind_a_button: "/course/listbox" => [on("click_id", "#city"), on("select_option", "#city-bel"), Says("cities chose Belmar"),

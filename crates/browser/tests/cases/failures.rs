@@ -90,6 +90,11 @@ table! {
         Fails(&Run(r#"{"hover_id":{"id":2}}"#), ErrorCode::ElementNotFound, "element 2 ")];
     an_element_of_a_frame_that_is_gone: "/course/iframes" => [Run(r#"{"screenshot":{}}"#), Holds("(same.remove(), true)"),
         Fails(&Run(r#"{"click_id":{"id":2}}"#), ErrorCode::ElementNotFound, "element 2 ")];
+    an_element_of_a_foreign_frame_that_is_gone: "/course/iframes-cross" => [Run(r#"{"screenshot":{}}"#), Holds("(foreign.remove(), true)"),
+        Fails(&Run(r#"{"click_id":{"id":3}}"#), ErrorCode::ElementNotFound, "element 3 ")];
+    an_element_of_a_foreign_frame_that_went_elsewhere: "/course/iframes-cross" => [Run(r#"{"screenshot":{}}"#),
+        Holds("new Promise((done) => { foreign.onload = () => done(true); foreign.src = foreign.src + '&again'; })"),
+        Fails(&Run(r#"{"click_id":{"id":3}}"#), ErrorCode::ElementNotFound, "element 3 ")];
     an_element_that_moved_is_found_where_it_is: "/course/buttons" => [Run(r#"{"screenshot":{}}"#), Holds("(up.style.cssText = 'position: absolute; left: 900px; top: 600px', true)"),
         Run(r#"{"click_id":{"id":2}}"#), Shows("#count", "1")];
     an_element_that_scrolled_away_is_brought_back: "/course/long" => [Run(r#"{"screenshot":{}}"#), Run(r#"{"page_down":{"amount":4000}}"#), Run(r#"{"click_id":{"id":2}}"#),

@@ -52,7 +52,6 @@ fn still_pages() -> Vec<&'static str> {
         "/course/settle/websocket",
         "/course/settle/never-fetch",
         "/course/links",
-        "/course/iframes-cross",
         "/course/permissions-onload",
         "/course/big-title",
     ];

@@ -40,9 +40,11 @@ table! {
         IsAt("/course/iframes"), Later("document.getElementById('log').textContent.includes('followed its link')")];
     frame_in_a_frame: "/course/iframes-nested" => [on("click_id", "#middle >> #middle-button"), Says("middle: button"),
         on("click_id", "#middle >> #innermost >> #frame-button"), Says("innermost: button")];
-    frame_of_another_origin: "/course/iframes-cross" => [on("click_id", "#outside"),
-        Says("clicked outside"), at("hover_coords", "#foreign"), Run(r#"{"click_coords":{"x":190,"y":400}}"#),
-        Holds("document.activeElement.id === 'foreign'")];
+    frame_of_another_origin: "/course/iframes-cross" => [on("click_id", "=Button in the frame"), Says("foreign: button"),
+        on("click_id", "#outside"), Says("clicked outside"), on("hover_id", "=Link in the frame"), on("click_id", "=Link in the frame"),
+        Later("document.getElementById('log').textContent.includes('followed its link')"), on("click_id", "=Button in the frame")];
+    frame_of_another_origin_by_point: "/course/iframes-cross" => [Run(r#"{"click_coords":{"x":190,"y":400}}"#),
+        Holds("document.activeElement.id === 'foreign'"), at("click_coords", "#outside"), Says("clicked outside")];
 
     sticky_header_does_not_take_the_click: "/course/sticky" => [Run(r#"{"page_down":{"amount":"300"}}"#),
         on("click_id", "#row-9"), Says("clicked row 9"), on("click_id", "#in-header"), Says("clicked in-header")];

@@ -23,6 +23,9 @@ table! {
         Holds("list.scrollTop === list.clientHeight && scrollY === 0")];
     scroll_id_inside_a_frame: "/course/iframes" => [on_with("scroll_id", "#same >> #frame-button", r#"{"direction":"down"}"#), Says("same: scrolled"),
         Holds("scrollY === 0")];
+    scroll_id_inside_a_frame_of_another_origin: "/course/iframes-cross" => [
+        on_with("scroll_id", "=Button in the frame", r#"{"direction":"down"}"#), Says("foreign: scrolled"),
+        on_with("scroll_id", "#outside", r#"{"direction":"up"}"#), Holds("scrollY === 0")];
     scroll_coords_over_a_box: "/course/scroll" => [at_with("scroll_coords", "#list", r#"{"direction":"down"}"#), Holds("list.scrollTop > 100 && scrollY === 0"),
         at_with("scroll_coords", "#list", r#"{"direction":"up"}"#), Holds("list.scrollTop === 0")];
     scroll_coords_sideways: "/course/scroll" => [at_with("scroll_coords", "#sideways", r#"{"direction":"right"}"#), Holds("sideways.scrollLeft > 100")];

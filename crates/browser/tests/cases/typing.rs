@@ -115,6 +115,7 @@ table! {
     typing_in_a_frame: "/course/iframes" => [fill("#same >> #frame-input", r#"{"value":"hi"}"#), Says("same: input hi")];
     typing_in_a_frame_of_a_frame: "/course/iframes-nested" => [fill("#middle >> #innermost >> #frame-input", r#"{"value":"hi"}"#),
         Says("innermost: input hi")];
+    typing_in_a_frame_of_another_origin: "/course/iframes-cross" => [fill("=Text in the frame", r#"{"value":"hi"}"#), Says("foreign: input hi")];
     typing_on_a_zoomed_page: "/course/zoom" => [fill("#text", r#"{"value":"zoomed"}"#), Says("text zoomed"),
         fill("#shrunk-input", r#"{"value":"tiny"}"#), Holds("document.getElementById('shrunk-input').value === 'tiny'")];
     typing_every_script: "/course/languages" => [fill("#anything", r#"{"value":"שלום 你好 안녕 ž 🌍"}"#), Says("anything שלום 你好 안녕 ž 🌍")];

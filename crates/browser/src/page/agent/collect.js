@@ -29,6 +29,7 @@ const placeOption = (list, option, rects) =>
 const collect = () => {
   const open = openSelect();
   const found = [];
+  const foreign = [];
   const cursors = new Map();
   const add = (element, style, rects, spot) => {
     if (spot) found.push({ ...region(element, rects, style), place: spot.at, mark: spot.rect });
@@ -38,11 +39,13 @@ const collect = () => {
       watch(element.shadowRoot);
       visit(element.shadowRoot, view, style.cursor);
     }
-    const doc = isFrame(element) && seen(element) ? inner(element) : null;
+    if (!isFrame(element) || !seen(element)) return;
+    const doc = inner(element);
+    const inside = viewOf(element, view);
     if (doc) {
       watch(doc);
-      visit(doc.documentElement, viewOf(element, view), 'auto');
-    }
+      visit(doc.documentElement, inside, 'auto');
+    } else if (element.clientWidth > 0 && element.clientHeight > 0) foreign.push({ id: idOf(element), view: inside });
   };
   const look = (element, view, parentCursor) => {
     const style = styleOf(element);
@@ -73,5 +76,5 @@ const collect = () => {
     while (walker.nextNode());
   };
   visit(document.documentElement, WHOLE, 'auto');
-  return { elements: uncovered(found) };
+  return { elements: uncovered(found), foreign };
 };

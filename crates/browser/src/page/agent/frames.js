@@ -60,6 +60,18 @@ const viewOf = (frame, outer) => {
   return { x: outer.x + left * outer.kx, y: outer.y + top * outer.ky, kx: outer.kx * kx, ky: outer.ky * ky };
 };
 
+// Frames of other origins: where one lies, and whether it is what a person hits at these points.
+const frameView = (id) => {
+  const frame = byId(id);
+  return frame && viewOf(frame, viewFor(frame.ownerDocument));
+};
+
+const frameHits = (id, points) => {
+  const frame = byId(id);
+  const inside = ([x, y]) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
+  return points.map((point) => Boolean(frame) && inside(point) && deepest(...point) === frame);
+};
+
 const viewFor = (doc) => {
   if (doc === document) return WHOLE;
   const frame = holders.get(doc);
