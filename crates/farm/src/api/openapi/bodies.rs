@@ -1,0 +1,147 @@
+//! What goes in and comes out, by tier.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Tier, commands,
+    operation::{json_answer, parameter, reference},
+};
+
+/// A name that /get gave out.
+pub(super) fn name() -> Value {
+    json!({"type": "string", "minLength": 1})
+}
+
+fn binary() -> Value {
+    json!({"type": "string", "format": "binary"})
+}
+
+fn modes() -> Value {
+    json!(["set_of_marks", "coordinates"])
+}
+
+pub(super) fn get_parameters() -> Vec<Value> {
+    let lifetime = "Minutes without any request after which the lease ends; the node sets the most it gives";
+    let wait = "How long to wait in line when all are taken. Left out: a few seconds if one is just being made ready";
+    vec![
+        parameter("lifetime_mins", false, json!({"type": "integer", "minimum": 1, "default": 60}), lifetime),
+        parameter("wait_secs", false, json!({"type": "number", "minimum": 0, "maximum": 3600}), wait),
+        parameter(
+            "idempotency_key",
+            false,
+            json!({"type": "string", "maxLength": 200}),
+            "Asked again with the same key, the same lease is given",
+        ),
+    ]
+}
+
+pub(super) fn picture_parameters() -> Vec<Value> {
+    let mode = json!({"type": "string", "enum": modes(), "default": "set_of_marks"});
+    let format = json!({"type": "string", "enum": ["png", "jpeg", "jpg", "webp"], "default": "png"});
+    vec![
+        parameter("interaction_mode", false, mode, "With or without numbered marks"),
+        parameter("format", false, format, "The image format"),
+    ]
+}
+
+pub(super) fn pictures() -> Value {
+    let schema = json!({"schema": binary()});
+    let content = json!({"image/png": schema, "image/jpeg": schema, "image/webp": schema});
+    json!({"description": "The viewport", "content": content})
+}
+
+pub(super) fn figures() -> Value {
+    json!({"description": "Figures", "content": {"application/openmetrics-text": {"schema": {"type": "string"}}}})
+}
+
+/// What /get gives, and where that can be sent.
+pub(super) fn lease(tier: Tier) -> Value {
+    let mut properties = Map::from_iter([("instance_id".to_owned(), name())]);
+    if tier == Tier::Master {
+        properties.insert("node".into(), name());
+    }
+    let required: Vec<&String> = properties.keys().collect();
+    json_answer("The lease", &json!({"type": "object", "required": required, "properties": properties}))
+}
+
+pub(super) fn info(tier: Tier) -> Value {
+    let ids = json!({"type": "array", "items": name()});
+    let count = json!({"type": "integer", "minimum": 0});
+    let schema = match tier {
+        Tier::Master => {
+            let properties = json!({
+                "url": name(), "hash": name(), "healthy": {"type": "boolean"}, "capacity": count, "available": count,
+                "instances": ids, "starting": count, "dead": count,
+                "held_back": {"type": "string"}, "dead_because": {"type": "string"},
+            });
+            let required = json!(["url", "hash", "healthy", "capacity", "available", "instances"]);
+            let node = json!({"type": "object", "required": required, "properties": properties});
+            json!({"type": "object", "required": ["nodes"], "properties": {"nodes": {"type": "array", "items": node}}})
+        }
+        Tier::Node => json!({
+            "type": "object", "required": ["available", "capacity", "in_use"],
+            "properties": {
+                "available": count, "capacity": count, "in_use": ids, "starting": count, "dead": count,
+                "waiting": count, "held_back": {"type": "string"}, "dead_because": {"type": "string"},
+            },
+        }),
+        Tier::Instance => json!({
+            "type": "object", "required": ["in_lease", "ready"],
+            "properties": {"in_lease": {"type": "boolean"}, "ready": {"type": "boolean"}},
+        }),
+    };
+    json_answer("State", &schema)
+}
+
+/// Who is meant, in a body.
+fn address(tier: Tier) -> Map<String, Value> {
+    let mut address = Map::from_iter([("instance_id".to_owned(), name())]);
+    if tier == Tier::Master {
+        address.insert("node".into(), name());
+    }
+    address
+}
+
+pub(super) fn execute(tier: Tier) -> Value {
+    if tier != Tier::Master {
+        return commands::schema();
+    }
+    let mut properties = address(tier);
+    properties.extend(commands::properties());
+    json!({
+        "type": "object", "required": ["node", "instance_id"], "properties": properties,
+        "minProperties": 3, "maxProperties": 3, "additionalProperties": false,
+    })
+}
+
+pub(super) fn observe(tier: Tier, step: bool) -> Value {
+    let mut properties = address(tier);
+    if step {
+        properties.insert("command".into(), reference("Command"));
+    }
+    let required: Vec<String> = properties.keys().cloned().collect();
+    let include = json!({"enum": ["screenshot", "metadata", "ac_tree", "rects"]});
+    properties.extend([
+        ("interaction_mode".to_owned(), json!({"enum": ["set_of_marks", "coordinates", null]})),
+        ("format".to_owned(), json!({"enum": ["png", "jpeg", "jpg", "webp", null]})),
+        (
+            "include".to_owned(),
+            json!({"type": "array", "items": include, "default": ["screenshot", "metadata"]}),
+        ),
+    ]);
+    json!({"type": "object", "required": required, "properties": properties, "additionalProperties": false})
+}
+
+pub(super) fn observed() -> Value {
+    let or_null = |kind: &str| json!({"type": [kind, "null"]});
+    let properties = json!({
+        "result": or_null("object"), "error": or_null("object"), "settled": {"type": "boolean"},
+        "settle_ms": {"type": "integer"}, "screenshot": or_null("object"), "metadata": or_null("object"),
+        "ac_tree": or_null("string"), "screenshot_info": or_null("object"), "unchanged": {"type": "boolean"},
+    });
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    let schema = json!({"type": "object", "required": required, "properties": properties});
+    let content =
+        json!({"application/json": {"schema": schema}, "application/msgpack": {"schema": binary()}});
+    json!({"description": "What was seen", "content": content})
+}

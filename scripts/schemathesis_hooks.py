@@ -1,0 +1,53 @@
+"""Lets schemathesis past the front door: most of its well-formed requests get a lease that exists, so that they reach a
+browser; and nothing waits for minutes because a random number said so."""
+
+import json
+import random
+import threading
+
+import requests
+import schemathesis
+
+LEASE = threading.Lock()
+held = {}
+
+
+def take(base, headers):
+    """A lease that holds, kept for the next call."""
+    with LEASE:
+        lease = held.get(base)
+        if lease and requests.get(base + "/probe", params=lease, headers=headers, timeout=60).status_code == 200:
+            return lease
+        answer = requests.post(base + "/get", params={"wait_secs": 20}, headers=headers, timeout=60)
+        held[base] = answer.json() if answer.status_code == 200 else None
+        return held[base]
+
+
+def shorten(body):
+    """Sleeps and texts of a size a test can afford."""
+    command = body.get("command", body)
+    if isinstance(command, dict) and isinstance(command.get("sleep"), dict):
+        duration = command["sleep"].get("duration")
+        if isinstance(duration, (int, float)) and not isinstance(duration, bool) and duration > 0.1:
+            command["sleep"]["duration"] = 0.1
+
+
+@schemathesis.hook
+def before_call(ctx, case, kwargs):
+    query = case.query if isinstance(case.query, dict) else None
+    if query is not None and isinstance(query.get("wait_secs"), (int, float)) and 1 < query["wait_secs"] <= 3600:
+        query["wait_secs"] = 1
+    body = case.body if isinstance(case.body, dict) else None
+    if body is not None:
+        shorten(body)
+    mode = getattr(getattr(case.meta, "generation", None), "mode", None)
+    positive = mode is not None and mode.value == "positive"
+    if not positive or random.random() < 0.2:
+        return
+    base = case.operation.base_url.rstrip("/")
+    headers = {"x-api-key": "default_key"}
+    for place in (query, body):
+        if place is not None and "instance_id" in place:
+            lease = take(base, headers)
+            if lease:
+                place.update({name: lease[name] for name in lease if name in place})
