@@ -92,6 +92,13 @@ impl Page {
         words::stems(&chosen.join("&").replace("%20", " ").replace('+', " "))
     }
 
+    /// The words of its title and address.
+    pub(crate) fn said_of_itself(&self) -> Vec<String> {
+        let mut stems = words::stems(&self.title);
+        stems.extend(words::stems(self.address()));
+        stems
+    }
+
     pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = &Element> {
         self.elements.iter().filter(move |element| element.role == role)
     }

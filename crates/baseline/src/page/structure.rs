@@ -49,6 +49,7 @@ pub(crate) fn pairs(page: &Page) -> Vec<Pair> {
                 found.push(pair(label, value.trim(), true));
             }
         } else if let Some(next) = lines.get(place + 1)
+            && page.has_text
             && cells.len() == 1
             && is_label(line)
             && !next.contains(['\t', '|'])

@@ -137,14 +137,17 @@ fn fit(field: &Element, limit: &Limit) -> Option<usize> {
 
 /// The text shows that the list can be sorted, but the control is out of sight.
 fn find_sorting(scene: &mut Scene<'_>) -> Option<Move> {
-    let sortable = scene.page.lines.iter().any(|line| {
+    let written = scene.page.lines.iter().any(|line| {
         let lower = line.to_lowercase();
         line.split_whitespace().count() <= 3 && (lower.starts_with("sort") || lower.starts_with("order by"))
     });
     let seen =
         scene.page.of(Role::Select).any(|select| options::is_sort(select, &options::of(scene.page, select)));
     let sorted = scene.memory.set.iter().any(|set| set.to_lowercase().contains("sort"));
-    let useful = scene.goal.extremes.len() == 1 && scene.page.has_text;
+    // Without the text, a page with several filters is likely to have this one too.
+    let filters = scene.page.elements.iter().filter(|element| matches!(element.role, Role::Select | Role::Tick | Role::Number));
+    let sortable = written || !scene.page.has_text && filters.count() >= 2;
+    let useful = scene.goal.extremes.len() == 1;
     if !sortable || seen || sorted || !useful || scene.memory.scrolled >= MOST_SCROLLS || scene.memory.bottom
     {
         return None;

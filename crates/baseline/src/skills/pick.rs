@@ -25,8 +25,7 @@ pub(super) fn answer(scene: &mut Scene<'_>) -> Option<Move> {
 /// What the task narrows its question to is what the page is about.
 pub(super) fn is_scoped(scene: &Scene<'_>) -> bool {
     let Some(subject) = scene.goal.subject() else { return true };
-    let mut known = words::stems(&scene.page.title);
-    known.extend(words::stems(scene.page.address()));
+    let mut known = scene.page.said_of_itself();
     known.extend(scene.memory.set.iter().flat_map(|set| words::stems(set)));
     known.extend(scene.memory.tried.iter().flat_map(|tried| words::stems(tried)));
     subject.strong.iter().all(|stem| known.contains(stem))
@@ -142,9 +141,7 @@ fn is_whole(scene: &Scene<'_>) -> bool {
 }
 
 fn is_sorted(scene: &Scene<'_>) -> bool {
-    let by_address = scene.page.address().contains("sort=");
-    !scene.memory.unsent
-        && (by_address || scene.memory.set.iter().any(|set| set.to_lowercase().contains("sort")))
+    !scene.memory.unsent && scene.memory.set.iter().any(|set| set.to_lowercase().contains("sort"))
 }
 
 /// Without numbers to compare by, the order of a sorted list has to be believed: the first link behind the controls.

@@ -61,7 +61,10 @@ fn score(scene: &Scene<'_>, link: &Element, subject: Option<&Subject>) -> f64 {
         let like = words::likeness(&subject.stems, &stems);
         if whole { 2.0 + like } else { like }
     });
-    let wants_list = goal.wants_list() && scene.memory.subject.is_none();
+    // A list of the right things is not left for one of all things.
+    let itself = scene.page.said_of_itself();
+    let narrowed = subject.is_some_and(|subject| subject.strong.iter().all(|stem| itself.contains(stem)));
+    let wants_list = goal.wants_list() && scene.memory.subject.is_none() && !narrowed;
     let noun = goal
         .noun
         .iter()
