@@ -68,6 +68,11 @@ table! {
         Later("/pointer-lock: (refused|granted)/.test(document.getElementById('log').textContent)"), on("click_id", "#fullscreen"),
         Later("/fullscreen: (refused|granted)/.test(document.getElementById('log').textContent)"),
         Holds("innerWidth === 1280 && innerHeight === 768")];
+    a_locked_pointer_still_clicks: "/course/permissions" => [on("click_id", "#pointer-lock"),
+        Later("/pointer-lock: granted/.test(document.getElementById('log').textContent)"), on("click_id", "#persistent-storage"),
+        Later("/persistent-storage: (true|false)/.test(document.getElementById('log').textContent)"), on("click_id", "#pointer-lock"),
+        Later("document.getElementById('log').textContent.split('pointer-lock: granted').length === 3"),
+        crate::common::table::at("click_coords", "#screen"), Later("/screen: asked/.test(document.getElementById('log').textContent)")];
     permissions_asked_for_on_load: "/course/permissions-onload" => [on("click_id", "#here"), Says("clicked here"), OneWindow];
 
     downloads_leave_the_page: "/course/downloads" => [on("click_id", "#attachment"), Says("clicked attachment"), on("click_id", "#download"),

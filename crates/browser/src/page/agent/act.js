@@ -15,9 +15,18 @@ const clickPoint = (element) => {
   return rect && { x: rect.x + rect.width / 2, y: rect.y + rect.height / 2, covered: true };
 };
 
-const locate = (id) => {
+// A locked pointer sends every click to whoever holds it; a person presses Escape first.
+const freePointer = async () => {
+  if (!document.pointerLockElement) return;
+  const freed = new Promise((resolve) => document.addEventListener('pointerlockchange', resolve, { once: true }));
+  document.exitPointerLock();
+  await Promise.race([freed, new Promise((resolve) => setTimeout(resolve, 500))]);
+};
+
+const locate = async (id) => {
   const element = byId(id);
   if (!element) return { missing: 'it is no longer on the page' };
+  await freePointer();
   const select = element.localName === 'option' ? element.closest('select') : null;
   if (select) return { option: true };
   let point = clickPoint(element);

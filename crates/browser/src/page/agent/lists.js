@@ -93,7 +93,8 @@ const rowAt = (x, y) => {
 };
 
 // A click at a point: on a row of the open list it chooses.
-const clickRow = (x, y) => {
+const clickRow = async (x, y) => {
+  await freePointer();
   const row = rowAt(x, y);
   return Boolean(row && pick(row.select, row.option).done);
 };
