@@ -15,7 +15,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("rollout", &["proto", "store"]),
     ("practice", &["proto"]),
     ("baseline", &["proto"]),
-    ("cli", &["baseline", "browser", "farm", "practice", "proto", "rollout", "store"]),
+    ("web", &["proto", "rollout", "store"]),
+    ("cli", &["baseline", "browser", "farm", "practice", "proto", "rollout", "store", "web"]),
     ("testkit", &["proto"]),
 ];
 

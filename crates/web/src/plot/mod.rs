@@ -1,0 +1,1 @@
+//! Curves over iterations as SVG and PNG.

@@ -1,0 +1,1 @@
+//! Saved trajectories for the viewer, read through `store`'s indexes.
