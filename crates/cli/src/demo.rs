@@ -1,113 +1,85 @@
-//! `webgym demo`: until there is a collector, one browser walks the practice website and saves what it saw.
+//! `webgym demo`: the whole job on the embedded default. Farm, practice sites and baseline policy start inside this
+//! process; the collector does what it would do with a real model; nothing leaves the machine.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
-    time::Instant,
 };
 
 use anyhow::Context;
-use browser::{Host, Instance, ObserveRequest};
 use clap::Args;
 use practice::Sites;
-use proto::{Command, InteractionMode, page::ScreenshotInfo};
-use serde_json::{Value, json};
 
-use crate::browser_args::BrowserArgs;
+use crate::{
+    browser_args::BrowserArgs,
+    config::ConfigArgs,
+    rollout::{RolloutArgs, rollout},
+};
 
 #[derive(Args)]
 pub(crate) struct DemoArgs {
-    /// Where the screenshots go.
+    /// Where the trajectories go.
     #[arg(long, default_value = "demo", value_name = "DIR")]
     out: PathBuf,
+    /// Browser instances at once.
+    #[arg(long, default_value_t = 6, value_name = "N")]
+    instances: usize,
+    /// Only so many of the practice tasks.
+    #[arg(long, value_name = "N")]
+    tasks: Option<usize>,
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
     #[command(flatten)]
     browser: BrowserArgs,
 }
 
-/// One stop of the walk: a name, and what to do to get there.
-type Stop = (&'static str, Value);
-
-fn walk() -> Vec<Stop> {
-    vec![
-        ("shop", json!({"visit_page": {"url": "/shop/"}})),
-        ("shop search", json!({"fill": {"name": "q", "value": "lamp"}})),
-        ("first result", json!({"click": {"tag": "a", "nth": "product"}})),
-        ("scrolled", json!({"page_down": {"full_page": true}})),
-        ("back", json!({"back": {}})),
-        ("encyclopedia", json!({"visit_page": {"url": "/wiki/"}})),
-        ("job board", json!({"visit_page": {"url": "/jobs/"}})),
-        ("obstacle course", json!({"visit_page": {"url": "/course/"}})),
-        ("form fields", json!({"visit_page": {"url": "/course/inputs"}})),
-        ("shadow roots", json!({"visit_page": {"url": "/course/shadow"}})),
-        ("frames", json!({"visit_page": {"url": "/course/iframes"}})),
-    ]
-}
-
-pub(crate) async fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
-    std::fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
-    let sites = Sites::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    let host = Host::launch(&args.browser.launch()?).await?;
-    println!("Walking the practice site at {} with {}", sites.url("/"), host.version().product);
-    let mut instance = host.instance(&args.browser.options()?).await?;
-    let mut last = ScreenshotInfo::default();
-    for (number, (name, act)) in walk().iter().enumerate() {
-        let started = Instant::now();
-        let command = command(act, &sites, &last);
-        instance.execute(&command).await.with_context(|| format!("at \"{name}\""))?;
-        last = save(&mut instance, args, number, name).await?;
-        println!("  {name:<16} {:>5} ms, {} marks", started.elapsed().as_millis(), last.visible_rects.len());
-    }
-    instance.dispose().await?;
-    host.close().await;
-    println!("Annotated screenshots are in {}", args.out.display());
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn save(
-    instance: &mut Instance,
-    args: &DemoArgs,
-    number: usize,
-    name: &str,
-) -> anyhow::Result<ScreenshotInfo> {
-    let seen = instance.observe(&ObserveRequest::screenshot(InteractionMode::SetOfMarks)).await?;
-    let file = args.out.join(format!("{number:02}-{}.png", name.replace(' ', "-")));
-    let picture = seen.picture.context("no picture was taken")?;
-    std::fs::write(&file, &picture.bytes).with_context(|| format!("cannot write {}", file.display()))?;
-    Ok(seen.elements.unwrap_or_default())
-}
-
-/// Fills in what a stop leaves open: the site's address, or which number the element it means has this time.
-fn command(act: &Value, sites: &Sites, last: &ScreenshotInfo) -> Command {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    if let Some(path) = act["visit_page"]["url"].as_str() {
-        return Command::VisitPage { url: sites.url(path) };
-    }
-    if act["fill"].is_object() {
-        let fill = proto::command::Fill {
-            value: text(&act["fill"]["value"]),
-            press_enter: true,
-            delete_existing: true,
-        };
-        return Command::FillId {
-            id: shown(last, |region| region["tag_name"] == "input, type=search"),
-            fill,
-        };
-    }
-    if act["click"].is_object() {
-        let lamp = |region: &Value| {
-            region["tag_name"] == "a" && text(&region["aria_name"]).to_lowercase().contains("lamp")
-        };
-        return Command::ClickId { id: shown(last, lamp) };
-    }
-    act.as_object().and_then(|act| Command::from_json(act, &[]).ok()).unwrap_or(Command::Back)
-}
-
-fn shown(last: &ScreenshotInfo, wanted: impl Fn(&Value) -> bool) -> String {
-    let region = |shown: &str| {
-        let element = last.id_mapping.get(shown).and_then(Value::as_str)?;
-        last.interactive_regions.get(element)
+pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode> {
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let sites = Sites::start(free)?;
+    let policy = baseline::Server::start(free)?;
+    let out = std::path::absolute(&args.out)?;
+    std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+    let tasks = practice::task_file(&sites.url("/"))?;
+    let count = args.tasks.unwrap_or(usize::MAX).min(tasks.lines().count());
+    std::fs::write(out.join("tasks.jsonl"), &tasks)?;
+    println!("Practice sites   {}", sites.url("/"));
+    println!("Baseline policy  {} (no neural network: word overlap with what a model would be shown)", policy.url());
+    println!("Tasks            {count}, in {}\n", out.join("tasks.jsonl").display());
+    let config = ConfigArgs {
+        config_name: "rollout_train".into(),
+        config_path: None,
+        overrides: overrides(&args, &out, &policy.url(), count),
     };
-    let found = last.visible_rects.iter().find(|shown| region(shown).is_some_and(&wanted));
-    found.cloned().unwrap_or_else(|| "1".to_owned())
+    let run = RolloutArgs {
+        config,
+        resume: false,
+        fresh: true,
+        allow_private_network: true,
+        stall_secs: 60,
+        browser: args.browser,
+    };
+    let code = rollout(run, quiet).await?;
+    println!("\nLook at one:     webgym trajectories ls {0} --iteration 0 && webgym trajectories show {0} 0", args.out.display());
+    println!("With your model: webgym rollout --config-name rollout_train save_path=runs/first data_path={} \\", args.out.display());
+    println!("                   env_config.train_tasks=tasks.jsonl env_config.vllm_server_url=http://HOST:8000 policy_config.base_model=MODEL");
+    Ok(code)
+}
+
+fn overrides(args: &DemoArgs, out: &std::path::Path, policy: &str, count: usize) -> Vec<String> {
+    let quoted = |path: &std::path::Path| format!("'{}'", path.display().to_string().replace('\'', "\\'"));
+    vec![
+        format!("save_path={}", quoted(out)),
+        format!("data_path={}", quoted(out)),
+        format!("seed={}", args.seed),
+        "judge=reference".into(),
+        "context_config.interaction_mode=set_of_marks".into(),
+        "policy_config.base_model=baseline".into(),
+        format!("env_config.vllm_server_url={policy}"),
+        "env_config.train_tasks=tasks.jsonl".into(),
+        format!("env_config.train_tasks_rollout_size={count}"),
+        "env_config.deduplicate_across_iterations=false".into(),
+        format!("env_config.server_size={}", args.instances),
+        "env_config.completion_threshold=1".into(),
+    ]
 }

@@ -1,5 +1,6 @@
 //! The `webgym` command. One file a subcommand; this one only reads the command line and says how it went.
 
+mod baseline;
 mod browser_args;
 mod config;
 mod demo;
@@ -64,6 +65,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// See the whole job at work: practice sites, a baseline policy and a farm, all inside this process.
     Demo(demo::DemoArgs),
+    /// Serve the built-in baseline policy alone, as vLLM would serve a model.
+    Baseline(baseline::BaselineArgs),
 }
 
 fn main() -> ExitCode {
@@ -111,7 +114,8 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run_export(&args),
         Command::Aggregate(args) => export::run_aggregate(&args),
         Command::Doctor(args) => doctor::doctor(&args).await,
-        Command::Demo(args) => demo::demo(&args).await,
+        Command::Demo(args) => demo::demo(args, quiet).await,
+        Command::Baseline(args) => baseline::run(&args).await,
     }
 }
 

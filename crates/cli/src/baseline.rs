@@ -1,0 +1,26 @@
+//! `webgym baseline`: the built-in policy alone, behind the API that vLLM speaks.
+
+use std::{net::IpAddr, process::ExitCode};
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+
+use crate::signals::Signals;
+
+#[derive(Args)]
+pub(crate) struct BaselineArgs {
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    #[arg(long, default_value_t = 8000)]
+    port: u16,
+}
+
+pub(crate) async fn run(args: &BaselineArgs) -> anyhow::Result<ExitCode> {
+    let server = baseline::Server::start((args.host, args.port).into())
+        .with_context(|| format!("cannot listen on {}:{}", args.host, args.port))?;
+    println!("{}", json!({"event": "listening", "tier": "policy", "url": server.url()}));
+    tracing::info!("the baseline policy answers at {}/v1/chat/completions", server.url());
+    Signals::listen()?.next().await;
+    Ok(ExitCode::SUCCESS)
+}
