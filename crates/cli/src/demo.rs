@@ -44,7 +44,10 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
     let count = args.tasks.unwrap_or(usize::MAX).min(tasks.lines().count());
     std::fs::write(out.join("tasks.jsonl"), &tasks)?;
     println!("Practice sites   {}", sites.url("/"));
-    println!("Baseline policy  {} (no neural network: word overlap with what a model would be shown)", policy.url());
+    println!(
+        "Baseline policy  {} (no neural network: word overlap with what a model would be shown)",
+        policy.url()
+    );
     println!("Tasks            {count}, in {}\n", out.join("tasks.jsonl").display());
     let config = ConfigArgs {
         config_name: "rollout_train".into(),
@@ -60,9 +63,17 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         browser: args.browser,
     };
     let code = rollout(run, quiet).await?;
-    println!("\nLook at one:     webgym trajectories ls {0} --iteration 0 && webgym trajectories show {0} 0", args.out.display());
-    println!("With your model: webgym rollout --config-name rollout_train save_path=runs/first data_path={} \\", args.out.display());
-    println!("                   env_config.train_tasks=tasks.jsonl env_config.vllm_server_url=http://HOST:8000 policy_config.base_model=MODEL");
+    println!(
+        "\nLook at one:     webgym trajectories ls {0} --iteration 0 && webgym trajectories show {0} 0",
+        args.out.display()
+    );
+    println!(
+        "With your model: webgym rollout --config-name rollout_train save_path=runs/first data_path={} \\",
+        args.out.display()
+    );
+    println!(
+        "                   env_config.train_tasks=tasks.jsonl env_config.vllm_server_url=http://HOST:8000 policy_config.base_model=MODEL"
+    );
     Ok(code)
 }
 
@@ -74,6 +85,8 @@ fn overrides(args: &DemoArgs, out: &std::path::Path, policy: &str, count: usize)
         format!("seed={}", args.seed),
         "judge=reference".into(),
         "context_config.interaction_mode=set_of_marks".into(),
+        // It cannot see: it gets the page's text beside the picture.
+        "context_config.page_text_lines=300".into(),
         "policy_config.base_model=baseline".into(),
         format!("env_config.vllm_server_url={policy}"),
         "env_config.train_tasks=tasks.jsonl".into(),

@@ -237,6 +237,7 @@ fn settings(config: &Config, plan: &Plan) -> Settings {
             version: config.model_config.prompt_version,
             include_ac_tree: config.context_config.include_ac_tree,
         },
+        page_text_lines: config.context_config.page_text_lines,
         model: config.policy_model().unwrap_or_else(|| "default".to_owned()),
         policy: config.policy_config.clone(),
         split: env.split,

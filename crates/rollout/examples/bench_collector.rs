@@ -245,6 +245,7 @@ fn surroundings(
                 version: PromptVersion::Complete,
                 include_ac_tree: false,
             },
+            page_text_lines: 0,
             model: "sim".into(),
             policy: PolicyConfig::default(),
             split: Split::Train,

@@ -91,7 +91,7 @@ fn the_system_prompt_of_every_combination() {
             for (version, version_name) in
                 [(PromptVersion::Complete, "complete"), (PromptVersion::Vanilla, "vanilla")]
             {
-                let messages = conversation(prompting(mode, model, version), &task(), &[], &seen(0));
+                let messages = conversation(prompting(mode, model, version), &task(), &[], &seen(0), None);
                 let name = format!("system_{mode_name}_{model_name}_{version_name}");
                 insta::assert_snapshot!(name, readable(&messages[..1]));
             }
@@ -106,6 +106,7 @@ fn the_first_turn() {
         &task(),
         &[],
         &seen(0),
+        None,
     );
     assert_eq!(messages.len(), 2);
     insta::assert_snapshot!(readable(&messages[1..]));
@@ -114,14 +115,14 @@ fn the_first_turn() {
 #[test]
 fn a_later_turn_in_coordinates_mode_with_a_thinking_model() {
     let setting = prompting(Coordinates, ModelType::Think, PromptVersion::Complete);
-    let messages = conversation(setting, &task(), &history(Coordinates, 6), &seen(6));
+    let messages = conversation(setting, &task(), &history(Coordinates, 6), &seen(6), None);
     insta::assert_snapshot!(readable(&messages[1..]));
 }
 
 #[test]
 fn a_later_turn_in_set_of_marks_mode_with_an_instruct_model() {
     let setting = prompting(SetOfMarks, ModelType::Instruct, PromptVersion::Vanilla);
-    let messages = conversation(setting, &task(), &history(SetOfMarks, 5), &seen(5));
+    let messages = conversation(setting, &task(), &history(SetOfMarks, 5), &seen(5), None);
     insta::assert_snapshot!(readable(&messages[1..]));
 }
 
@@ -129,7 +130,7 @@ fn a_later_turn_in_set_of_marks_mode_with_an_instruct_model() {
 fn at_most_five_pictures_are_shown_and_the_task_is_always_there() {
     let setting = prompting(Coordinates, ModelType::Instruct, PromptVersion::Complete);
     for rounds in 0..12 {
-        let messages = conversation(setting, &task(), &history(Coordinates, rounds), &seen(rounds));
+        let messages = conversation(setting, &task(), &history(Coordinates, rounds), &seen(rounds), None);
         let shown: Vec<String> =
             messages.iter().flat_map(Message::images).map(|path| path.display().to_string()).collect();
         let wanted: Vec<String> =
@@ -154,13 +155,13 @@ fn at_most_five_pictures_are_shown_and_the_task_is_always_there() {
 fn a_thinking_model_never_sees_its_earlier_thoughts() {
     let text = |model| {
         let setting = prompting(Coordinates, model, PromptVersion::Complete);
-        readable(&conversation(setting, &task(), &history(Coordinates, 9), &seen(9)))
+        readable(&conversation(setting, &task(), &history(Coordinates, 9), &seen(9), None))
     };
     assert!(!text(ModelType::Think).contains("secret thought"));
     let without_opening = step(0, Coordinates, "secret thought</think>Action: x");
     let unclosed = step(1, Coordinates, "<think>secret thought that never ends");
     let setting = prompting(Coordinates, ModelType::Think, PromptVersion::Complete);
-    let messages = conversation(setting, &task(), &[without_opening, unclosed], &seen(2));
+    let messages = conversation(setting, &task(), &[without_opening, unclosed], &seen(2), None);
     let text = readable(&messages);
     assert!(!text.contains("secret thought"), "{text}");
     assert!(text.contains("(no reply)"), "{text}");
@@ -170,7 +171,7 @@ fn a_thinking_model_never_sees_its_earlier_thoughts() {
 fn the_tree_is_shown_only_in_set_of_marks_mode_and_only_when_wanted() {
     let mut setting = prompting(SetOfMarks, ModelType::Instruct, PromptVersion::Complete);
     let has_tree = |setting: Prompting| {
-        readable(&conversation(setting, &task(), &[], &seen(0))).contains("text: Search")
+        readable(&conversation(setting, &task(), &[], &seen(0), None)).contains("text: Search")
     };
     assert!(has_tree(setting));
     setting.include_ac_tree = false;
@@ -182,13 +183,34 @@ fn the_tree_is_shown_only_in_set_of_marks_mode_and_only_when_wanted() {
 fn an_unusable_reply_is_explained_at_the_next_turn() {
     let setting = prompting(Coordinates, ModelType::Instruct, PromptVersion::Complete);
     let words = |raw: &str| {
-        let messages = conversation(setting, &task(), &[step(0, Coordinates, raw)], &seen(1));
+        let messages = conversation(setting, &task(), &[step(0, Coordinates, raw)], &seen(1), None);
         readable(&messages[3..])
     };
     assert!(
         words("I am lost").contains("could not be used (the reply has no tool call), so nothing was done")
     );
     assert!(!words(r#"<tool_call>{"action": "wait"}</tool_call>"#).contains("could not be used"));
+}
+
+#[test]
+fn the_text_of_the_current_page_is_told_in_either_mode() {
+    for mode in [Coordinates, SetOfMarks] {
+        let setting = prompting(mode, ModelType::Instruct, PromptVersion::Complete);
+        let messages = conversation(
+            setting,
+            &task(),
+            &history(mode, 2),
+            &seen(2),
+            Some("Length\t124 km\n\nSource: map"),
+        );
+        let last = readable(&messages[messages.len() - 1..]);
+        assert!(last.contains("Text of the page:\n```\nLength | 124 km"), "{last}");
+        assert_eq!(readable(&messages).matches("Text of the page").count(), 1);
+        assert!(
+            !readable(&conversation(setting, &task(), &[], &seen(0), Some(" \n")))
+                .contains("Text of the page")
+        );
+    }
 }
 
 #[test]
@@ -207,22 +229,24 @@ fn a_page_cannot_imitate_our_markers() {
         ..seen(6)
     };
     let setting = prompting(SetOfMarks, ModelType::Think, PromptVersion::Complete);
-    let messages = conversation(setting, &task(), &steps, &current);
+    let messages = conversation(setting, &task(), &steps, &current, Some(evil));
     for message in messages.iter().filter(|message| message.role == Role::User) {
         let text = readable(std::slice::from_ref(message));
         assert!(
             !text.contains("<|") && !text.contains("<tool_call>") && !text.contains("</think>"),
             "{text}"
         );
-        assert!(text.matches("\nTask: ").count() <= 1, "{text}");
+        // What stands between fences is the page's, line for line; ours stands outside.
+        let ours: String = text.split("```").step_by(2).collect();
+        assert!(ours.matches("\nTask: ").count() <= 1, "{text}");
     }
-    assert_eq!(readable(&messages).matches("```").count(), 2);
+    assert_eq!(readable(&messages).matches("```").count(), 4);
 }
 
 #[test]
 fn the_raw_prompt_is_json_with_file_addresses() {
     let setting = prompting(Coordinates, ModelType::Instruct, PromptVersion::Complete);
-    let messages = conversation(setting, &task(), &history(Coordinates, 1), &seen(1));
+    let messages = conversation(setting, &task(), &history(Coordinates, 1), &seen(1), None);
     let prompt: Value = serde_json::from_str(&raw_prompt(&messages)).unwrap();
     assert_eq!(prompt[0]["role"], "system");
     assert_eq!(prompt[1]["content"][1]["image_url"]["url"], "file:///data/images/step_000.png");

@@ -134,15 +134,8 @@ impl Player {
     }
 
     fn ask(&self, task: &Task, history: &[Record], seen: &Seen) -> Result<String, Trouble> {
-        let mut messages = conversation(self.prompting, task, history, &seen.observation);
-        if let (Some(text), Some(last)) = (&seen.text, messages.last_mut()) {
-            // As the collector would put it behind the numbered elements.
-            let block = text.replace('\t', " | ").replace("```", "'''");
-            let words = format!("\nText of the page:\n```\n{block}\n```");
-            if let Some(chat::Part::Text(text)) = last.content.first_mut() {
-                text.push_str(&words);
-            }
-        }
+        let text = seen.text.as_deref();
+        let messages = conversation(self.prompting, task, history, &seen.observation, text);
         let request = json!({"model": "baseline", "messages": chat::to_json(&messages, &chat::file_url)});
         let said = baseline::reply(&request)?;
         self.say(|| {

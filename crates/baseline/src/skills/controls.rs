@@ -145,7 +145,11 @@ fn find_sorting(scene: &mut Scene<'_>) -> Option<Move> {
         scene.page.of(Role::Select).any(|select| options::is_sort(select, &options::of(scene.page, select)));
     let sorted = scene.memory.set.iter().any(|set| set.to_lowercase().contains("sort"));
     // Without the text, a page with several filters is likely to have this one too.
-    let filters = scene.page.elements.iter().filter(|element| matches!(element.role, Role::Select | Role::Tick | Role::Number));
+    let filters = scene
+        .page
+        .elements
+        .iter()
+        .filter(|element| matches!(element.role, Role::Select | Role::Tick | Role::Number));
     let sortable = written || !scene.page.has_text && filters.count() >= 2;
     let useful = scene.goal.extremes.len() == 1;
     if !sortable || seen || sorted || !useful || scene.memory.scrolled >= MOST_SCROLLS || scene.memory.bottom

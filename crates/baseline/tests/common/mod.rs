@@ -61,12 +61,7 @@ impl Episode {
 
     /// The request for the next turn.
     pub(crate) fn request(&self, seen: &Seen) -> Value {
-        let mut messages = conversation(self.prompting, &self.task, &self.history, &observation(seen));
-        if let (Some(text), Some(last)) = (seen.text, messages.last_mut())
-            && let Some(Part::Text(words)) = last.content.first_mut()
-        {
-            words.push_str(&format!("\nText of the page:\n```\n{text}\n```"));
-        }
+        let messages = conversation(self.prompting, &self.task, &self.history, &observation(seen), seen.text);
         json!({"model": baseline::MODEL, "messages": chat::to_json(&messages, &chat::file_url)})
     }
 

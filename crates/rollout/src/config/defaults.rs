@@ -23,6 +23,7 @@ impl Default for Config {
             context_config: ContextConfig {
                 interaction_mode: InteractionMode::Coordinates,
                 include_ac_tree: true,
+                page_text_lines: 0,
             },
             env_config: EnvConfig::default(),
             openai_config: OpenaiConfig::default(),

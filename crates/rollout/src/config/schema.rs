@@ -71,6 +71,8 @@ pub struct ContextConfig {
     pub interaction_mode: InteractionMode,
     /// The text of the marked elements beside the picture, in set-of-marks mode.
     pub include_ac_tree: bool,
+    /// Lines of the page's visible text beside the picture, for models that cannot see; 0 for none.
+    pub page_text_lines: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

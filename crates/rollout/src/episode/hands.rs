@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::{Command, InteractionMode, page::ScreenshotInfo};
+use serde_json::Value;
 use tokio::{sync::SemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,7 @@ pub(crate) struct Seen {
     pub(crate) title: String,
     pub(crate) url: String,
     pub(crate) ac_tree: Option<String>,
+    pub(crate) text: Option<String>,
 }
 
 pub(crate) struct Hands {
@@ -115,11 +117,28 @@ impl Hands {
     /// Looks at the page.
     pub(crate) async fn look(&self, step: usize) -> Result<Seen, Ending> {
         if !self.one_trip {
-            return self.look_plainly(step).await;
+            return self.read(self.look_plainly(step).await?).await;
         }
-        let _place = enter(&self.around, Pool::Screenshot).await?;
+        let place = enter(&self.around, Pool::Screenshot).await?;
         let observed = self.around.farm.observe(&self.lease, &self.what(), self.deadline()).await;
-        seen(observed.map_err(lost)?)
+        drop(place);
+        self.read(seen(observed.map_err(lost)?)?).await
+    }
+
+    /// Adds the page's text where the model is to get it. A page that cannot be read has none.
+    async fn read(&self, mut seen: Seen) -> Result<Seen, Ending> {
+        let n_lines = self.around.settings.page_text_lines;
+        if n_lines == 0 {
+            return Ok(seen);
+        }
+        let _place = enter(&self.around, Pool::PageMetadata).await?;
+        let command = Command::GetWebpageText { n_lines };
+        seen.text = match self.around.farm.execute(&self.lease, &command, self.deadline()).await {
+            Ok(answer) => answer.get("text").and_then(Value::as_str).map(str::to_owned),
+            Err(error) if is_the_end(&error) => return Err(lost(error)),
+            Err(_) => None,
+        };
+        Ok(seen)
     }
 
     /// Carries out a command, then looks. A command that failed leaves a page to look at all the same.
@@ -128,7 +147,11 @@ impl Hands {
         if self.one_trip {
             let observed = self.around.farm.step(&self.lease, command, &self.what(), self.deadline()).await;
             return match observed {
-                Ok(observed) => Ok((observed.failure.as_ref().map(ToString::to_string), seen(observed)?)),
+                Ok(observed) => {
+                    drop(place);
+                    let failure = observed.failure.as_ref().map(ToString::to_string);
+                    Ok((failure, self.read(seen(observed)?).await?))
+                }
                 Err(error) if is_the_end(&error) => Err(lost(error)),
                 Err(error) => {
                     drop(place);
@@ -142,7 +165,7 @@ impl Hands {
             Err(error) => Some(error.to_string()),
         };
         drop(place);
-        Ok((failure, self.look_plainly(step).await?))
+        Ok((failure, self.read(self.look_plainly(step).await?).await?))
     }
 
     fn what(&self) -> Look {
@@ -170,7 +193,7 @@ impl Hands {
         self.at(step, Stage::Metadata);
         let _place = enter(&self.around, Pool::PageMetadata).await?;
         let metadata = farm.page_metadata(&self.lease, self.deadline()).await.map_err(lost)?;
-        Ok(Seen { picture, title: metadata.title, url: metadata.url, ac_tree })
+        Ok(Seen { picture, title: metadata.title, url: metadata.url, ac_tree, text: None })
     }
 
     /// Gives the instance back. What cannot be given back runs out by itself.
@@ -196,7 +219,13 @@ impl Hands {
 fn seen(observed: Observed) -> Result<Seen, Ending> {
     let picture = observed.screenshot.ok_or_else(|| Ending::Lost("the farm sent no picture".into()))?;
     let metadata = observed.metadata.ok_or_else(|| Ending::Lost("the farm sent no metadata".into()))?;
-    Ok(Seen { picture: picture.data, title: metadata.title, url: metadata.url, ac_tree: observed.ac_tree })
+    Ok(Seen {
+        picture: picture.data,
+        title: metadata.title,
+        url: metadata.url,
+        ac_tree: observed.ac_tree,
+        text: None,
+    })
 }
 
 /// A lost answer is no lost browser: whether the command was carried out shows on the page.

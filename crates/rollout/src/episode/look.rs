@@ -87,7 +87,8 @@ impl Episode {
         let picture = tokio::fs::read(&before.observation.image_path).await;
         let picture = picture.map_err(|error| Ending::Disk(error.to_string()))?;
         let Observation { ac_tree, title, url, .. } = before.observation;
-        self.keep(Seen { picture: picture.into(), title, url, ac_tree }, before.face).await
+        let seen = Seen { picture: picture.into(), title, url, ac_tree, text: before.text };
+        self.keep(seen, before.face).await
     }
 
     async fn until_not_blank(
@@ -121,6 +122,6 @@ impl Episode {
             title: seen.title,
             url: seen.url,
         };
-        Ok(View { observation, face })
+        Ok(View { observation, text: seen.text, face })
     }
 }

@@ -44,6 +44,8 @@ pub struct Surroundings {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub prompting: Prompting,
+    /// Lines of a page's text that the model is given; 0 for none.
+    pub page_text_lines: usize,
     pub model: String,
     pub policy: PolicyConfig,
     pub split: Split,
@@ -68,6 +70,8 @@ pub struct Episode {
 /// What the agent sees now. Of the picture only its fingerprint stays in memory, to compare the next one with.
 struct View {
     observation: Observation,
+    /// The page's text, where the model is to get it.
+    text: Option<String>,
     face: Face,
 }
 
@@ -117,7 +121,7 @@ impl Episode {
         let mut view = self.first_look(hands, opened).await?;
         let mut homing = Homing::new(&view.observation.url);
         for number in 0..self.task.max_steps.max(1) {
-            let thought = self.think(&view.observation).await?;
+            let thought = self.think(&view).await?;
             let scene =
                 Scene { mode: self.around.settings.prompting.mode, width, height, start_url: &start_url };
             let step = Step::of(&thought.action, &scene);
@@ -160,8 +164,11 @@ impl Episode {
         let Some(step) = self.steps.last_mut() else { return Ok(()) };
         let journal = &self.around.journal;
         let noted = journal.append_step(self.task.trajectory_index, self.attempt, number - 1, step).await;
-        // The longest part of a step, and the one that can be had again from the others: see `prompts`.
-        step.response.raw_prompt = String::new();
+        // The longest part of a step, and the one that can be had again from the others (see `prompts`), unless it
+        // holds the page's text, which is nowhere else.
+        if self.around.settings.page_text_lines == 0 {
+            step.response.raw_prompt = String::new();
+        }
         self.around.announcer.say(&Event::StepDone { index: self.index() });
         noted.map_err(|error| Ending::Disk(error.to_string()))
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use proto::trajectory::{Action, Observation, Response, Reward, Step as Record, StepExtras, Trajectory};
 use serde_json::{Map, Value};
 
-use super::{Ending, Episode};
+use super::{Ending, Episode, View};
 use crate::{
     chat,
     event::Stage,
@@ -21,11 +21,17 @@ pub(super) struct Thought {
 }
 
 impl Episode {
-    pub(super) async fn think(&mut self, seen: &Observation) -> Result<Thought, Ending> {
+    pub(super) async fn think(&mut self, seen: &View) -> Result<Thought, Ending> {
         self.at(Stage::Policy);
         let since = Instant::now();
         let around = &self.around;
-        let messages = conversation(around.settings.prompting, &self.task, &self.steps, seen);
+        let messages = conversation(
+            around.settings.prompting,
+            &self.task,
+            &self.steps,
+            &seen.observation,
+            seen.text.as_deref(),
+        );
         let raw_prompt = chat::raw_prompt(&messages);
         let request = ChatRequest::policy(&around.settings.model, messages, &around.settings.policy);
         // Waiting for a session may take as long as the task does; each attempt has its own limit.
@@ -72,7 +78,7 @@ pub(crate) fn prompts(prompting: Prompting, trajectory: &mut Trajectory) {
     for number in 0..steps.len() {
         let step = &steps[number];
         if step.response.raw_prompt.is_empty() && !step.response.raw_response.is_empty() {
-            let messages = conversation(prompting, task, &steps[..number], &step.observation);
+            let messages = conversation(prompting, task, &steps[..number], &step.observation, None);
             steps[number].response.raw_prompt = chat::raw_prompt(&messages);
         }
     }

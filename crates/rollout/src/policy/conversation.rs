@@ -26,13 +26,16 @@ const TITLE: usize = 160;
 const ADDRESS: usize = 300;
 const SENTENCE: usize = 240;
 const TREE: usize = 20_000;
+const PAGE_TEXT: usize = 40_000;
 
-/// The messages for the next turn of an episode that has gone through `history` and now sees `current`.
+/// The messages for the next turn of an episode that has gone through `history` and now sees `current`, whose text is
+/// given where the configuration asks for it.
 pub fn conversation(
     prompting: Prompting,
     task: &Task,
     history: &[Step],
     current: &Observation,
+    page_text: Option<&str>,
 ) -> Vec<Message> {
     let old = history.len().saturating_sub(WINDOW);
     let mut messages = vec![Message::text(Role::System, system(prompting))];
@@ -45,6 +48,12 @@ pub fn conversation(
     let mut words = turn(prompting, history.len(), task, history, current);
     if let Some(tree) = tree(prompting, current) {
         words.push_str(&tree);
+    }
+    if let Some(text) = page_text.filter(|text| !text.trim().is_empty()) {
+        words.push_str(&format!(
+            "\nText of the page:\n```\n{}\n```",
+            block(&text.replace('\t', " | "), PAGE_TEXT)
+        ));
     }
     messages.push(user(opening.take(), &words, current));
     messages

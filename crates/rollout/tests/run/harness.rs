@@ -38,6 +38,7 @@ pub(crate) struct Bench {
     pub(crate) pools: HttpPools,
     pub(crate) split: Split,
     pub(crate) mode: InteractionMode,
+    pub(crate) page_text_lines: usize,
     pub(crate) limits: RunLimits,
     pub(crate) sessions: usize,
     pub(crate) operation_timeout: Duration,
@@ -85,6 +86,7 @@ impl Bench {
             },
             split: Split::Train,
             mode: InteractionMode::Coordinates,
+            page_text_lines: 0,
             limits: RunLimits {
                 episodes: 8,
                 task_timeout: Duration::from_secs(60),
@@ -156,6 +158,7 @@ impl Bench {
                     version: rollout::config::PromptVersion::Complete,
                     include_ac_tree: true,
                 },
+                page_text_lines: self.page_text_lines,
                 model: "sim".into(),
                 policy: PolicyConfig::default(),
                 split: self.split,

@@ -35,11 +35,14 @@ async fn the_prompts_on_disk_are_the_ones_the_policy_was_given() {
     for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
         let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(8)).await;
         bench.mode = mode;
+        bench.page_text_lines = if mode == InteractionMode::SetOfMarks { 50 } else { 0 };
         let trajectory = bench.run_one(task(0)).await;
         let asked = bench.policy.asked();
         assert_eq!((trajectory.steps.len(), asked.len()), (8, 8));
         for (step, question) in trajectory.steps.iter().zip(&asked) {
             assert_eq!(step.response.raw_prompt, question.body["messages"].to_string());
+            let told = format!("Text of the page:\\n```\\nYou are at {}\\n```", step.observation.url);
+            assert_eq!(step.response.raw_prompt.contains(&told), bench.page_text_lines > 0, "{told}");
         }
     }
 }

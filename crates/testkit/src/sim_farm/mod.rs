@@ -207,7 +207,7 @@ impl SimFarm {
 
     /// The commands that were carried out or tried, in order.
     pub fn commands(&self) -> Vec<String> {
-        let looking = ["", "get_page_metadata", "get_screenshot_info"];
+        let looking = ["", "get_page_metadata", "get_screenshot_info", "get_webpage_text"];
         let calls = self.calls().into_iter().map(|call| call.command);
         calls.filter(|command| !looking.contains(&command.as_str())).collect()
     }

@@ -156,6 +156,7 @@ fn act(
         ("visit_page", _) => page.visit(arguments["url"].as_str().unwrap_or_default()),
         ("back", _) => page.back(),
         ("get_page_metadata", _) => return Ok(json!({"title": page.title(), "url": page.url()})),
+        ("get_webpage_text", _) => return Ok(json!({"text": format!("You are at {}", page.url())})),
         ("get_screenshot_info", _) => return Ok(screenshot_info()),
         _ => page.change(),
     }
