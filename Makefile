@@ -1,17 +1,21 @@
 # Two targets carry a newcomer: demo and test. Both set up what they need.
-.PHONY: demo test setup lint bench bench-collector chaos fuzz clean help
+.PHONY: demo test web setup lint bench bench-collector chaos fuzz clean help
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 demo: ## Set up and show webgym at work
 	@scripts/setup
+	@scripts/web
 	@echo "demo: building (a few minutes the first time)"
 	@cargo build --quiet --release --bin webgym
 	@target/release/webgym demo
 
 test: ## Set up and run every test
 	@scripts/test
+
+web: ## Build the pages of monitor and viewer, if anything changed
+	@scripts/web
 
 setup: ## Install what running and testing need
 	@scripts/setup --tests

@@ -1,0 +1,77 @@
+//! Where a page is served: binds, says the address in words a person can open, and serves until dropped.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+};
+
+use axum::Router;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use super::Guard;
+
+/// A server that runs until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    task: JoinHandle<()>,
+    address: SocketAddr,
+    guard: Guard,
+}
+
+/// Serves `routes` at `address` (port 0 picks a free one). Beyond loopback a token is needed: the given one, or one that
+/// is made here and stands in [`Place::link`].
+pub async fn serve(address: SocketAddr, token: Option<String>, routes: Router) -> io::Result<Place> {
+    if token.as_ref().is_some_and(|token| !token.bytes().all(is_plain)) {
+        return Err(io::Error::other("a token may have letters, digits, '-', '_' and '.' only"));
+    }
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot listen on {address}: {error} (port 0 picks a free one)"))
+    })?;
+    let address = listener.local_addr()?;
+    let guard = Guard::new(address.ip(), token);
+    let routes = guard.around(routes);
+    let task = tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, routes).await {
+            tracing::debug!(%error, "pages are no longer served");
+        }
+    });
+    Ok(Place { task, address, guard })
+}
+
+const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+impl Place {
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The link to open, with the token where one is needed.
+    pub fn link(&self) -> String {
+        let host = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => this_machine(),
+            IpAddr::V6(ip) if ip.is_unspecified() => this_machine(),
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        format!("http://{host}:{}/{}", self.address.port(), self.guard.query())
+    }
+
+    /// Until the server ends, which it does not by itself.
+    pub async fn forever(&mut self) {
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn this_machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
