@@ -3,7 +3,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -14,6 +14,7 @@ use practice::Sites;
 use crate::{
     browser_args::BrowserArgs,
     config::ConfigArgs,
+    report::Audience,
     rollout::{RolloutArgs, rollout},
 };
 
@@ -42,13 +43,14 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
     std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     let tasks = practice::task_file(&sites.url("/"))?;
     let count = args.tasks.unwrap_or(usize::MAX).min(tasks.lines().count());
-    std::fs::write(out.join("tasks.jsonl"), &tasks)?;
-    println!("Practice sites   {}", sites.url("/"));
+    let task_file = out.join("tasks.jsonl");
+    std::fs::write(&task_file, &tasks).with_context(|| format!("cannot write {}", task_file.display()))?;
     println!(
-        "Baseline policy  {} (no neural network: word overlap with what a model would be shown)",
-        policy.url()
+        "{count} tasks on the practice sites, played by the built-in baseline policy: no GPU, no network, no keys."
     );
-    println!("Tasks            {count}, in {}\n", out.join("tasks.jsonl").display());
+    println!("  sites   {}", sites.url("/"));
+    println!("  policy  {}  (the API that vLLM speaks)", policy.url());
+    println!("  tasks   {}\n", shown(&task_file));
     let config = ConfigArgs {
         config_name: "rollout_train".into(),
         config_path: None,
@@ -60,25 +62,36 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         fresh: true,
         allow_private_network: true,
         stall_secs: 60,
+        audience: Audience::People,
         browser: args.browser,
     };
     let code = rollout(run, quiet).await?;
-    println!(
-        "\nLook at one:     webgym trajectories ls {0} --iteration 0 && webgym trajectories show {0} 0",
-        args.out.display()
-    );
-    println!(
-        "With your model: webgym rollout --config-name rollout_train save_path=runs/first data_path={} \\",
-        args.out.display()
-    );
-    println!(
-        "                   env_config.train_tasks=tasks.jsonl env_config.vllm_server_url=http://HOST:8000 policy_config.base_model=MODEL"
-    );
+    println!("{}", next(&shown(&out)));
     Ok(code)
 }
 
-fn overrides(args: &DemoArgs, out: &std::path::Path, policy: &str, count: usize) -> Vec<String> {
-    let quoted = |path: &std::path::Path| format!("'{}'", path.display().to_string().replace('\'', "\\'"));
+/// As short as it can be typed from here.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
+}
+
+/// What to do next, ready to be copied.
+fn next(out: &str) -> String {
+    let webgym = std::env::args().next().unwrap_or_else(|| "webgym".into());
+    format!(
+        "Everything is in {out}/. Next:\n\
+         \n  {webgym} trajectories ls {out}\
+         \n  {webgym} trajectories show {out} 0\
+         \n  {webgym} export {out} --to parquet --out {out}/parquet\n\
+         \nWith your own model (vllm serve MODEL) and your own tasks (JSON lines):\n\
+         \n  {webgym} rollout --config-name rollout_train save_path=runs/first data_path=DIRECTORY \\\
+         \n      env_config.train_tasks=TASKS.jsonl env_config.vllm_server_url=http://HOST:8000 policy_config.base_model=MODEL"
+    )
+}
+
+fn overrides(args: &DemoArgs, out: &Path, policy: &str, count: usize) -> Vec<String> {
+    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "\\'"));
     vec![
         format!("save_path={}", quoted(out)),
         format!("data_path={}", quoted(out)),

@@ -71,7 +71,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    telemetry::start(cli.quiet, cli.verbose);
+    let plain = matches!(cli.command, Command::Demo(_));
+    telemetry::start(&telemetry::Telling { quiet: cli.quiet, verbose: cli.verbose, plain });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -10,8 +10,18 @@ use store::{
     metrics::{self, MetricsReport},
 };
 
+/// Who is told how a run went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A table, and a line of JSON that a program can pick out.
+    #[default]
+    Everyone,
+    Programs,
+    People,
+}
+
 /// Turns the journal into the iteration's file and tells how it went.
-pub(crate) fn finish(save_path: &SavePath, id: IterationId, quiet: bool) -> anyhow::Result<()> {
+pub(crate) fn finish(save_path: &SavePath, id: IterationId, audience: Audience) -> anyhow::Result<()> {
     let journal = save_path.journal(id);
     let finished = store::finish_iteration(save_path, id)?;
     rollout::plan::forget_choice(&journal);
@@ -19,8 +29,11 @@ pub(crate) fn finish(save_path: &SavePath, id: IterationId, quiet: bool) -> anyh
     if let Err(error) = to_tensorboard(save_path.root(), id, &report) {
         tracing::warn!(%error, "the metrics could not be written for TensorBoard");
     }
-    if !quiet {
+    if audience != Audience::Programs {
         println!("{report}");
+    }
+    if audience == Audience::People {
+        return Ok(());
     }
     let summary = json!({
         "event": "finished", "file": finished.path, "trajectories": finished.trajectories, "split": id.split.to_string(),

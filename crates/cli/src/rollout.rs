@@ -22,7 +22,12 @@ use rollout::{
 };
 
 use crate::{
-    browser_args::BrowserArgs, config::ConfigArgs, figures::Figures, judge, progress::Progress, report,
+    browser_args::BrowserArgs,
+    config::ConfigArgs,
+    figures::Figures,
+    judge,
+    progress::Progress,
+    report::{self, Audience},
     signals::Signals,
 };
 
@@ -42,6 +47,8 @@ pub(crate) struct RolloutArgs {
     /// Say who waits for what when nothing has progressed for this many seconds.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub(crate) stall_secs: u64,
+    #[arg(skip)]
+    pub(crate) audience: Audience,
     #[command(flatten)]
     pub(crate) browser: BrowserArgs,
 }
@@ -197,7 +204,8 @@ async fn collect(
         );
         return Ok(collected);
     }
-    report::finish(&plan.save_path, plan.id, quiet)?;
+    let audience = if quiet { Audience::Programs } else { args.audience };
+    report::finish(&plan.save_path, plan.id, audience)?;
     Ok(collected)
 }
 
