@@ -1,0 +1,62 @@
+//! `webgym demo` as a newcomer runs it: farm, practice sites, baseline policy and judge in one process.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use std::{path::Path, process::Command};
+
+use proto::trajectory::Outcome;
+use store::{IterationFile, IterationId, SavePath, Split};
+
+/// Task, outcome and steps of each.
+type Outcomes = Vec<(String, String, u64)>;
+
+fn demo(folder: &Path, more: &[&str]) -> (String, Outcomes) {
+    let output = Command::new(env!("CARGO_BIN_EXE_webgym"))
+        .args(["demo", "--out"])
+        .arg(folder)
+        .args(more)
+        .output()
+        .expect("webgym runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complained}");
+    let saved = SavePath::new(folder).iteration_file(IterationId::new(Split::Train, 0));
+    let summaries = IterationFile::open(&saved).expect("the iteration's file");
+    let mut outcomes: Outcomes = summaries
+        .summaries()
+        .iter()
+        .map(|one| (one.task_name.clone(), one.outcome.map_or("none", Outcome::as_str).to_owned(), one.steps))
+        .collect();
+    outcomes.sort();
+    (said, outcomes)
+}
+
+#[test]
+fn the_demo_succeeds_at_part_of_its_tasks_and_says_what_to_do_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (said, outcomes) = demo(folder.path(), &[]);
+    assert!(outcomes.len() >= 30, "{} tasks", outcomes.len());
+    let succeeded = outcomes.iter().filter(|(_, outcome, _)| outcome == "success").count();
+    let share = 100 * succeeded / outcomes.len();
+    assert!((30..=90).contains(&share), "{share} % succeeded");
+    assert!(
+        outcomes.iter().all(|(_, outcome, _)| outcome == "success" || outcome == "failure"),
+        "{outcomes:?}"
+    );
+    for words in ["overall", "trajectories show", "vllm_server_url="] {
+        assert!(said.contains(words), "{words} is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcomes() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = ["--tasks", "12", "--instances", "3", "--seed", "11"];
+    let (_, first) = demo(&folder.path().join("first"), &few);
+    let (_, second) = demo(&folder.path().join("second"), &few);
+    assert_eq!(first, second);
+    assert_eq!(first.len(), 12);
+    let (_, other) =
+        demo(&folder.path().join("other"), &["--tasks", "12", "--instances", "3", "--seed", "12"]);
+    assert_ne!(first, other, "another seed draws other tasks");
+}
