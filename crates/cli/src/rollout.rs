@@ -19,6 +19,7 @@ use rollout::{
     policy::Prompting,
     pools::Pools,
     run::{self, Collected, RunLimits, Stop},
+    shares::Ranks,
 };
 
 use crate::{
@@ -99,21 +100,27 @@ async fn run_to_end(
     outcome
 }
 
-async fn policy(config: &Config) -> anyhow::Result<ModelClient> {
+/// What the policy client keeps to. The sessions are shared by all ranks.
+fn policy_options(config: &Config) -> anyhow::Result<ModelOptions> {
     let env = &config.env_config;
+    let ranks = Ranks::of(env).map_err(|(key, why)| anyhow::anyhow!("{key}: {why}"))?;
     let images = match env.image_transport {
         ImageTransport::Auto => Images::Auto,
         ImageTransport::File => Images::File,
         ImageTransport::Data => Images::Data,
     };
-    let options = ModelOptions {
-        sessions: env.max_vllm_sessions,
+    Ok(ModelOptions {
+        sessions: ranks.share(env.max_vllm_sessions),
         attempt_timeout: seconds(env.vllm_timeout),
         retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
         images,
         ..ModelOptions::default()
-    };
-    let client = ModelClient::vllm(&env.vllm_server_url, options)?;
+    })
+}
+
+async fn policy(config: &Config) -> anyhow::Result<ModelClient> {
+    let env = &config.env_config;
+    let client = ModelClient::vllm(&env.vllm_server_url, policy_options(config)?)?;
     client.probe(PROBE_LIMIT).await.with_context(|| {
         format!(
             "no policy server answers at {}. Start one (vllm serve MODEL …) and name it with env_config.vllm_server_url=URL; \
@@ -280,4 +287,28 @@ async fn obey(mut signals: Signals, stop: Stop) {
 
 fn seconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_share_the_policy_sessions_by_weight() {
+        let overrides = [
+            "save_path=a",
+            "data_path=b",
+            "env_config.max_vllm_sessions=64",
+            "env_config.multinode_rank=1",
+            "env_config.multinode_total_workers=3",
+            "env_config.all_rank_weights='2,1,1'",
+        ];
+        let args = ConfigArgs {
+            config_name: "rollout_train".into(),
+            config_path: None,
+            overrides: overrides.map(str::to_owned).to_vec(),
+        };
+        let sessions = policy_options(&args.load().unwrap().config).unwrap().sessions;
+        assert_eq!(sessions, 16);
+    }
 }
