@@ -1,0 +1,91 @@
+//! A disk that fills up in the middle of a run, for real: a small tmpfs in a mount namespace of the test's own. The run
+//! stops and says so; once there is room again, `--resume` collects exactly the rest.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use std::{collections::BTreeSet, path::Path};
+
+use serde_json::json;
+use store::{IterationFile, IterationId, SavePath, Split};
+use testkit::{
+    sim_farm::{SimFarm, SimFarmOptions},
+    sim_model::{Question, Said, SimModel},
+};
+
+const TASKS: usize = 40;
+
+/// Arguments: where the small disk goes, where to copy what it holds, then the command.
+const SCRIPT: &str = r#"
+set -eu
+disk=$1 kept=$2; shift 2
+mount -t tmpfs -o size=600k none "$disk"
+code=0; "$@" >"$kept/first.out" 2>"$kept/first.err" || code=$?
+echo "$code" >"$kept/first.code"
+cp -r "$disk" "$kept/full"
+mount -o remount,size=64m none "$disk"
+code=0; "$@" >"$kept/second.out" 2>"$kept/second.err" || code=$?
+echo "$code" >"$kept/second.code"
+cp -r "$disk" "$kept/run"
+"#;
+
+fn reply(question: &Question) -> Said {
+    if question.step() < 4 { Said::click(500, 500) } else { Said::answer("42") }
+}
+
+fn indices(path: &Path) -> BTreeSet<i64> {
+    let file = IterationFile::open(path).unwrap();
+    let all: Vec<i64> = file.summaries().iter().map(|one| one.trajectory_index).collect();
+    let set: BTreeSet<i64> = all.iter().copied().collect();
+    assert_eq!(set.len(), all.len(), "nothing is there twice");
+    set
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disk_full_stops_the_run_in_words_and_resumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
+    std::fs::create_dir(&disk).unwrap();
+    std::fs::create_dir(&kept).unwrap();
+    let task = |number: usize| {
+        json!({"task_id": number, "task_name": format!("task number {number} here"), "website": "http://shop.test/",
+            "domain": "d", "subdomain": "s", "difficulty": 1, "evaluator_reference": "shown", "definite_answer": "42"})
+        .to_string()
+    };
+    let tasks: Vec<String> = (0..TASKS).map(task).collect();
+    std::fs::write(folder.path().join("tasks.jsonl"), tasks.join("\n")).unwrap();
+    let farm = SimFarm::start(SimFarmOptions::default()).await;
+    let policy = SimModel::start(reply).await;
+    let mut command = tokio::process::Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.arg("--map-root-user");
+    }
+    command.args(["--mount", "sh", "-c", SCRIPT, "sh"]).arg(&disk).arg(&kept);
+    command.args([env!("CARGO_BIN_EXE_webgym"), "rollout", "--resume", "--config-name=rollout_train"]);
+    command.args([
+        format!("save_path={}", disk.display()),
+        format!("data_path={}", folder.path().display()),
+        "env_config.train_tasks=tasks.jsonl".to_owned(),
+        format!("env_config.train_tasks_rollout_size={TASKS}"),
+        "env_config.host_ip=127.0.0.1".to_owned(),
+        format!("env_config.master_port={}", farm.port()),
+        format!("env_config.vllm_server_url={}", policy.url()),
+        "env_config.server_size=4".to_owned(),
+        "env_config.completion_threshold=1.0".to_owned(),
+        "env_config.monitor_port=null".to_owned(),
+        "judge=reference".to_owned(),
+        "seed=7".to_owned(),
+    ]);
+    let output = command.kill_on_drop(true).output().await.expect("unshare runs (package util-linux)");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = |name: &str| std::fs::read_to_string(kept.join(name)).unwrap();
+    let (code, words) = (read("first.code"), read("first.err"));
+    assert_ne!(code.trim(), "0", "a full disk is not a success:\n{words}");
+    assert!(words.to_lowercase().contains("no space left") && words.contains("--resume"), "{words}");
+    assert!(!words.contains("panicked"), "{words}");
+    let id = IterationId::new(Split::Train, 0);
+    let before = indices(&SavePath::new(kept.join("full")).journal(id));
+    assert!(!before.is_empty() && before.len() < TASKS, "{} finished before the disk was full", before.len());
+    assert_eq!(read("second.code").trim(), "0", "{}", read("second.err"));
+    let after = indices(&SavePath::new(kept.join("run")).iteration_file(id));
+    assert_eq!(after, (0..TASKS as i64).collect());
+}
