@@ -61,7 +61,18 @@ pub(super) enum RecordRef<'a> {
 #[serde(rename_all = "snake_case")]
 pub(super) enum LightRecord {
     Run(Box<RunHeader<RunRecord>>),
-    Episode { trajectory_index: i64, attempt: u32 },
-    Step { trajectory_index: i64, attempt: u32 },
-    Finished { summary: Box<Summary> },
+    /// A task's fields carry the names they have in a summary, so one is read as the other.
+    Episode {
+        trajectory_index: i64,
+        attempt: u32,
+        #[serde(default)]
+        task: Box<Summary>,
+    },
+    Step {
+        trajectory_index: i64,
+        attempt: u32,
+    },
+    Finished {
+        summary: Box<Summary>,
+    },
 }

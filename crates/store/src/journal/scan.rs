@@ -43,6 +43,8 @@ pub struct Scan {
     /// Indices with more than one finished record, as a second judgement leaves them.
     pub repeated: Vec<i64>,
     pub unfinished: BTreeMap<i64, UnfinishedEpisode>,
+    /// What is known of the tasks of those: no more than their task and how many steps there are.
+    pub begun: BTreeMap<i64, Summary>,
     /// Damaged lines with whole ones after them.
     pub damaged: Vec<Damage>,
     /// What follows the last whole line: a write that was cut short.
@@ -98,7 +100,8 @@ impl Scan {
                 let reason = format!("a run record of format {} does not belong here", header.format);
                 self.damaged.push(Damage { line, offset, reason });
             }
-            LightRecord::Episode { trajectory_index, attempt } => {
+            LightRecord::Episode { trajectory_index, attempt, task } => {
+                self.begun.insert(trajectory_index, Summary { trajectory_index, ..*task });
                 self.unfinished.insert(trajectory_index, UnfinishedEpisode { attempt, steps: 0 });
             }
             LightRecord::Step { trajectory_index, attempt } => {
@@ -112,10 +115,14 @@ impl Scan {
                     })
                     .or_insert(UnfinishedEpisode { attempt, steps: 0 });
                 episode.steps += 1;
+                if let Some(summary) = self.begun.get_mut(&trajectory_index) {
+                    summary.steps = episode.steps;
+                }
             }
             LightRecord::Finished { summary } => {
                 let index = summary.trajectory_index;
                 self.unfinished.remove(&index);
+                self.begun.remove(&index);
                 let located = Located { offset, length, summary: *summary };
                 if self.finished.insert(index, located).is_some() && !self.repeated.contains(&index) {
                     self.repeated.push(index);

@@ -187,6 +187,12 @@ async fn steps_of_running_episodes_survive_for_inspection() {
     journal.close().await.unwrap();
     let found = scan(&path).unwrap();
     assert_eq!(found.unfinished.get(&5), Some(&UnfinishedEpisode { attempt: 1, steps: 2 }));
+    let begun: Vec<_> = found.begun.values().map(|one| (one.trajectory_index, one.steps)).collect();
+    assert_eq!(begun, [(5, 2)]);
+    assert_eq!(
+        (&found.begun[&5].task_name, &found.begun[&5].website),
+        (&trajectory.task.task_name, &trajectory.task.website)
+    );
     let partial = read_unfinished(&path, 5).unwrap().unwrap();
     assert_eq!((&partial.task, &partial.steps[..]), (&trajectory.task, &trajectory.steps[..2]));
     assert_eq!(read_unfinished(&path, 6).unwrap(), None, "that one is finished");

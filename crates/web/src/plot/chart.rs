@@ -1,0 +1,142 @@
+//! Charts as data: what is measured, and for each split and difficulty class the values over iterations.
+
+use serde::Serialize;
+use store::metrics::DifficultyClass;
+use store::{Split, Summary};
+
+/// One of the lines of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Line {
+    Overall,
+    Easy,
+    Medium,
+    Hard,
+}
+
+impl Line {
+    pub const ALL: [Self; 4] = [Self::Overall, Self::Easy, Self::Medium, Self::Hard];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Overall => "overall",
+            Self::Easy => "easy",
+            Self::Medium => "medium",
+            Self::Hard => "hard",
+        }
+    }
+
+    pub(super) const fn class(self) -> Option<DifficultyClass> {
+        match self {
+            Self::Overall => None,
+            Self::Easy => Some(DifficultyClass::Easy),
+            Self::Medium => Some(DifficultyClass::Medium),
+            Self::Hard => Some(DifficultyClass::Hard),
+        }
+    }
+
+    pub(super) fn holds(self, summary: &Summary) -> bool {
+        self.class().is_none_or(|class| DifficultyClass::of(summary.difficulty) == class)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Between 0 and 1, shown in per cent.
+    Share,
+    Count,
+}
+
+/// What a chart shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    Success,
+    Steps,
+    ResponseLength,
+    GoBack,
+    Crashed,
+    Blocked,
+    Unchanged,
+    TasksSeen,
+    WebsitesSeen,
+}
+
+impl Measure {
+    pub const ALL: [Self; 9] = [
+        Self::Success,
+        Self::Steps,
+        Self::ResponseLength,
+        Self::GoBack,
+        Self::Crashed,
+        Self::Blocked,
+        Self::Unchanged,
+        Self::TasksSeen,
+        Self::WebsitesSeen,
+    ];
+
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Success => "Success rate",
+            Self::Steps => "Steps per trajectory",
+            Self::ResponseLength => "Response length",
+            Self::GoBack => "Go-back rate",
+            Self::Crashed => "Crashed",
+            Self::Blocked => "Blocked by the site",
+            Self::Unchanged => "Unchanged screenshots",
+            Self::TasksSeen => "Tasks seen before",
+            Self::WebsitesSeen => "Websites seen before",
+        }
+    }
+
+    /// What the values are a share or number of.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::Success => "of trajectories with a verdict",
+            Self::Steps => "neither crashed nor blocked",
+            Self::ResponseLength => "characters per reply",
+            Self::GoBack => "of steps",
+            Self::Crashed => "of all trajectories",
+            Self::Blocked => "of those not crashed",
+            Self::Unchanged => "of steps that have a next one",
+            Self::TasksSeen | Self::WebsitesSeen => "in an earlier iteration of the split",
+        }
+    }
+
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::Steps | Self::ResponseLength => Unit::Count,
+            _ => Unit::Share,
+        }
+    }
+}
+
+/// The values of one line of one split.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    pub split: Split,
+    pub line: Line,
+    pub iterations: Vec<u64>,
+    /// `None` where there was nothing to measure.
+    pub values: Vec<Option<f64>>,
+    /// The same, smoothed, when asked for.
+    pub smoothed: Option<Vec<Option<f64>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Chart {
+    pub measure: Measure,
+    pub title: &'static str,
+    pub explanation: &'static str,
+    pub unit: Unit,
+    pub series: Vec<Series>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Charts {
+    pub ema: Option<f64>,
+    /// How many are behind it all.
+    pub trajectories: u64,
+    pub charts: Vec<Chart>,
+}

@@ -1,0 +1,62 @@
+//! Exponential moving averages: each value is `weight` of what came before and the rest of itself.
+
+/// How much of the past stays: 0 leaves the curve as it is, near 1 makes it slow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ema(f64);
+
+impl Ema {
+    pub fn new(weight: f64) -> Result<Self, String> {
+        if (0.0..1.0).contains(&weight) {
+            Ok(Self(weight))
+        } else {
+            Err(format!("ema is {weight}; it must be at least 0 and less than 1"))
+        }
+    }
+
+    pub const fn weight(self) -> f64 {
+        self.0
+    }
+
+    /// Begins with the first value; a gap stays a gap and is passed over.
+    pub fn smooth(self, values: &[Option<f64>]) -> Vec<Option<f64>> {
+        let mut past: Option<f64> = None;
+        values
+            .iter()
+            .map(|value| {
+                let value = (*value)?;
+                let smoothed = past.map_or(value, |past| self.0.mul_add(past, (1.0 - self.0) * value));
+                past = Some(smoothed);
+                past
+            })
+            .collect()
+    }
+}
+
+impl std::str::FromStr for Ema {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let weight = text.parse().map_err(|_| format!("ema is {text:?}; it must be a number such as 0.6"))?;
+        Self::new(weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_past_fades_and_gaps_stay() {
+        let ema = Ema::new(0.5).unwrap();
+        let values = [Some(1.0), Some(0.0), None, Some(0.0)];
+        assert_eq!(ema.smooth(&values), [Some(1.0), Some(0.5), None, Some(0.25)]);
+        assert_eq!(Ema::new(0.0).unwrap().smooth(&values), values);
+    }
+
+    #[test]
+    fn weights_outside_are_refused() {
+        for text in ["1", "-0.1", "NaN", "x", "inf"] {
+            assert!(text.parse::<Ema>().is_err(), "{text}");
+        }
+        assert_eq!("0.6".parse::<Ema>().map(Ema::weight), Ok(0.6));
+    }
+}

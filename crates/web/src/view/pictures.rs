@@ -1,0 +1,84 @@
+//! Screenshots by what a trajectory recorded. A recorded path is not trusted: only files below the save path, its image
+//! folder or a folder that the user named are opened, whatever links or dots lead there, and only images are sent.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use store::SavePath;
+
+use super::ViewError;
+
+/// No screenshot is that large.
+const MOST_BYTES: u64 = 64 << 20;
+
+#[derive(Clone, Debug)]
+pub(super) struct Pictures {
+    save_path: SavePath,
+    /// Folders that the user named beside the save path.
+    also: Vec<PathBuf>,
+}
+
+/// A file that may be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Picture {
+    path: PathBuf,
+    recorded: String,
+}
+
+impl Pictures {
+    pub(super) const fn new(save_path: SavePath, also: Vec<PathBuf>) -> Self {
+        Self { save_path, also }
+    }
+
+    /// Where the recorded screenshot lies, if it is there and may be shown.
+    pub(super) fn find(&self, recorded: &str) -> Result<Picture, ViewError> {
+        if recorded.is_empty() {
+            return Err(ViewError::NoScreenshot("none was recorded".to_owned()));
+        }
+        let path = self.save_path.resolve_image(recorded);
+        let missing = |_| ViewError::NoScreenshot(recorded.to_owned());
+        let path = path.canonicalize().map_err(missing)?;
+        let allowed = [self.save_path.root().to_path_buf(), self.save_path.images()];
+        let is_below = |folder: &Path| folder.canonicalize().is_ok_and(|folder| path.starts_with(folder));
+        if !allowed.iter().chain(&self.also).any(|folder| is_below(folder)) {
+            return Err(ViewError::ScreenshotOutside(recorded.to_owned()));
+        }
+        if !path.is_file() {
+            return Err(ViewError::NoScreenshot(recorded.to_owned()));
+        }
+        Ok(Picture { path, recorded: recorded.to_owned() })
+    }
+}
+
+impl Picture {
+    /// The bytes and what they are.
+    pub(super) fn read(&self) -> Result<(Vec<u8>, &'static str), ViewError> {
+        let missing = |error: std::io::Error| ViewError::NoScreenshot(format!("{}: {error}", self.recorded));
+        let mut bytes = Vec::new();
+        File::open(&self.path).map_err(missing)?.take(MOST_BYTES).read_to_end(&mut bytes).map_err(missing)?;
+        let kind = content_type(&bytes).ok_or_else(|| ViewError::NotAnImage(self.recorded.clone()))?;
+        Ok((bytes, kind))
+    }
+
+    /// The same as long as the file does not change.
+    pub(super) fn version(&self) -> String {
+        let metadata = self.path.metadata().ok();
+        let changed = metadata.as_ref().and_then(|data| data.modified().ok());
+        let changed = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let length = metadata.map_or(0, |data| data.len());
+        format!("{:x}-{length:x}", changed.map_or(0, |time| time.as_nanos()))
+    }
+}
+
+/// Told from the bytes, never from the name.
+fn content_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}

@@ -1,0 +1,198 @@
+//! The viewer's JSON over HTTP. All of it reads; addresses hold a split, numbers and a key, never a path.
+
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::{Deserialize, Serialize};
+use store::Split;
+
+use super::detail::Detail;
+use super::{Table, View, ViewError};
+use crate::plot::{self, Ema};
+
+/// The routes below `/api`, for whoever serves the page.
+pub fn api(view: View) -> Router {
+    Router::new()
+        .route("/iterations", get(iterations))
+        .route("/iterations/{split}/{iteration}", get(overview))
+        .route("/iterations/{split}/{iteration}/trajectories", get(table))
+        .route("/iterations/{split}/{iteration}/trajectories/{key}", get(trajectory))
+        .route("/iterations/{split}/{iteration}/trajectories/{key}/siblings", get(siblings))
+        .route("/iterations/{split}/{iteration}/trajectories/{key}/steps/{step}/screenshot", get(screenshot))
+        .route("/curves", get(curves))
+        .route("/plots.svg", get(plots_svg))
+        .route("/plots.png", get(plots_png))
+        .fallback(unknown)
+        .with_state(view)
+}
+
+async fn unknown() -> ViewError {
+    ViewError::BadRequest("there is no such address".to_owned())
+}
+
+/// Reads files where that holds up nobody else.
+async fn read<T: Send + 'static>(
+    view: View,
+    reading: impl FnOnce(&View) -> Result<T, ViewError> + Send + 'static,
+) -> Result<T, ViewError> {
+    let joined = tokio::task::spawn_blocking(move || reading(&view)).await;
+    joined.map_err(|error| ViewError::Cut(error.to_string()))?
+}
+
+#[derive(Deserialize)]
+struct Which {
+    split: String,
+    iteration: String,
+    #[serde(default)]
+    key: String,
+    #[serde(default)]
+    step: String,
+}
+
+impl Which {
+    fn iteration(&self) -> Result<(Split, u64), ViewError> {
+        let split = self.split.parse().map_err(ViewError::BadRequest)?;
+        Ok((split, number(&self.iteration, "iteration")?))
+    }
+
+    fn step(&self) -> Result<usize, ViewError> {
+        number(&self.step, "step")
+    }
+}
+
+fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, ViewError> {
+    text.parse().map_err(|_| ViewError::BadRequest(format!("{what} is {text:?}; it must be a number")))
+}
+
+async fn iterations(State(view): State<View>) -> Result<Response, ViewError> {
+    let contents = read(view, View::contents).await?;
+    Ok(axum::Json(contents).into_response())
+}
+
+async fn overview(State(view): State<View>, Path(which): Path<Which>) -> Result<Response, ViewError> {
+    let (split, iteration) = which.iteration()?;
+    let overview = read(view, move |view| view.overview(split, iteration)).await?;
+    Ok(axum::Json(overview).into_response())
+}
+
+async fn table(
+    State(view): State<View>,
+    Path(which): Path<Which>,
+    headers: HeaderMap,
+) -> Result<Response, ViewError> {
+    let (split, iteration) = which.iteration()?;
+    read(view, move |view| {
+        let opened = view.0.shelf.iteration(split, iteration)?;
+        let tag = quoted(&opened.version());
+        if is_known(&headers, &tag) {
+            return Ok(not_modified(&tag));
+        }
+        Ok(tagged(&tag, "application/json", json(&Table::of(&opened))?))
+    })
+    .await
+}
+
+async fn trajectory(State(view): State<View>, Path(which): Path<Which>) -> Result<Response, ViewError> {
+    let (split, iteration) = which.iteration()?;
+    read(view, move |view| {
+        let opened = view.0.shelf.iteration(split, iteration)?;
+        let found = view.0.shelf.trajectory(&opened, &which.key)?;
+        let entry = opened.find(&which.key)?;
+        let bytes = json(&Detail::of(&opened, entry, &found, &view.0.pictures))?;
+        Ok(([(header::CONTENT_TYPE, "application/json")], bytes).into_response())
+    })
+    .await
+}
+
+async fn siblings(State(view): State<View>, Path(which): Path<Which>) -> Result<Response, ViewError> {
+    let (split, iteration) = which.iteration()?;
+    let siblings = read(view, move |view| view.siblings(split, iteration, &which.key)).await?;
+    Ok(axum::Json(siblings).into_response())
+}
+
+async fn screenshot(
+    State(view): State<View>,
+    Path(which): Path<Which>,
+    headers: HeaderMap,
+) -> Result<Response, ViewError> {
+    let (split, iteration) = which.iteration()?;
+    let step = which.step()?;
+    read(view, move |view| {
+        let opened = view.0.shelf.iteration(split, iteration)?;
+        let found = view.0.shelf.trajectory(&opened, &which.key)?;
+        let steps = found.steps.len();
+        let recorded = found.steps.get(step).ok_or(ViewError::NoStep { step, steps })?;
+        let picture = view.0.pictures.find(&recorded.observation.image_path)?;
+        let tag = quoted(&picture.version());
+        if is_known(&headers, &tag) {
+            return Ok(not_modified(&tag));
+        }
+        let (bytes, kind) = picture.read()?;
+        Ok(tagged(&tag, kind, bytes))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct Smoothing {
+    ema: Option<f64>,
+}
+
+impl Smoothing {
+    fn ema(&self) -> Result<Option<Ema>, ViewError> {
+        self.ema.map(Ema::new).transpose().map_err(ViewError::BadRequest)
+    }
+}
+
+async fn curves(State(view): State<View>, Query(asked): Query<Smoothing>) -> Result<Response, ViewError> {
+    let ema = asked.ema()?;
+    let curves = read(view, View::curves).await?;
+    Ok(axum::Json(curves.charts(ema)).into_response())
+}
+
+async fn plots_svg(State(view): State<View>, Query(asked): Query<Smoothing>) -> Result<Response, ViewError> {
+    let ema = asked.ema()?;
+    let drawing = read(view, move |view| Ok(plot::svg(&view.curves()?.charts(ema)))).await?;
+    Ok(([(header::CONTENT_TYPE, "image/svg+xml")], drawing).into_response())
+}
+
+async fn plots_png(State(view): State<View>, Query(asked): Query<Smoothing>) -> Result<Response, ViewError> {
+    let ema = asked.ema()?;
+    let drawing = read(view, move |view| Ok(plot::png(&view.curves()?.charts(ema))?)).await?;
+    Ok(([(header::CONTENT_TYPE, "image/png")], drawing).into_response())
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, ViewError> {
+    serde_json::to_vec(value).map_err(|error| ViewError::Cut(error.to_string()))
+}
+
+fn quoted(version: &str) -> String {
+    format!("\"{version}\"")
+}
+
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes())
+}
+
+fn not_modified(tag: &str) -> Response {
+    let mut response = StatusCode::NOT_MODIFIED.into_response();
+    mark(&mut response, tag);
+    response
+}
+
+/// Kept by the browser, and asked about again each time: another save path may be behind the same address tomorrow.
+fn tagged(tag: &str, kind: &'static str, bytes: Vec<u8>) -> Response {
+    let mut response = ([(header::CONTENT_TYPE, kind)], bytes).into_response();
+    mark(&mut response, tag);
+    response
+}
+
+fn mark(response: &mut Response, tag: &str) {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        headers.insert(header::ETAG, tag);
+    }
+}
