@@ -9,6 +9,7 @@ mod export;
 mod figures;
 mod judge;
 mod metrics;
+mod plot;
 mod progress;
 mod report;
 mod rollout;
@@ -16,6 +17,7 @@ mod serve;
 mod signals;
 mod telemetry;
 mod trajectories;
+mod view;
 
 use std::process::ExitCode;
 
@@ -57,6 +59,10 @@ enum Command {
     /// List, show, compare, remove and check saved trajectories.
     #[command(subcommand)]
     Trajectories(trajectories::TrajectoriesCommand),
+    /// Look through saved trajectories in the browser, also while a run goes on.
+    View(view::ViewArgs),
+    /// Draw the curves over iterations: success, steps, crashes, diversity and more.
+    Plot(plot::PlotArgs),
     /// Write trajectories in the shapes that trainers read.
     Export(export::ExportArgs),
     /// Merge the files of several ranks into one iteration.
@@ -112,6 +118,8 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Metrics(args) => metrics::run(&args),
         Command::Judge(args) => judge::run(&args).await,
         Command::Trajectories(command) => trajectories::run(&command),
+        Command::View(args) => view::run(args).await,
+        Command::Plot(args) => plot::run(&args),
         Command::Export(args) => export::run_export(&args),
         Command::Aggregate(args) => export::run_aggregate(&args),
         Command::Doctor(args) => doctor::doctor(&args).await,

@@ -17,7 +17,7 @@ use store::{SavePath, Split, Summary};
 
 pub use catalogue::{Card, Contents, IterationName, Overview, Sibling};
 pub use error::ViewError;
-pub use routes::api;
+pub use routes::{api, router};
 pub use table::Table;
 
 use catalogue::Catalogue;

@@ -10,9 +10,15 @@ use store::Split;
 
 use super::detail::Detail;
 use super::{Table, View, ViewError};
+use crate::page;
 use crate::plot::{self, Ema};
 
-/// The routes below `/api`, for whoever serves the page.
+/// The viewer as a whole: its page and, below `api`, what the page asks for.
+pub fn router(view: View) -> Router {
+    page::router(page::Entry::Viewer).nest("/api", api(view))
+}
+
+/// The routes below `api`, for whoever serves the page.
 pub fn api(view: View) -> Router {
     Router::new()
         .route("/iterations", get(iterations))
