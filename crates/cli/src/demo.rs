@@ -63,6 +63,7 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         allow_private_network: true,
         stall_secs: 60,
         audience: Audience::People,
+        watching: crate::monitor::WatchingArgs::default(),
         browser: args.browser,
     };
     let code = rollout(run, quiet).await?;

@@ -6,10 +6,10 @@ mod config;
 mod demo;
 mod doctor;
 mod export;
-mod figures;
 mod judge;
 mod metrics;
 mod plot;
+mod monitor;
 mod progress;
 mod report;
 mod rollout;
@@ -52,6 +52,8 @@ enum Command {
     /// Look at the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Watch a run that goes on elsewhere.
+    Monitor(monitor::MonitorArgs),
     /// Figures over the trajectories of a save path.
     Metrics(metrics::MetricsArgs),
     /// Judge saved trajectories again.
@@ -115,6 +117,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Instance(args) => serve::instance(args, quiet).await,
         Command::Rollout(args) => rollout::rollout(args, quiet).await,
         Command::Config(command) => config::run(&command),
+        Command::Monitor(args) => monitor::run(&args).await,
         Command::Metrics(args) => metrics::run(&args),
         Command::Judge(args) => judge::run(&args).await,
         Command::Trajectories(command) => trajectories::run(&command),

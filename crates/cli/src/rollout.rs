@@ -25,7 +25,7 @@ use rollout::{
 use crate::{
     browser_args::BrowserArgs,
     config::ConfigArgs,
-    figures::Figures,
+    monitor::WatchingArgs,
     judge,
     progress::Progress,
     report::{self, Audience},
@@ -50,6 +50,8 @@ pub(crate) struct RolloutArgs {
     pub(crate) stall_secs: u64,
     #[arg(skip)]
     pub(crate) audience: Audience,
+    #[command(flatten)]
+    pub(crate) watching: WatchingArgs,
     #[command(flatten)]
     pub(crate) browser: BrowserArgs,
 }
@@ -154,8 +156,7 @@ async fn collect(
     quiet: bool,
     signals: Signals,
 ) -> anyhow::Result<Collected> {
-    let indices = plan.tasks.iter().map(|task| task.trajectory_index).chain(plan.finished.keys().copied());
-    let board = Arc::new(Board::new(indices.filter_map(|index| usize::try_from(index).ok())));
+    let board = Arc::new(Board::of_tasks(&plan.tasks, plan.finished.keys().copied()));
     for (index, outcome) in &plan.finished {
         board.take_over(usize::try_from(*index).unwrap_or(0), *outcome);
     }
@@ -176,13 +177,7 @@ async fn collect(
         journal: plan.journal.clone(),
         settings: settings(config, &plan),
     });
-    let figures = match config.env_config.monitor_port {
-        Some(port) => Figures::start(Arc::clone(&board), port).await,
-        None => None,
-    };
-    if let Some(figures) = &figures {
-        tracing::info!("figures of this run at http://127.0.0.1:{}/metrics", figures.port);
-    }
+    let monitor = args.watching.start(config, &plan, &board, &around).await;
     let progress = Progress::start(Arc::clone(&board), quiet);
     let stop = Stop::default();
     let stopping = tokio::spawn(obey(signals, stop.clone()));
@@ -197,6 +192,7 @@ async fn collect(
     watchdog.abort();
     stopping.abort();
     drop(progress);
+    drop(monitor);
     plan.journal.close().await?;
     let collected = outcome.with_context(|| {
         format!(

@@ -1,7 +1,7 @@
 //! What a run says about itself while it goes on. Every stage announces; progress bar, watchdog, metrics and
 //! monitor only listen, and nobody waits for them.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use proto::trajectory::Outcome;
 
@@ -108,6 +108,18 @@ pub enum Event {
     Took {
         stage: Stage,
         time: Duration,
+    },
+    /// The agent sees a page; its picture is on disk.
+    Seen {
+        index: usize,
+        url: String,
+        picture: PathBuf,
+    },
+    /// The agent has decided what to do.
+    Decided {
+        index: usize,
+        action: String,
+        thought: String,
     },
     StepDone {
         index: usize,

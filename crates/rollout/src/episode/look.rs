@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Ending, Episode, Hands, View, hands::Seen};
 use crate::{
-    event::Stage,
+    event::{Event, Stage},
     gallery::Face,
     policy::{ActionError, ActionKey, Step, observed},
 };
@@ -116,6 +116,8 @@ impl Episode {
     async fn keep(&mut self, seen: Seen, face: Face) -> Result<View, Ending> {
         let saved = self.gallery.save(self.steps.len(), seen.picture).await;
         let path = saved.map_err(|error| Ending::Disk(error.to_string()))?;
+        let event = Event::Seen { index: self.index(), url: seen.url.clone(), picture: path.clone() };
+        self.around.announcer.say(&event);
         let observation = Observation {
             image_path: path.display().to_string(),
             ac_tree: seen.ac_tree,

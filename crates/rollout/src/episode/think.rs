@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Ending, Episode, View};
 use crate::{
     chat,
-    event::Stage,
+    event::{Event, Stage},
     model::{ChatRequest, Completion, ModelError},
     policy::{Prompting, Reply, conversation},
 };
@@ -60,6 +60,12 @@ impl Episode {
 
     /// Puts the step into the record, before it is acted on.
     pub(super) fn record(&mut self, observation: Observation, thought: &Thought) {
+        let words = |name: &str| thought.response.answering_tokens.get(name).and_then(Value::as_str);
+        self.around.announcer.say(&Event::Decided {
+            index: self.index(),
+            action: thought.action.action_string.clone(),
+            thought: words("thought").or_else(|| words("thinking")).unwrap_or_default().to_owned(),
+        });
         self.steps.push(Record {
             observation,
             action: Some(thought.action.clone()),

@@ -61,6 +61,8 @@ pub struct NodeInfo {
     pub capacity: u64,
     pub available: u64,
     pub instances: Vec<String>,
+    pub starting: u64,
+    pub dead: u64,
 }
 
 /// What to bring back from `/observe` and `/step`.

@@ -8,8 +8,9 @@ mod tls;
 use std::time::Duration;
 
 use bytes::Bytes;
+pub use reqwest::{Client, Error};
 use reqwest::{
-    Client, RequestBuilder, StatusCode,
+    RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
 
@@ -18,7 +19,7 @@ pub use retry::{RetryPolicy, Verdict};
 pub(crate) use retry::{Transient, retrying};
 
 /// A client for one remote. Connections are kept and shared by everyone who clones it.
-pub(crate) fn client(base: &str) -> Result<Client, String> {
+pub fn client(base: &str) -> Result<Client, String> {
     client_trusting(base, tls::roots(base.starts_with("https://"))?)
 }
 

@@ -101,6 +101,12 @@ impl ModelClient {
         &self.root
     }
 
+    /// How many requests are under way, of how many at once.
+    pub fn busy(&self) -> (usize, usize) {
+        let sessions = self.options.sessions.max(1);
+        (sessions.saturating_sub(self.places.available_permits()), sessions)
+    }
+
     /// Asks for one completion. Waiting for a session, all attempts and the pauses between them end by `deadline`.
     pub async fn complete(
         &self,

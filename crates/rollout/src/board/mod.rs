@@ -1,13 +1,21 @@
 //! The state of a run as its listeners see it: one cell a task, counts, rates, and what was wrong last. Built
 //! from events alone; whoever wants to show something takes a snapshot when it suits them.
 
+mod pace;
+mod trace;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use proto::trajectory::Outcome;
+use proto::trajectory::{Outcome, Task};
+
+pub use pace::{Latency, Pace};
+use pace::{Recent, Speedometer};
+use trace::Traces;
+pub use trace::{Facts, Note, Trace};
 
 use crate::event::{Event, Listener, Stage};
 
@@ -52,21 +60,43 @@ struct State {
     timings: BTreeMap<Stage, Timing>,
     last_trouble: BTreeMap<Stage, String>,
     progress: Instant,
+    speed: Speedometer,
+    recent: BTreeMap<Stage, Recent>,
+    traces: Traces,
 }
 
 pub struct Board {
     started: Instant,
+    facts: Vec<Facts>,
     state: Mutex<State>,
 }
 
 impl Board {
     /// A board for the tasks with these trajectory indices, in the order they are to be shown.
     pub fn new(indices: impl IntoIterator<Item = usize>) -> Self {
-        let places: HashMap<usize, usize> =
-            indices.into_iter().enumerate().map(|(place, index)| (index, place)).collect();
-        let tasks = places.len();
+        Self::with(indices.into_iter().map(|index| Facts { index, ..Facts::default() }).collect())
+    }
+
+    /// A board that also knows what its tasks are; of the `others`, finished in an earlier part of the run, it knows only
+    /// their indices.
+    pub fn of_tasks<'a>(
+        tasks: impl IntoIterator<Item = &'a Task>,
+        others: impl IntoIterator<Item = i64>,
+    ) -> Self {
+        let known = tasks.into_iter().filter_map(|task| {
+            let index = usize::try_from(task.trajectory_index).ok()?;
+            Some(Facts::of(task, index))
+        });
+        let others = others.into_iter().filter_map(|index| usize::try_from(index).ok());
+        Self::with(known.chain(others.map(|index| Facts { index, ..Facts::default() })).collect())
+    }
+
+    fn with(facts: Vec<Facts>) -> Self {
+        let places = facts.iter().enumerate().map(|(place, facts)| (facts.index, place)).collect();
+        let (tasks, now) = (facts.len(), Instant::now());
         Self {
-            started: Instant::now(),
+            started: now,
+            facts,
             state: Mutex::new(State {
                 places,
                 cells: vec![Cell::default(); tasks],
@@ -74,7 +104,10 @@ impl Board {
                 totals: Totals { tasks, ..Totals::default() },
                 timings: BTreeMap::new(),
                 last_trouble: BTreeMap::new(),
-                progress: Instant::now(),
+                progress: now,
+                speed: Speedometer::new(now),
+                recent: BTreeMap::new(),
+                traces: Traces::new(tasks),
             }),
         }
     }
@@ -104,6 +137,32 @@ impl Board {
 
     pub fn timings(&self) -> BTreeMap<Stage, Timing> {
         self.state().timings.clone()
+    }
+
+    /// How fast it goes.
+    pub fn pace(&self) -> Pace {
+        self.state().speed.pace(Instant::now())
+    }
+
+    /// How long each stage took lately.
+    pub fn latencies(&self) -> BTreeMap<Stage, Latency> {
+        self.state().recent.iter().map(|(stage, recent)| (*stage, recent.latency())).collect()
+    }
+
+    /// What the tasks are, by place.
+    pub fn facts(&self) -> &[Facts] {
+        &self.facts
+    }
+
+    /// What the task at a place is doing and has done; no trace when it has not begun or is long over.
+    pub fn closer(&self, place: usize) -> Option<(Cell, Option<Trace>)> {
+        let state = self.state();
+        Some((*state.cells.get(place)?, state.traces.get(place)))
+    }
+
+    /// The latest picture of the task at a place.
+    pub fn picture(&self, place: usize) -> Option<std::path::PathBuf> {
+        self.state().traces.get(place)?.picture
     }
 
     /// Tasks that are over, in whatever way.
@@ -162,6 +221,13 @@ impl State {
             cell.outcome = Some(outcome);
         }
         *self.totals.outcomes.entry(outcome.as_str()).or_default() += 1;
+        if let Some(place) = self.place(index) {
+            self.traces.over(place);
+        }
+    }
+
+    fn place(&self, index: usize) -> Option<usize> {
+        self.places.get(&index).copied()
     }
 }
 
@@ -180,18 +246,37 @@ impl Listener for Board {
                 timing.count += 1;
                 timing.total += *time;
                 timing.longest = timing.longest.max(*time);
+                state.recent.entry(*stage).or_default().note(*time);
                 state.progress = Instant::now();
+            }
+            Event::Seen { index, url, picture } => {
+                if let Some(place) = state.place(*index) {
+                    state.traces.seen(place, url, picture);
+                }
+            }
+            Event::Decided { index, action, thought } => {
+                if let Some(place) = state.place(*index) {
+                    state.traces.decided(place, action, thought);
+                }
             }
             Event::StepDone { .. } => {
                 state.totals.steps += 1;
                 state.progress = Instant::now();
+                let now = state.progress;
+                state.speed.count(1, 0, now);
             }
-            Event::Trouble { stage, why, .. } => {
+            Event::Trouble { index, stage, why } => {
                 state.totals.troubles += 1;
+                if let Some(place) = state.place(*index) {
+                    state.traces.trouble(place, why);
+                }
                 state.last_trouble.insert(*stage, why.clone());
             }
-            Event::Retried { index, attempt, .. } => {
+            Event::Retried { index, attempt, why } => {
                 state.totals.retried += 1;
+                if let Some(place) = state.place(*index) {
+                    state.traces.afresh(place, why);
+                }
                 if let Some(cell) = state.cell(*index) {
                     cell.attempt = *attempt;
                 }
@@ -199,6 +284,8 @@ impl Listener for Board {
             Event::Finished { index, outcome, .. } => {
                 state.finish(*index, *outcome);
                 state.progress = Instant::now();
+                let now = state.progress;
+                state.speed.count(0, 1, now);
             }
         }
     }
@@ -222,5 +309,27 @@ mod tests {
         assert_eq!(board.cells()[1].step, 2);
         assert_eq!(board.done(), 2);
         assert_eq!(board.diagnosis(), "1 at policy (wait for the policy); last trouble: 503");
+    }
+    #[test]
+    fn whoever_looks_closer_sees_where_the_agent_is_and_what_it_did() {
+        let board = Board::new([7, 9]);
+        let seen =
+            |url: &str, picture: &str| Event::Seen { index: 9, url: url.into(), picture: picture.into() };
+        board.event(&seen("https://a.example/", "step_000.png"));
+        board.event(&Event::Decided { index: 9, action: "click [3]".into(), thought: "there".into() });
+        board.event(&seen("https://a.example/b", "step_001.png"));
+        let (_, trace) = board.closer(1).unwrap();
+        let trace = trace.unwrap();
+        assert_eq!((trace.url.as_str(), trace.pictures), ("https://a.example/b", 2));
+        assert_eq!(trace.steps[0].url, "https://a.example/");
+        assert_eq!(board.picture(1), Some("step_001.png".into()));
+        assert!(board.closer(0).unwrap().1.is_none() && board.closer(2).is_none());
+        // A lost attempt takes its pictures with it.
+        board.event(&Event::Retried { index: 9, attempt: 1, why: "the node is gone".into() });
+        let trace = board.closer(1).unwrap().1.unwrap();
+        assert_eq!(
+            (trace.picture, trace.trouble.as_deref(), trace.pictures),
+            (None, Some("the node is gone"), 2)
+        );
     }
 }

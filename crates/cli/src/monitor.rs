@@ -1,0 +1,115 @@
+//! The monitor of a run, beside it; and `webgym monitor`, which shows a run that goes on elsewhere.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use clap::Args;
+use rollout::{board::Board, config::Config, episode::Surroundings, plan::Plan};
+use web::{
+    monitor::{About, Monitor, Watched, relay},
+    page,
+};
+
+use crate::signals::Signals;
+
+/// Where a run's own monitor listens; its port is `env_config.monitor_port`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WatchingArgs {
+    /// Address the monitor listens on. Beyond loopback it asks for a token.
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    monitor_host: IpAddr,
+    /// Token for the monitor; made up and printed when one is needed and none is given.
+    #[arg(long, env = "WEBGYM_MONITOR_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    monitor_token: Option<String>,
+}
+
+impl Default for WatchingArgs {
+    fn default() -> Self {
+        Self { monitor_host: Ipv4Addr::LOCALHOST.into(), monitor_token: None }
+    }
+}
+
+impl WatchingArgs {
+    /// Starts the monitor of a run, says where it is, and lets the run go on without it where that fails.
+    pub(crate) async fn start(
+        &self,
+        config: &Config,
+        plan: &Plan,
+        board: &Arc<Board>,
+        around: &Surroundings,
+    ) -> Option<Monitor> {
+        let port = config.env_config.monitor_port?;
+        let watched = || Watched {
+            board: Arc::clone(board),
+            about: about(config, plan, around),
+            policy: Some(around.policy.clone()),
+            judge_places: config.env_config.evaluation_workers,
+            farm: Some(around.farm.clone()),
+        };
+        let at = |port| SocketAddr::new(self.monitor_host, port);
+        let mut started = Monitor::start(watched(), at(port), self.monitor_token.clone()).await;
+        if matches!(&started, Err(error) if error.kind() == std::io::ErrorKind::AddrInUse) {
+            tracing::info!("port {port} is taken; the monitor takes another");
+            started = Monitor::start(watched(), at(0), self.monitor_token.clone()).await;
+        }
+        match started {
+            Ok(monitor) => {
+                tracing::info!("watch this run at {}", monitor.link());
+                Some(monitor)
+            }
+            Err(error) => {
+                tracing::warn!("no monitor: {error}");
+                None
+            }
+        }
+    }
+}
+
+fn about(config: &Config, plan: &Plan, around: &Surroundings) -> About {
+    let name = plan.save_path.root().file_name().unwrap_or_default();
+    About {
+        name: name.to_string_lossy().into_owned(),
+        split: plan.id.split.as_str().to_owned(),
+        iteration: plan.id.iteration,
+        model: around.settings.model.clone(),
+        judge: serde_json::to_value(config.judge)
+            .ok()
+            .and_then(|judge| Some(judge.as_str()?.to_owned()))
+            .unwrap_or_default(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct MonitorArgs {
+    /// Address of the run's monitor, as that run printed it (with its ?token=…, if it has one).
+    #[arg(long, value_name = "http://HOST:5000")]
+    url: String,
+    /// Address to listen on. Beyond loopback a token is asked for.
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    host: IpAddr,
+    /// Port to listen on; 0 picks a free one.
+    #[arg(long, default_value_t = 5001)]
+    port: u16,
+    /// Token of the run's monitor.
+    #[arg(long, env = "WEBGYM_MONITOR_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    token: Option<String>,
+}
+
+pub(crate) async fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
+    let routes = relay(&args.url, args.token.as_deref())?;
+    let mut signals = Signals::listen()?;
+    let mut place = page::serve(SocketAddr::new(args.host, args.port), None, routes)
+        .await
+        .context("the monitor cannot be shown here")?;
+    println!("Watching {} at {}", args.url.split('?').next().unwrap_or_default(), place.link());
+    tokio::select! {
+        () = signals.next() => {}
+        () = place.forever() => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
