@@ -25,8 +25,8 @@ use rollout::{
 use crate::{
     browser_args::BrowserArgs,
     config::ConfigArgs,
-    monitor::WatchingArgs,
     judge,
+    monitor::WatchingArgs,
     progress::Progress,
     report::{self, Audience},
     signals::Signals,
