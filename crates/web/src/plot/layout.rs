@@ -59,7 +59,7 @@ impl<'a> Panel<'a> {
             up: match chart.unit {
                 // Rates that are all small deserve to be seen, and never look larger than they are: the axis says so.
                 Unit::Share if highest > 0.5 => Scale { low: 0.0, high: 1.0, step: 0.25 },
-                Unit::Share => Scale::from_zero(highest.max(0.02), 4),
+                Unit::Share => Scale::from_zero(highest.max(0.1), 4),
                 Unit::Count => Scale::from_zero(highest, 4),
             },
         }
