@@ -32,10 +32,18 @@ def shorten(body):
             command["sleep"]["duration"] = 0.1
 
 
+def waits_long(seconds):
+    """A wait that the farm would accept and a test cannot afford."""
+    try:
+        return 1 < float(seconds) <= 3600
+    except (TypeError, ValueError):
+        return False
+
+
 @schemathesis.hook
 def before_call(ctx, case, kwargs):
     query = case.query if isinstance(case.query, dict) else None
-    if query is not None and isinstance(query.get("wait_secs"), (int, float)) and 1 < query["wait_secs"] <= 3600:
+    if query is not None and waits_long(query.get("wait_secs")):
         query["wait_secs"] = 1
     body = case.body if isinstance(case.body, dict) else None
     if body is not None:
@@ -51,3 +59,12 @@ def before_call(ctx, case, kwargs):
             lease = take(base, headers)
             if lease:
                 place.update({name: lease[name] for name in lease if name in place})
+
+
+@schemathesis.hook
+def after_call(ctx, case, response):
+    """What a random /get leased is given back at once: three slots would be gone after three of them."""
+    if not case.path.endswith("/get") or response.status_code != 200:
+        return
+    base = case.operation.base_url.rstrip("/")
+    requests.post(base + "/reset", params=response.json(), headers={"x-api-key": "default_key"}, timeout=60)

@@ -5,13 +5,13 @@ mod common;
 use std::time::Duration;
 
 use common::{client, sites};
-use practice::course::{Answer, OBSTACLES};
+use practice::course::{Answer, obstacles};
 use tokio::time::timeout;
 
 #[tokio::test]
 async fn every_obstacle_answers_as_documented() {
     let sites = sites();
-    for obstacle in &OBSTACLES {
+    for obstacle in obstacles() {
         let answer = client().get(sites.url(obstacle.path)).send();
         let answer = timeout(Duration::from_secs(5), answer);
         match obstacle.answer {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{client, sites};
 use practice::{
     Sites,
-    course::{Answer, OBSTACLES},
+    course::{Answer, obstacles},
 };
 
 /// What a page refers to: links, forms, pictures, scripts, styles, frames.
@@ -34,7 +34,7 @@ fn path(reference: &str) -> Option<&str> {
 
 /// Obstacles whose answer is the point, and what they lead to by POST only.
 fn is_special(path: &str) -> bool {
-    OBSTACLES.iter().any(|o| o.path == path && o.answer != Answer::Page)
+    obstacles().any(|o| o.path == path && o.answer != Answer::Page)
         || ["/course/never", "/course/redirect", "/course/no-content/answer"]
             .iter()
             .any(|p| path.starts_with(p))

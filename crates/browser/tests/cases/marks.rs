@@ -2,7 +2,7 @@
 //! the number on a mark leads to the element under it.
 
 use browser::ObserveRequest;
-use practice::course::{Answer, OBSTACLES};
+use practice::course::{Answer, obstacles};
 use proto::{InteractionMode, page::ScreenshotInfo};
 use serde::Deserialize;
 use serde_json::json;
@@ -55,8 +55,7 @@ fn still_pages() -> Vec<&'static str> {
         "/course/permissions-onload",
         "/course/big-title",
     ];
-    let course =
-        OBSTACLES.iter().filter(|obstacle| obstacle.answer == Answer::Page).map(|obstacle| obstacle.path);
+    let course = obstacles().filter(|obstacle| obstacle.answer == Answer::Page).map(|obstacle| obstacle.path);
     let mut pages: Vec<&str> = course.filter(|path| !RESTLESS.contains(path)).collect();
     pages.extend([
         "/",

@@ -1,7 +1,7 @@
 //! Tasks on the obstacle course: not what one knows, but what one can operate.
 
 use super::{Question, only};
-use crate::course::{OBSTACLES, THEMES};
+use crate::course::{THEMES, obstacles};
 
 fn ask(
     id: &'static str,
@@ -26,7 +26,7 @@ fn ask(
 
 /// `None` when the page does not hold what the question is about.
 fn holding(path: &str, parts: &[&str]) -> Option<()> {
-    let obstacle = only(OBSTACLES.iter().filter(|obstacle| obstacle.path == path))?;
+    let obstacle = only(obstacles().filter(|obstacle| obstacle.path == path))?;
     let fragment = obstacle.fragment()?;
     parts.iter().all(|part| fragment.contains(part)).then_some(())
 }
