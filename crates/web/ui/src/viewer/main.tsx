@@ -1,17 +1,7 @@
 import { render } from 'preact';
 import '../common/theme.css';
-import { Brand } from '../common/Brand';
-import { ThemeToggle } from '../common/theme';
-
-function App() {
-  return (
-    <header class="topbar">
-      <Brand page="viewer" />
-      <span class="grow" />
-      <ThemeToggle />
-    </header>
-  );
-}
+import './viewer.css';
+import { App } from './App';
 
 const root = document.getElementById('app');
 if (root) render(<App />, root);

@@ -1,0 +1,54 @@
+import { Foreign } from '../../common/Foreign';
+import { count, percent } from '../../common/format';
+import { overview, useLoaded } from '../data/api';
+import { link } from '../data/route';
+import type { Overview, Place } from '../data/types';
+import { ago, bytes, outcomeWords } from '../data/words';
+
+function Outcomes({ outcomes, total }: { outcomes: Overview['outcomes']; total: number }) {
+  const there = outcomes.filter(([, number]) => number > 0);
+  const words = there.map(([name, number]) => `${outcomeWords(name)} ${number}`).join(', ');
+  return (
+    <span class="stack" role="img" aria-label={words || 'none'} title={words}>
+      {there.map(([name, number]) => (
+        <span key={name} class={`part outcome-${name}`} style={{ flexGrow: number / total }} />
+      ))}
+    </span>
+  );
+}
+
+function Figures({ value }: { value: Overview }) {
+  const { overall } = value;
+  return (
+    <>
+      <td class="number">
+        {count(value.trajectories)}
+        {value.announced !== null && <span class="muted"> of {count(value.announced)}</span>}
+        {!value.is_finished && <span class="badge warn">unfinished</span>}
+      </td>
+      <td class="number"><strong>{percent(overall.success_rate * overall.scored, overall.scored)}</strong></td>
+      <td><Outcomes outcomes={value.outcomes} total={Math.max(1, value.trajectories)} /></td>
+      <td class="number">{overall.avg_steps.toFixed(1)}</td>
+      <td class="number">{percent(overall.crashed_rate, 1)}</td>
+      <td class="number">{percent(overall.blocked_rate, 1)}</td>
+      <td class="model"><Foreign text={value.metadata?.solution_model ?? '–'} /></td>
+      <td class="small muted">{ago(value.changed)}, {bytes(value.bytes)}</td>
+    </>
+  );
+}
+
+/** One iteration; its figures come when they are read, so a long list is there at once. */
+export function IterationRow({ place }: { place: Place }) {
+  const { value, error } = useLoaded(`${place.split}/${place.iteration}`, (signal) => overview(place, signal), (found) => (found.is_finished ? null : 10));
+  return (
+    <>
+      <tr>
+        <th scope="row"><a href={link({ page: 'table', ...place })}>{place.split} {place.iteration}</a></th>
+        {value ? <Figures value={value} /> : <td colSpan={8} class="muted">{error ?? 'reading…'}</td>}
+      </tr>
+      {value?.problems.map((problem) => (
+        <tr key={problem}><td colSpan={9}><span class="notice"><Foreign text={problem} /></span></td></tr>
+      ))}
+    </>
+  );
+}
