@@ -31,9 +31,14 @@ bench: ## Measure one instance: see docs/benchmarks.md
 bench-collector: ## Measure the collector alone against a simulated farm and model
 	@cargo run --quiet --release -p webgym-rollout --example bench_collector
 
-chaos: ## Kill and freeze browsers, nodes and Redis while a farm is in use
+chaos: ## Kill a thousand browsers, renderers and helpers while a farm is in use
+	@scripts/setup
+	@cargo build --quiet --release --bin webgym
+	@cargo run --quiet --release -p webgym-testkit --example chaos -- --webgym target/release/webgym --kills 1000
+
+fuzz: ## Let schemathesis loose on the farm's API
 	@scripts/setup --tests
-	@cargo test --quiet -p webgym-cli --features chaos --test faults
+	@scripts/schemathesis
 
 clean: ## Remove build outputs
 	@cargo clean
