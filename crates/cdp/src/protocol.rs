@@ -42,6 +42,7 @@ methods! {
     BROWSER_SET_DOWNLOAD_BEHAVIOR = "Browser.setDownloadBehavior";
     DOM_DESCRIBE_NODE = "DOM.describeNode";
     EMULATION_SET_DEVICE_METRICS_OVERRIDE = "Emulation.setDeviceMetricsOverride";
+    EMULATION_SET_EMULATED_MEDIA = "Emulation.setEmulatedMedia";
     EMULATION_SET_FOCUS_EMULATION_ENABLED = "Emulation.setFocusEmulationEnabled";
     FETCH_CONTINUE_REQUEST = "Fetch.continueRequest";
     FETCH_DISABLE = "Fetch.disable";
@@ -51,6 +52,7 @@ methods! {
     INPUT_DISPATCH_MOUSE_EVENT = "Input.dispatchMouseEvent";
     INPUT_INSERT_TEXT = "Input.insertText";
     INSPECTOR_ENABLE = "Inspector.enable";
+    LOG_ENABLE = "Log.enable";
     NETWORK_ENABLE = "Network.enable";
     NETWORK_LOAD_NETWORK_RESOURCE = "Network.loadNetworkResource";
     PAGE_CAPTURE_SCREENSHOT = "Page.captureScreenshot";
@@ -64,6 +66,7 @@ methods! {
     PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG = "Page.setInterceptFileChooserDialog";
     PAGE_SET_LIFECYCLE_EVENTS_ENABLED = "Page.setLifecycleEventsEnabled";
     PAGE_STOP_LOADING = "Page.stopLoading";
+    RUNTIME_ENABLE = "Runtime.enable";
     RUNTIME_EVALUATE = "Runtime.evaluate";
     RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER = "Runtime.runIfWaitingForDebugger";
     RUNTIME_TERMINATE_EXECUTION = "Runtime.terminateExecution";
@@ -78,6 +81,7 @@ methods! {
 events! {
     FETCH_REQUEST_PAUSED = "Fetch.requestPaused";
     INSPECTOR_TARGET_CRASHED = "Inspector.targetCrashed";
+    LOG_ENTRY_ADDED = "Log.entryAdded";
     NETWORK_LOADING_FAILED = "Network.loadingFailed";
     NETWORK_LOADING_FINISHED = "Network.loadingFinished";
     NETWORK_REQUEST_WILL_BE_SENT = "Network.requestWillBeSent";
@@ -94,6 +98,8 @@ events! {
     PAGE_LIFECYCLE_EVENT = "Page.lifecycleEvent";
     PAGE_NAVIGATED_WITHIN_DOCUMENT = "Page.navigatedWithinDocument";
     PAGE_WINDOW_OPEN = "Page.windowOpen";
+    RUNTIME_CONSOLE_API_CALLED = "Runtime.consoleAPICalled";
+    RUNTIME_EXCEPTION_THROWN = "Runtime.exceptionThrown";
     TARGET_ATTACHED_TO_TARGET = "Target.attachedToTarget";
     TARGET_DETACHED_FROM_TARGET = "Target.detachedFromTarget";
 }

@@ -1,17 +1,10 @@
 import { render } from 'preact';
 import '../common/theme.css';
-import { Brand } from '../common/Brand';
-import { ThemeToggle } from '../common/theme';
-
-function App() {
-  return (
-    <header class="topbar">
-      <Brand page="monitor" />
-      <span class="grow" />
-      <ThemeToggle />
-    </header>
-  );
-}
+import './monitor.css';
+import { App } from './App';
+import { Store } from './store';
 
 const root = document.getElementById('app');
-if (root) render(<App />, root);
+const store = new Store();
+store.connect();
+if (root) render(<App store={store} />, root);
