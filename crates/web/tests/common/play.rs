@@ -1,6 +1,13 @@
 //! A run that is only played: tasks with names and sites, a board, and episodes that go through their stages as far as
 //! the test says.
 
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::unwrap_used,
+    dead_code,
+    reason = "a helper of tests; each uses its part"
+)]
+
 use std::{path::PathBuf, sync::Arc};
 
 use proto::trajectory::{Outcome, Task, TaskId};
