@@ -1,5 +1,5 @@
 # Two targets carry a newcomer: demo and test. Both set up what they need.
-.PHONY: demo test web setup lint bench bench-collector chaos fuzz clean help
+.PHONY: demo test test-chromium web setup lint bench bench-collector chaos fuzz clean help
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -16,6 +16,10 @@ test: ## Set up and run every test
 
 web: ## Build the pages of monitor and viewer, if anything changed
 	@scripts/web
+
+test-chromium: ## Every case of one instance on the full Chromium too
+	@scripts/setup --tests
+	@cargo test --quiet -p webgym-browser --features every-case --test suite_chromium
 
 setup: ## Install what running and testing need
 	@scripts/setup --tests

@@ -51,8 +51,8 @@ impl Plan {
         };
         let plan = Self {
             kills: number("--kills", 1000),
-            instances: number("--instances", 8) as usize,
-            share: number("--instances-per-browser", 2) as usize,
+            instances: number("--instances", 16) as usize,
+            share: number("--instances-per-browser", 1) as usize,
             clients: number("--clients", 6) as usize,
             seed: number("--seed", 1),
             limit: Duration::from_secs(number("--limit-secs", 1800)),
@@ -160,7 +160,7 @@ async fn murder(plan: &Plan, webgym: &Webgym) -> BTreeMap<&'static str, u64> {
                 eprintln!("{sum} killed");
             }
         }
-        tokio::time::sleep(Duration::from_millis(20 + dice.below(400) as u64)).await;
+        tokio::time::sleep(Duration::from_millis(100 + dice.below(400) as u64)).await;
     }
     killed
 }

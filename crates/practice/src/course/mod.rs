@@ -172,7 +172,11 @@ mod tests {
     fn the_table_holds_every_theme_once() {
         let listed: Vec<_> = THEMES.iter().flat_map(|theme| theme.obstacles).map(|o| o.path).collect();
         assert_eq!(listed, obstacles().map(|o| o.path).collect::<Vec<_>>());
-        assert_eq!(listed.iter().collect::<HashSet<_>>().len(), obstacles().count(), "a path is listed twice");
+        assert_eq!(
+            listed.iter().collect::<HashSet<_>>().len(),
+            obstacles().count(),
+            "a path is listed twice"
+        );
     }
 
     #[test]
