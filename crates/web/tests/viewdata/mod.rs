@@ -215,3 +215,37 @@ pub(crate) fn small(root: &Path) -> SavePath {
     write_iteration(&save_path, Split::Test, 0, &first[..4]);
     save_path
 }
+
+/// An iteration of an agent that gets better with the iterations: made up, but the same each time. 100 and up are test.
+pub(crate) fn learning(iteration: u64, count: i64) -> Vec<Trajectory> {
+    let round = i64::try_from(iteration % 100).unwrap();
+    let is_test = iteration >= 100;
+    let chance = |seed: i64| f64::from(u16::try_from((seed * 7919 + round * 104_729) % 997).unwrap()) / 997.0;
+    let one = |number: i64| {
+        let index = if is_test { number } else { number + round * 31 };
+        let mut trajectory = trajectory(index);
+        trajectory.task.trajectory_index = number;
+        let difficulty = trajectory.task.difficulty as f64;
+        let skill = (0.75 - 0.07 * difficulty + 0.035 * round as f64).clamp(0.03, 0.96);
+        let is_success = chance(index * 3 + 1) < skill;
+        let keep = if chance(index + 5) < 0.06 - 0.004 * round as f64 { 2 } else { 6 };
+        trajectory.steps.truncate(keep);
+        let extra = ((difficulty / 2.0) * (1.4 - 0.05 * round as f64)) as usize;
+        if keep == 6 {
+            let filler = trajectory.steps[if chance(index) < 0.3 { 4 } else { 0 }].clone();
+            for _ in 0..extra {
+                trajectory.steps.insert(1, filler.clone());
+            }
+        }
+        for step in &mut trajectory.steps {
+            step.response.raw_response = "x".repeat(usize::try_from(260 + round * 14 + index % 60).unwrap());
+            step.reward.reward = 0;
+        }
+        let last = trajectory.steps.last_mut().unwrap();
+        last.reward.reward = i64::from(is_success && keep == 6);
+        last.reward.is_blocked = keep == 6 && chance(index + 77) < 0.05;
+        trajectory.metadata.outcome = None;
+        trajectory
+    };
+    (0..count).map(one).collect()
+}

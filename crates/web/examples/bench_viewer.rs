@@ -1,0 +1,87 @@
+//! How long until the table of a 10,000-trajectory iteration shows, in a real Chromium, with nothing read before; and how
+//! long filtering, sorting and opening one trajectory take then. Prints a table for docs/benchmarks.md.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has nothing to say")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+#[path = "../tests/viewdata/mod.rs"]
+mod viewdata;
+
+use std::time::Instant;
+
+use common::Tab;
+use store::durable::Existing;
+use store::pt::PtWriter;
+use store::{IterationId, RunMetadata, SavePath, Split};
+use web::page;
+use web::view::{View, router};
+
+const TRAJECTORIES: i64 = 10_000;
+const ROUNDS: usize = 5;
+
+#[tokio::main]
+async fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    let bytes = fill(&save_path);
+    println!("{TRAJECTORIES} trajectories of {} steps, {} MiB", viewdata::actions().len(), bytes >> 20);
+    let tab = Tab::open().await;
+    let mut shown = Vec::new();
+    for _ in 0..ROUNDS {
+        shown.push(until_shown(&tab, &save_path).await);
+    }
+    let view = View::new(save_path, Vec::new());
+    let place = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
+    tab.visit(&format!("{}#/train/0", place.link())).await;
+    tab.until("document.querySelector('tr[data-row]')").await;
+    let filter = timed(&tab, "location.hash = '#/train/0?q=kettle&class=hard'", "document.querySelector('.filters output').textContent.startsWith('833 ')").await;
+    let sort = timed(&tab, "location.hash = '#/train/0?sort=-steps'", "document.querySelector('th[aria-sort=descending]')").await;
+    let one = timed(&tab, "location.hash = '#/train/0/9000'", "document.querySelector('.stage')").await;
+    tab.close().await;
+    println!("| what | ms |\n|---|---|");
+    println!("| from the link to the table on the screen, nothing open before (median of {ROUNDS}) | {:.0} |", median(shown));
+    println!("| filter and search | {filter:.0} |\n| sort | {sort:.0} |\n| open one trajectory | {one:.0} |");
+}
+
+/// With the size of real ones: a prompt of a few rounds, a tree of a page.
+fn fill(save_path: &SavePath) -> u64 {
+    save_path.create_directories(Split::Train).unwrap();
+    let path = save_path.iteration_file(IterationId::new(Split::Train, 0));
+    let mut writer = PtWriter::create(&path).unwrap();
+    for index in 0..TRAJECTORIES {
+        let mut trajectory = viewdata::trajectory(index);
+        for step in &mut trajectory.steps {
+            step.observation.ac_tree = Some("id: 1, text: Some link of the page, tag: a\n".repeat(40));
+            step.response.raw_prompt = format!("[{{\"role\":\"user\",\"content\":\"{}\"}}]", "words ".repeat(1000));
+        }
+        writer.push(&trajectory).unwrap();
+    }
+    writer.finish(&RunMetadata::default(), Existing::Refuse).unwrap();
+    path.metadata().unwrap().len()
+}
+
+/// A fresh server and a fresh page: as long as a person waits.
+async fn until_shown(tab: &Tab, save_path: &SavePath) -> f64 {
+    tab.visit("about:blank").await;
+    let view = View::new(save_path.clone(), Vec::new());
+    let place = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
+    let since = Instant::now();
+    tab.visit(&format!("{}#/train/0", place.link())).await;
+    tab.until("document.querySelector('.filters output')?.textContent === '10,000 of 10,000' && document.querySelectorAll('tr[data-row]').length > 10").await;
+    since.elapsed().as_secs_f64() * 1000.0
+}
+
+/// From a change to the frame after it shows, by the page's own clock.
+async fn timed(tab: &Tab, change: &str, shows: &str) -> f64 {
+    let script = format!(
+        "new Promise((done) => {{ const since = performance.now(); {change}; const look = () => {{ if ({shows}) done(performance.now() - since); \
+         else requestAnimationFrame(look); }}; requestAnimationFrame(look); }})"
+    );
+    tab.js(&script).await.as_f64().unwrap()
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
