@@ -35,12 +35,25 @@ async fn main() {
     let place = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
     tab.visit(&format!("{}#/train/0", place.link())).await;
     tab.until("document.querySelector('tr[data-row]')").await;
-    let filter = timed(&tab, "location.hash = '#/train/0?q=kettle&class=hard'", "document.querySelector('.filters output').textContent.startsWith('833 ')").await;
-    let sort = timed(&tab, "location.hash = '#/train/0?sort=-steps'", "document.querySelector('th[aria-sort=descending]')").await;
+    let filter = timed(
+        &tab,
+        "location.hash = '#/train/0?q=kettle&class=hard'",
+        "document.querySelector('.filters output').textContent.startsWith('833 ')",
+    )
+    .await;
+    let sort = timed(
+        &tab,
+        "location.hash = '#/train/0?sort=-steps'",
+        "document.querySelector('th[aria-sort=descending]')",
+    )
+    .await;
     let one = timed(&tab, "location.hash = '#/train/0/9000'", "document.querySelector('.stage')").await;
     tab.close().await;
     println!("| what | ms |\n|---|---|");
-    println!("| from the link to the table on the screen, nothing open before (median of {ROUNDS}) | {:.0} |", median(shown));
+    println!(
+        "| from the link to the table on the screen, nothing open before (median of {ROUNDS}) | {:.0} |",
+        median(shown)
+    );
     println!("| filter and search | {filter:.0} |\n| sort | {sort:.0} |\n| open one trajectory | {one:.0} |");
 }
 
@@ -53,7 +66,8 @@ fn fill(save_path: &SavePath) -> u64 {
         let mut trajectory = viewdata::trajectory(index);
         for step in &mut trajectory.steps {
             step.observation.ac_tree = Some("id: 1, text: Some link of the page, tag: a\n".repeat(40));
-            step.response.raw_prompt = format!("[{{\"role\":\"user\",\"content\":\"{}\"}}]", "words ".repeat(1000));
+            step.response.raw_prompt =
+                format!("[{{\"role\":\"user\",\"content\":\"{}\"}}]", "words ".repeat(1000));
         }
         writer.push(&trajectory).unwrap();
     }

@@ -38,7 +38,10 @@ async fn photograph(save_path: &SavePath, hash: &str, out: &Path) {
         tab.scheme(scheme).await;
         tab.visit("about:blank").await;
         tab.visit(&format!("{}{hash}", place.link())).await;
-        tab.until("document.querySelector('main')?.children.length > 0 && !document.querySelector('.waiting')").await;
+        tab.until(
+            "document.querySelector('main')?.children.length > 0 && !document.querySelector('.waiting')",
+        )
+        .await;
         tab.until("[...document.images].every((one) => one.complete)").await;
         tab.until("document.getAnimations().length === 0").await;
         let stem = out.file_stem().unwrap().to_string_lossy();
@@ -55,7 +58,12 @@ fn draw(out: &Path) {
     for iteration in 0..12_u64 {
         viewdata::write_iteration(&save_path, Split::Train, iteration, &viewdata::learning(iteration, 90));
         if iteration % 3 == 0 {
-            viewdata::write_iteration(&save_path, Split::Test, iteration, &viewdata::learning(iteration + 100, 60));
+            viewdata::write_iteration(
+                &save_path,
+                Split::Test,
+                iteration,
+                &viewdata::learning(iteration + 100, 60),
+            );
         }
     }
     let ema = Ema::new(0.5).unwrap();
