@@ -8,7 +8,7 @@ mod common;
 #[path = "../tests/viewdata/mod.rs"]
 mod viewdata;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::Tab;
 use store::{SavePath, Split};
@@ -42,7 +42,10 @@ async fn photograph(save_path: &SavePath, hash: &str, out: &Path) {
             "document.querySelector('main')?.children.length > 0 && !document.querySelector('.waiting')",
         )
         .await;
-        tab.until("[...document.images].every((one) => one.complete)").await;
+        tab.js(
+            "Promise.all([...document.images].map((one) => one.decode().catch(() => null))).then(() => true)",
+        )
+        .await;
         tab.until("document.getAnimations().length === 0").await;
         let stem = out.file_stem().unwrap().to_string_lossy();
         tab.screenshot(&out.with_file_name(format!("{stem}{name}.png"))).await;
@@ -69,6 +72,5 @@ fn draw(out: &Path) {
     let ema = Ema::new(0.5).unwrap();
     let charts = View::new(save_path, Vec::new()).curves().unwrap().charts(Some(ema));
     std::fs::write(out, plot::png(&charts).unwrap()).unwrap();
-    std::fs::write(PathBuf::from(out).with_extension("svg"), plot::svg(&charts)).unwrap();
     println!("wrote {}", out.display());
 }

@@ -193,6 +193,20 @@ async fn a_recorded_path_does_not_lead_out_of_the_save_path() {
 }
 
 #[tokio::test]
+async fn a_copied_save_path_shows_its_own_pictures() {
+    let directory = tempfile::tempdir().unwrap();
+    let original = directory.path().join("original/images/a/step_000.png");
+    std::fs::create_dir_all(original.parent().unwrap()).unwrap();
+    std::fs::write(&original, viewdata::picture(1)).unwrap();
+    let save_path = pointing_at(directory.path(), &[&original.display().to_string()]);
+    std::fs::create_dir_all(save_path.images().join("a")).unwrap();
+    std::fs::write(save_path.images().join("a/step_000.png"), viewdata::picture(2)).unwrap();
+    let place = serve(&save_path, &[]).await;
+    let answer = ask(&place, "/api/iterations/train/0/trajectories/0/steps/0/screenshot").await;
+    assert_eq!((answer.status, answer.body), (200, viewdata::picture(2)));
+}
+
+#[tokio::test]
 async fn only_images_are_sent_whatever_their_name() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = pointing_at(directory.path(), &["images/page.png", "hyperparameters.yaml"]);

@@ -83,7 +83,8 @@ impl<'a> Panel<'a> {
             let middle = (self.left + self.width / 2.0, self.top + self.height / 2.0);
             shapes.push(text(middle, "nothing measured", 13.0, FAINT_INK, Anchor::Middle, false));
         }
-        for series in &self.chart.series {
+        // What is overall comes first and is drawn last, on top.
+        for series in self.chart.series.iter().rev() {
             self.series(shapes, series);
         }
     }

@@ -36,3 +36,6 @@ pub fn svg(charts: &Charts) -> String {
 pub fn png(charts: &Charts) -> Result<Vec<u8>, PlotError> {
     png::paint(&layout::draw(charts))
 }
+
+#[cfg(test)]
+mod tests;

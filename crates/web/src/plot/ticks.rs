@@ -11,7 +11,7 @@ pub(super) struct Scale {
 impl Scale {
     /// From 0 to a round number at or above `highest`, in about `marks` steps of 1, 2 or 5 times a power of ten.
     pub(super) fn from_zero(highest: f64, marks: u32) -> Self {
-        let highest = if highest.is_finite() && highest > 0.0 { highest } else { 1.0 };
+        let highest = if highest.is_finite() && highest > 0.0 { highest.min(1e100) } else { 1.0 };
         let step = round_step(highest / f64::from(marks.max(1)));
         Self { low: 0.0, high: (highest / step - 1e-9).ceil() * step, step }
     }

@@ -37,18 +37,26 @@ impl Pictures {
         if recorded.is_empty() {
             return Err(ViewError::NoScreenshot("none was recorded".to_owned()));
         }
-        let path = self.save_path.resolve_image(recorded);
-        let missing = |_| ViewError::NoScreenshot(recorded.to_owned());
-        let path = path.canonicalize().map_err(missing)?;
-        let allowed = [self.save_path.root().to_path_buf(), self.save_path.images()];
-        let is_below = |folder: &Path| folder.canonicalize().is_ok_and(|folder| path.starts_with(folder));
-        if !allowed.iter().chain(&self.also).any(|folder| is_below(folder)) {
-            return Err(ViewError::ScreenshotOutside(recorded.to_owned()));
+        // Of a save path that was copied, the original may still be where the record says: the copy's own come first.
+        let own = recorded.rsplit_once("/images/").map(|(_, rest)| self.save_path.images().join(rest));
+        let candidates = own.into_iter().chain([self.save_path.resolve_image(recorded)]);
+        let found: Vec<PathBuf> = candidates.filter_map(|path| path.canonicalize().ok()).collect();
+        if found.is_empty() {
+            return Err(ViewError::NoScreenshot(recorded.to_owned()));
         }
+        let outside = || ViewError::ScreenshotOutside(recorded.to_owned());
+        let path = found.into_iter().find(|path| self.may_show(path)).ok_or_else(outside)?;
         if !path.is_file() {
             return Err(ViewError::NoScreenshot(recorded.to_owned()));
         }
         Ok(Picture { path, recorded: recorded.to_owned() })
+    }
+
+    /// `path` is without links and dots.
+    fn may_show(&self, path: &Path) -> bool {
+        let allowed = [self.save_path.root().to_path_buf(), self.save_path.images()];
+        let is_below = |folder: &Path| folder.canonicalize().is_ok_and(|folder| path.starts_with(folder));
+        allowed.iter().chain(&self.also).any(|folder| is_below(folder))
     }
 }
 

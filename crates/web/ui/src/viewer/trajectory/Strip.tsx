@@ -33,7 +33,7 @@ export function Strip({ where, steps, current, choose }: Props) {
             <button type="button" aria-current={number === current ? 'step' : undefined} onClick={() => choose(number)}
               aria-label={`Step ${number + 1}: ${says}`} title={`${says}${took > 0 ? `, ${duration(took / 1000)}` : ''}`}>
               {step.screenshot_problem === null
-                ? <img src={screenshot(where, number)} alt="" loading="lazy" decoding="async" />
+                ? <img src={screenshot(where, number)} alt="" loading="lazy" />
                 : <span class="no-thumb" aria-hidden="true">–</span>}
               <span class="time" aria-hidden="true"><i style={{ width: `${(100 * took) / longest}%` }} /></span>
               <span class="name" aria-hidden="true">
