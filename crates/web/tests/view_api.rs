@@ -163,7 +163,7 @@ fn pointing_at(directory: &Path, recorded: &[&str]) -> SavePath {
     let save_path = SavePath::new(directory.join("save"));
     let mut trajectory = viewdata::trajectory(0);
     for (step, path) in trajectory.steps.iter_mut().zip(recorded) {
-        step.observation.image_path = (*path).to_owned();
+        (*path).clone_into(&mut step.observation.image_path);
     }
     viewdata::write_iteration(&save_path, Split::Train, 0, &[trajectory]);
     save_path

@@ -132,6 +132,10 @@ async fn a_trajectory_is_walked_by_keyboard_with_its_actions_drawn() {
     assert!(tab.text(".stage figcaption").await.contains("page unchanged"));
     tab.press("ArrowRight").await;
     tab.until("document.querySelector('.stage figcaption').textContent.includes('Search, tag: input')").await;
+    // The mark's box is found on the picture: from a tenth of the width on, a quarter down.
+    tab.until("document.querySelectorAll('.marks rect').length === 2").await;
+    let mark = "(() => { const mark = document.querySelector('.marks .inner').getBBox(); return [mark.x / 640, mark.y / 400].map((part) => part.toFixed(1)); })()";
+    assert_eq!(tab.js(mark).await, json!(["0.1", "0.2"]));
     tab.press("ArrowRight").await;
     tab.press("ArrowRight").await;
     tab.press("ArrowRight").await;
@@ -150,6 +154,8 @@ async fn a_trajectory_is_walked_by_keyboard_with_its_actions_drawn() {
     tab.until("document.querySelector('.messages')?.textContent.includes('You operate a browser.')").await;
 
     tab.press("j").await;
+    tab.press("j").await;
+    tab.press("k").await;
     tab.until("location.hash.startsWith('#/train/0/1')").await;
     tab.until("document.querySelector('.verdict')?.textContent.includes('✗ not passed')").await;
     tab.press("k").await;

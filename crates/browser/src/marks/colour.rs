@@ -57,4 +57,11 @@ mod tests {
             assert!(contrast(one.luminance(), text) > 2.4, "{shown}: {one:?}");
         }
     }
+
+    /// The viewer finds a mark on a picture by these (crates/web/ui/src/viewer/trajectory/markBox.ts).
+    #[test]
+    fn the_colours_are_those_that_the_viewer_looks_for() {
+        let colours = [1, 2, 14].map(Colour::of_mark);
+        assert_eq!(colours, [Colour(22, 223, 81), Colour(110, 17, 176), Colour(17, 176, 31)]);
+    }
 }

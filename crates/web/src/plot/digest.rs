@@ -13,8 +13,17 @@ pub struct TaskKey(u64);
 
 impl TaskKey {
     pub fn of(summary: &Summary) -> Self {
-        Self(hash(&(&summary.task_name, &summary.website)))
+        Self(hash(&(&summary.task_name, site(&summary.website))))
     }
+}
+
+/// The host of an address without its port: practice sites have another port in every run.
+fn site(website: &str) -> &str {
+    let host = website.split_once("://").map_or(website, |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or(host);
+    host.rsplit_once(':')
+        .filter(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(host, |(name, _)| name)
 }
 
 fn hash(value: &impl Hash) -> u64 {
@@ -71,7 +80,7 @@ impl Digest {
         let seen = |summary: &Summary| Seen {
             class: DifficultyClass::of(summary.difficulty),
             task: TaskKey::of(summary),
-            website: hash(&summary.website),
+            website: hash(&site(&summary.website)),
         };
         Self { figures, seen: summaries.iter().map(seen).collect() }
     }
@@ -82,5 +91,25 @@ impl Digest {
 
     pub(super) fn seen(&self, line: Line) -> impl Iterator<Item = &Seen> {
         self.seen.iter().filter(move |one| line.class().is_none_or(|class| class == one.class))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_its_host_whatever_the_port_or_page() {
+        let table = [
+            ("https://a.example", "a.example"),
+            ("https://a.example:8443/x?y", "a.example"),
+            ("a.example/x:1", "a.example"),
+            ("http://[::1]:80/", "[::1]"),
+            ("nonsense:", "nonsense:"),
+            ("", ""),
+        ];
+        for (website, host) in table {
+            assert_eq!(site(website), host, "{website}");
+        }
     }
 }

@@ -140,7 +140,7 @@ pub(crate) fn hostile(index: i64) -> Trajectory {
     let text = || HOSTILE.to_owned();
     let task = &mut trajectory.task;
     (task.task_name, task.domain, task.subdomain) = (text(), text(), text());
-    task.website = "javascript:window.broken=3".to_owned();
+    "javascript:window.broken=3".clone_into(&mut task.website);
     task.reference_answer = Some(text());
     task.evaluator_reference[0].description = text();
     for step in &mut trajectory.steps {
@@ -160,19 +160,28 @@ pub(crate) fn hostile(index: i64) -> Trajectory {
     trajectory
 }
 
-/// A picture of one colour with a darker bar at the top, as large as a viewport.
+const MARK_12: [u8; 3] = [17, 97, 176];
+
+/// A picture of one colour with a mark on it and a darker bar at the top, as large as a viewport.
 pub(crate) fn picture(shade: u8) -> Vec<u8> {
     let (width, height) = (640_usize, 400_usize);
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 640, 400);
     encoder.set_color(png::ColorType::Rgb);
-    let pixels: Vec<u8> = (0..height)
+    let mut pixels: Vec<u8> = (0..height)
         .flat_map(|row| {
             let dark = if row < 40 { 90 } else { 0 };
             [shade.saturating_sub(dark), 200_u8.saturating_sub(dark), 220_u8.saturating_sub(dark)]
                 .repeat(width)
         })
         .collect();
+    // Mark 12 as the farm draws it: an outline of two pixels in its colour.
+    for (row, column) in (100..160).flat_map(|row| (64..320).map(move |column| (row, column))) {
+        if !(102..158).contains(&row) || !(66..318).contains(&column) {
+            let at = 3 * (row * width + column);
+            pixels[at..at + 3].copy_from_slice(&MARK_12);
+        }
+    }
     encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
     bytes
 }

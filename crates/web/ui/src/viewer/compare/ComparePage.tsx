@@ -3,7 +3,7 @@ import { useKeys } from '../../common/keys';
 import { siblingsOf, trajectoryAt, useLoaded } from '../data/api';
 import { changed, link, type Where } from '../data/route';
 import { go } from '../data/useLocation';
-import { stepOf } from '../trajectory/useSteps';
+import { stepNow, stepOf } from '../trajectory/useSteps';
 import { Trouble, Waiting } from '../Trouble';
 import { addressOf } from './ComparePicker';
 import { Side } from './Side';
@@ -21,8 +21,8 @@ export function ComparePage({ left, right, query }: { left: Where; right: Where;
   };
   useKeys((event) => {
     switch (event.key) {
-      case 'ArrowRight': choose(step + 1); return true;
-      case 'ArrowLeft': choose(step - 1); return true;
+      case 'ArrowRight': choose(stepNow(most) + 1); return true;
+      case 'ArrowLeft': choose(stepNow(most) - 1); return true;
       case 'Home': choose(0); return true;
       case 'End': choose(most - 1); return true;
       case 'u': case 'Escape': go({ page: 'trajectory', ...left }); return true;

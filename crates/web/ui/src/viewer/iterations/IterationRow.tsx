@@ -28,6 +28,9 @@ function Figures({ value }: { value: Overview }) {
       </td>
       <td class="number"><strong>{percent(overall.success_rate * overall.scored, overall.scored)}</strong></td>
       <td><Outcomes outcomes={value.outcomes} total={Math.max(1, value.trajectories)} /></td>
+      <td class="small number">
+        {value.by_difficulty.map(({ name, success_rate, scored }) => <span key={name} class="class-rate">{name} {percent(success_rate * scored, scored)}</span>)}
+      </td>
       <td class="number">{overall.avg_steps.toFixed(1)}</td>
       <td class="number">{percent(overall.crashed_rate, 1)}</td>
       <td class="number">{percent(overall.blocked_rate, 1)}</td>
@@ -44,10 +47,10 @@ export function IterationRow({ place }: { place: Place }) {
     <>
       <tr>
         <th scope="row"><a href={link({ page: 'table', ...place })}>{place.split} {place.iteration}</a></th>
-        {value ? <Figures value={value} /> : <td colSpan={8} class="muted">{error ?? 'reading…'}</td>}
+        {value ? <Figures value={value} /> : <td colSpan={9} class="muted">{error ?? 'reading…'}</td>}
       </tr>
       {value?.problems.map((problem) => (
-        <tr key={problem}><td colSpan={9}><span class="notice"><Foreign text={problem} /></span></td></tr>
+        <tr key={problem}><td colSpan={10}><span class="notice"><Foreign text={problem} /></span></td></tr>
       ))}
     </>
   );

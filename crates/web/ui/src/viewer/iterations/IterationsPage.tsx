@@ -18,6 +18,7 @@ function SplitSection({ split, places }: { split: Split; places: Place[] }) {
               <th scope="col">Trajectories</th>
               <th scope="col">Success</th>
               <th scope="col" class="wide">Outcomes</th>
+              <th scope="col">Success by difficulty</th>
               <th scope="col">Steps</th>
               <th scope="col">Crashed</th>
               <th scope="col">Blocked</th>

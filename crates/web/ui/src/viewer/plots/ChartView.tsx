@@ -1,12 +1,14 @@
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { colour, useThemeVersion } from '../../common/theme';
 import type { Chart, LineName } from '../data/types';
+import { Readout } from './Readout';
 import { columns, valueWords, type Column, type Columns, type Shown } from './series';
 
 const COLOURS: Record<LineName, string> = { overall: '--oi-black', easy: '--oi-green', medium: '--oi-blue', hard: '--oi-vermillion' };
 const DASH = [6, 4];
+const HEIGHT = 230;
 
 function series({ split, line, isPale }: Column, chart: Chart): uPlot.Series {
   const stroke = colour(COLOURS[line]);
@@ -20,17 +22,18 @@ function series({ split, line, isPale }: Column, chart: Chart): uPlot.Series {
   };
 }
 
-function options(chart: Chart, found: Columns, width: number): uPlot.Options {
+function options(chart: Chart, found: Columns, width: number, hover: (place: number | null) => void): uPlot.Options {
   const ink = colour('--muted');
   const grid = { stroke: colour('--line'), width: 1 };
   const highest = Math.max(0, ...found.columns.flatMap(({ values }) => values.filter((value) => value !== null)));
   const top = chart.unit === 'share' ? (highest > 0.5 ? 1 : Math.max(0.1, highest * 1.1)) : Math.max(1, highest * 1.1);
   const [first, last] = [found.iterations[0] ?? 0, found.iterations.at(-1) ?? 0];
   return {
-    width, height: 230, cursor: { sync: { key: 'webgym-curves' } }, legend: { show: false },
+    width, height: HEIGHT, cursor: { sync: { key: 'webgym-curves' } }, legend: { show: false },
+    hooks: { setCursor: [(plot) => hover(plot.cursor.idx ?? null)] },
     scales: { x: { time: false, range: [first - (first === last ? 0.5 : 0), last + (first === last ? 0.5 : 0)] }, y: { range: [0, top] } },
     axes: [
-      { stroke: ink, grid: { show: false }, ticks: grid, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (_, marks) => marks.map((mark) => (Number.isInteger(mark) ? String(mark) : '')) },
+      { stroke: ink, grid: { show: false }, ticks: grid, size: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (_, marks) => marks.map((mark) => (Number.isInteger(mark) ? String(mark) : '')) },
       { stroke: ink, grid, ticks: { show: false }, size: 56, values: (_, marks) => marks.map((mark) => (chart.unit === 'share' ? `${+(mark * 100).toFixed(1)} %` : String(mark))) },
     ],
     series: [{ label: 'iteration' }, ...found.columns.map((column) => series(column, chart))],
@@ -42,12 +45,15 @@ export function ChartView({ chart, shown }: { chart: Chart; shown: Shown }) {
   const box = useRef<HTMLDivElement>(null);
   const theme = useThemeVersion();
   const found = useMemo(() => columns(chart, shown), [chart, shown]);
+  const [place, setPlace] = useState<number | null>(null);
   useEffect(() => {
     const element = box.current;
     if (!element) return;
     const width = () => Math.max(200, element.clientWidth);
-    const plot = new uPlot(options(chart, found, width()), [found.iterations, ...found.columns.map(({ values }) => values)], element);
-    const resize = new ResizeObserver(() => plot.setSize({ width: width(), height: 230 }));
+    // What is overall comes first and is drawn last, on top.
+    const drawn = { ...found, columns: [...found.columns].reverse() };
+    const plot = new uPlot(options(chart, drawn, width(), setPlace), [drawn.iterations, ...drawn.columns.map(({ values }) => values)], element);
+    const resize = new ResizeObserver(() => plot.setSize({ width: width(), height: HEIGHT }));
     resize.observe(element);
     return () => {
       resize.disconnect();
@@ -59,6 +65,7 @@ export function ChartView({ chart, shown }: { chart: Chart; shown: Shown }) {
     <section class="card chart" aria-labelledby={`chart-${chart.measure}`}>
       <h2 id={`chart-${chart.measure}`}>{chart.title} <span class="muted small">{chart.explanation}</span></h2>
       <div ref={box} class="canvas" role="img" aria-label={`${chart.title} over the iterations; the numbers follow as a table`} />
+      <Readout chart={chart} found={found} place={place} />
       <details class="pane">
         <summary class="small">Numbers</summary>
         <div class="scroll-across" tabIndex={0} role="region" aria-label={`Numbers of ${chart.title}`}>

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import { useKeys } from '../../common/keys';
 import { trajectoryAt, useLoaded } from '../data/api';
-import { changed, link, type Where } from '../data/route';
+import { changed, link, parse, type Where } from '../data/route';
 import { go } from '../data/useLocation';
 import { ComparePicker } from '../compare/ComparePicker';
 import { filtersOf, rows } from '../table/filter';
@@ -12,7 +12,7 @@ import { StepPanel } from './StepPanel';
 import { Strip } from './Strip';
 import { TaskHead } from './TaskHead';
 import { total } from './timings';
-import { stepOf, usePreload } from './useSteps';
+import { stepNow, stepOf, usePreload } from './useSteps';
 import { Verdict } from './Verdict';
 
 /** The neighbours of a trajectory among those that the filters leave. */
@@ -20,36 +20,39 @@ function useNeighbours(where: Where, query: URLSearchParams) {
   const { value: table } = useTable(where);
   const search = changed(query, { step: null }).toString();
   const order = useMemo(() => (table ? rows(table, filtersOf(new URLSearchParams(search))) : []), [table, search]);
-  const keys = order.map((row) => table?.key[row] ?? '');
-  const at = keys.indexOf(where.key);
-  return { before: at > 0 ? keys[at - 1] : undefined, next: at >= 0 ? keys[at + 1] : keys[0], at, count: keys.length };
+  const keys = useMemo(() => order.map((row) => table?.key[row] ?? ''), [order]);
+  return { keys, at: keys.indexOf(where.key) };
 }
 
 export function TrajectoryPage({ where, query }: { where: Where; query: URLSearchParams }) {
   const { split, iteration, key } = where;
   const name = `${split}/${iteration}/${key}`;
   const { value, error } = useLoaded(name, (signal) => trajectoryAt(where, signal), (found) => (found.is_begun ? 3 : null));
-  const neighbours = useNeighbours(where, query);
-  const step = stepOf(query, value?.steps.length ?? 0);
+  const { keys, at } = useNeighbours(where, query);
+  const steps = value?.steps.length ?? 0;
+  const step = stepOf(query, steps);
   usePreload(where, value, step);
   const up = link({ page: 'table', split, iteration }, changed(query, { step: null }));
   const choose = (number: number) => {
-    const last = (value?.steps.length ?? 1) - 1;
-    const wanted = Math.max(0, Math.min(last, number));
+    const wanted = Math.max(0, Math.min(steps - 1, number));
     go({ page: 'trajectory', split, iteration, key }, changed(query, { step: wanted === 0 ? null : String(wanted + 1) }), true);
   };
-  const turn = (to: string | undefined) => {
+  const turn = (by: number) => {
+    // As with steps: from where the address is, not from what was drawn last.
+    const { route } = parse(location.hash);
+    const from = route.page === 'trajectory' ? keys.indexOf(route.key) : at;
+    const to = keys[from + by];
     if (to !== undefined) go({ page: 'trajectory', split, iteration, key: to }, changed(query, { step: null }));
   };
   useKeys((event) => {
     if (document.querySelector('dialog[open]')) return false;
     switch (event.key) {
-      case 'ArrowRight': choose(step + 1); return true;
-      case 'ArrowLeft': choose(step - 1); return true;
+      case 'ArrowRight': choose(stepNow(steps) + 1); return true;
+      case 'ArrowLeft': choose(stepNow(steps) - 1); return true;
       case 'Home': choose(0); return true;
-      case 'End': choose(Infinity); return true;
-      case 'j': turn(neighbours.next); return true;
-      case 'k': turn(neighbours.before); return true;
+      case 'End': choose(steps - 1); return true;
+      case 'j': turn(1); return true;
+      case 'k': turn(-1); return true;
       case 'u': case 'Escape': location.hash = up; return true;
       default: return false;
     }
@@ -63,9 +66,9 @@ export function TrajectoryPage({ where, query }: { where: Where; query: URLSearc
           <a href={up}>{split} iteration {iteration}</a> <span aria-hidden="true">›</span> <span>trajectory {key}</span>
         </nav>
         <span class="grow" />
-        {neighbours.count > 0 && <span class="muted small number">{neighbours.at < 0 ? '–' : neighbours.at + 1} of {neighbours.count}</span>}
-        <button type="button" disabled={neighbours.before === undefined} onClick={() => turn(neighbours.before)}>Previous <kbd>k</kbd></button>
-        <button type="button" disabled={neighbours.next === undefined} onClick={() => turn(neighbours.next)}>Next <kbd>j</kbd></button>
+        {keys.length > 0 && <span class="muted small number">{at < 0 ? '–' : at + 1} of {keys.length}</span>}
+        <button type="button" disabled={at <= 0} onClick={() => turn(-1)}>Previous <kbd>k</kbd></button>
+        <button type="button" disabled={at + 1 >= keys.length} onClick={() => turn(1)}>Next <kbd>j</kbd></button>
         <ComparePicker where={where} />
       </div>
       {error && <Trouble text={error} />}
