@@ -82,7 +82,7 @@ fn next(out: &str) -> String {
     let webgym = std::env::args().next().unwrap_or_else(|| "webgym".into());
     format!(
         "Everything is in {out}/. Next:\n\
-         \n  {webgym} trajectories ls {out}\
+         \n  {webgym} view {out}\
          \n  {webgym} trajectories show {out} 0\
          \n  {webgym} export {out} --to parquet --out {out}/parquet\n\
          \nWith your own model (vllm serve MODEL) and your own tasks (JSON lines):\n\

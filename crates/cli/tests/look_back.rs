@@ -1,6 +1,9 @@
 //! The words of `webgym view` and `webgym plot`, and that plots need nothing but the files.
 
-use std::process::{Command, Output};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    process::{Command, Output, Stdio},
+};
 
 fn webgym(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_webgym")).args(arguments).output().expect("webgym runs")
@@ -25,4 +28,28 @@ fn what_cannot_be_drawn_or_looked_at_is_said() {
     fails_with(&["view", &missing], "cannot look at");
     fails_with(&["view", &file], "is a file; name the save path");
     fails_with(&["view", empty, "--port", "0", "--token", "a b"], "a token may have letters");
+}
+
+#[test]
+fn the_viewer_says_where_it_is_answers_there_and_ends_when_asked() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut viewer = Command::new(env!("CARGO_BIN_EXE_webgym"))
+        .args(["view", directory.path().to_str().expect("a plain path"), "--port", "0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("webgym runs");
+    let mut lines = BufReader::new(viewer.stdout.take().expect("its words")).lines();
+    let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains("open http://"));
+    let line = line.expect("it says where");
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
+    let mut socket = std::net::TcpStream::connect(address).expect("it listens");
+    socket
+        .write_all(b"GET /api/iterations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .expect("it reads");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\"iterations\":[]}"), "{answer}");
+    let pid = rustix::process::Pid::from_child(&viewer);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it can be asked to end");
+    assert!(viewer.wait().expect("it ends").success());
 }

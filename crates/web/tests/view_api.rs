@@ -9,7 +9,7 @@ mod viewdata;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath, Split};
+use store::{IterationId, SavePath, Split};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use web::page::{self, Place};
 use web::view::{View, router};
@@ -267,17 +267,7 @@ async fn hostile_texts_come_as_json_strings_under_a_strict_policy() {
 async fn a_run_can_be_looked_at_while_it_writes() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
-    save_path.create_directories(Split::Train).unwrap();
-    let run = RunRecord {
-        split: Split::Train,
-        iteration: 0,
-        rank: None,
-        seed: 7,
-        config_digest: String::new(),
-        tasks: 5,
-        metadata: RunMetadata::default(),
-    };
-    let journal = Journal::create(&save_path.journal(IterationId::new(Split::Train, 0)), &run).unwrap();
+    let journal = viewdata::journal(&save_path, 5);
     let place = serve(&save_path, &[]).await;
     journal.append_finished(&viewdata::trajectory(4)).await.unwrap();
     let begun = viewdata::trajectory(2);

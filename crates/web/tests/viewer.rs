@@ -273,3 +273,33 @@ async fn it_fits_on_a_phone_and_in_the_dark() {
     }
     opened.close().await;
 }
+
+#[tokio::test]
+async fn a_run_that_writes_is_seen_to_go_on() {
+    if !is_built() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    let journal = viewdata::journal(&save_path, 5);
+    journal.append_finished(&viewdata::trajectory(1)).await.unwrap();
+    let place = serve(&save_path).await;
+    let tab = Tab::open().await;
+    tab.visit(&format!("{}#/train/0", place.link())).await;
+    tab.until("document.querySelector('.heading .badge')?.textContent.includes('1 of 5 begun')").await;
+    let begun = viewdata::trajectory(2);
+    journal.append_episode(&begun.task, 0).await.unwrap();
+    journal.append_step(2, 0, 0, &begun.steps[0]).await.unwrap();
+    journal.append_finished(&viewdata::trajectory(0)).await.unwrap();
+    tab.until("document.querySelectorAll('tr[data-row]').length === 3").await;
+    assert!(tab.text("tr[data-row='2']").await.contains("running"));
+
+    // The one that runs is looked at while it gets its last steps.
+    tab.js("location.hash = '#/train/0/2'").await;
+    tab.until("document.querySelector('.stepper h3')?.textContent === 'Step 1 of 1'").await;
+    journal.append_finished(&begun).await.unwrap();
+    tab.until("document.querySelector('.stepper h3').textContent === 'Step 1 of 6' && document.querySelector('.verdict .badge').textContent === 'success'").await;
+    journal.close().await.unwrap();
+    tab.assert_no_trouble();
+    tab.close().await;
+}

@@ -7,6 +7,7 @@
     reason = "a helper of tests; each uses its part"
 )]
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use proto::trajectory::{
@@ -16,7 +17,7 @@ use proto::trajectory::{
 use serde_json::{Map, Value, json};
 use store::durable::Existing;
 use store::pt::PtWriter;
-use store::{IterationId, RunMetadata, SavePath, Split};
+use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath, Split};
 
 /// What a page or a model would like to be taken for.
 pub(crate) const HOSTILE: &str =
@@ -186,11 +187,17 @@ pub(crate) fn picture(shade: u8) -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn write_pictures(save_path: &SavePath, trajectory: &Trajectory) {
+/// Those of all steps; each picture is encoded once.
+pub(crate) fn write_pictures(
+    save_path: &SavePath,
+    trajectory: &Trajectory,
+    drawn: &mut HashMap<u8, Vec<u8>>,
+) {
     for (number, step) in trajectory.steps.iter().enumerate() {
         let path = save_path.root().join(&step.observation.image_path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, picture(u8::try_from(40 * number % 256).unwrap())).unwrap();
+        let shade = u8::try_from(40 * number % 256).unwrap();
+        std::fs::write(path, drawn.entry(shade).or_insert_with(|| picture(shade))).unwrap();
     }
 }
 
@@ -209,6 +216,21 @@ pub(crate) fn write_iteration(save_path: &SavePath, split: Split, number: u64, t
     writer.finish(&metadata, Existing::Refuse).unwrap();
 }
 
+/// The journal of a run of so many tasks that has just begun.
+pub(crate) fn journal(save_path: &SavePath, tasks: u64) -> Journal {
+    save_path.create_directories(Split::Train).unwrap();
+    let run = RunRecord {
+        split: Split::Train,
+        iteration: 0,
+        rank: None,
+        seed: 7,
+        config_digest: String::new(),
+        tasks,
+        metadata: RunMetadata::default(),
+    };
+    Journal::create(&save_path.journal(IterationId::new(Split::Train, 0)), &run).unwrap()
+}
+
 /// Two iterations of train and one of test, with pictures; train 1 has a hostile one (index 5) and one without its
 /// pictures (index 3).
 pub(crate) fn small(root: &Path) -> SavePath {
@@ -216,8 +238,9 @@ pub(crate) fn small(root: &Path) -> SavePath {
     let first: Vec<Trajectory> = (0..12).map(trajectory).collect();
     let mut second: Vec<Trajectory> = (0..8).map(trajectory).collect();
     second[5] = hostile(5);
+    let mut drawn = HashMap::new();
     for trajectory in first.iter().filter(|one| one.task.trajectory_index != 3) {
-        write_pictures(&save_path, trajectory);
+        write_pictures(&save_path, trajectory, &mut drawn);
     }
     write_iteration(&save_path, Split::Train, 0, &first);
     write_iteration(&save_path, Split::Train, 1, &second);
