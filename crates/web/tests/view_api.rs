@@ -119,8 +119,9 @@ async fn one_trajectory_has_all_of_it() {
     assert_eq!(steps.len(), 6);
     assert_eq!(steps[1]["action"]["arguments"]["text"], "kettle");
     assert_eq!((&steps[1]["is_keypoint"], &steps[2]["is_keypoint"]), (&json!(true), &json!(false)));
-    assert_eq!(steps[1]["extras"]["timings_ms"]["policy"], 1100.0);
+    assert_eq!(steps[1]["timings_ms"]["policy"], 1100.0);
     assert_eq!(steps[0]["screenshot_problem"], json!(null));
+    assert_eq!((&steps[0]["reply_tokens"], &steps[0]["prompt_tokens"]), (&json!(3), &json!(null)));
     assert!(steps[1]["response"]["raw_prompt"].as_str().unwrap().contains("You operate a browser"));
     let lost = ask(&place, "/api/iterations/train/0/trajectories/3").await.json();
     assert!(lost["steps"][0]["screenshot_problem"].as_str().unwrap().contains("is not there"), "{lost}");
@@ -226,7 +227,7 @@ async fn addresses_hold_numbers_and_keys_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let place = serve(&viewdata::small(directory.path()), &[]).await;
     let bad = [
-        ("/api/iterations/../../etc/passwd", 400),
+        ("/api/iterations/../../etc/passwd", 404),
         ("/api/iterations/train/..%2f..%2fetc", 400),
         ("/api/iterations/train/-1", 400),
         ("/api/iterations/train/99999999999999999999999", 400),

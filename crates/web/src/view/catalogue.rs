@@ -8,7 +8,8 @@ use serde::Serialize;
 use store::metrics::Breakdown;
 use store::{RunMetadata, Split, Summary};
 
-use super::shelf::{Iteration, Memo, Shelf};
+use super::iteration::Iteration;
+use super::shelf::{Memo, Shelf};
 use super::{ViewError, outcome_of};
 use crate::plot::{Curves, Digest, TaskKey};
 

@@ -1,14 +1,14 @@
 //! One trajectory with everything that is known of it.
 
-use proto::trajectory::{Action, RubricItem, Step, Task, Trajectory};
+use proto::trajectory::{Action, Observation, Response, Reward, RubricItem, Step, Task, Trajectory};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::metrics::{Crash, DifficultyClass, crash};
 use store::{Split, Summary};
 
+use super::iteration::{Entry, Iteration};
 use super::outcome_of;
 use super::pictures::Pictures;
-use super::shelf::{Entry, Iteration};
 use super::verdict::{self, About, Words};
 
 #[derive(Debug, Serialize)]
@@ -41,10 +41,15 @@ struct Item<'a> {
     words: Vec<&'a str>,
 }
 
+/// A step without its token ids and logprobs: nobody reads those, and they are many.
 #[derive(Debug, Serialize)]
 struct StepDetail<'a> {
-    #[serde(flatten)]
-    step: &'a Step,
+    observation: &'a Observation,
+    action: Option<&'a Action>,
+    response: &'a Response,
+    reward: &'a Reward,
+    same_as_next_screenshot: Option<bool>,
+    timings_ms: &'a Map<String, Value>,
     is_keypoint: bool,
     /// Why there is no screenshot to see.
     screenshot_problem: Option<String>,
@@ -100,12 +105,18 @@ fn rubric<'a>(items: &'a [RubricItem], words: &[Words<'a>]) -> Vec<Item<'a>> {
 }
 
 fn step_detail<'a>(step: &'a Step, is_keypoint: bool, pictures: &Pictures) -> StepDetail<'a> {
+    let Step { observation, action, response, reward, same_as_next_screenshot, extras } = step;
     StepDetail {
+        observation,
+        action: action.as_ref(),
+        response,
+        reward,
+        same_as_next_screenshot: *same_as_next_screenshot,
+        timings_ms: &extras.timings_ms,
         is_keypoint,
-        screenshot_problem: pictures.find(&step.observation.image_path).err().map(|error| error.to_string()),
-        prompt_tokens: step.extras.prompt_token_ids.as_ref().map(Vec::len),
-        reply_tokens: step.extras.token_ids.as_ref().map(Vec::len),
-        step,
+        screenshot_problem: pictures.find(&observation.image_path).err().map(|error| error.to_string()),
+        prompt_tokens: extras.prompt_token_ids.as_ref().map(Vec::len),
+        reply_tokens: extras.token_ids.as_ref().map(Vec::len),
     }
 }
 

@@ -10,6 +10,8 @@ use store::pt::PtError;
 pub enum ViewError {
     #[error("{0}")]
     BadRequest(String),
+    #[error("there is nothing at this address")]
+    NoSuchAddress,
     #[error("there is no {split} iteration {iteration} here")]
     NoIteration { split: Split, iteration: u64 },
     #[error("{split} iteration {iteration} has no trajectory {key}")]
@@ -38,6 +40,7 @@ impl ViewError {
     const fn table(&self) -> (StatusCode, &'static str) {
         match self {
             Self::BadRequest(_) => (StatusCode::BAD_REQUEST, "bad_request"),
+            Self::NoSuchAddress => (StatusCode::NOT_FOUND, "no_such_address"),
             Self::NoIteration { .. } => (StatusCode::NOT_FOUND, "no_iteration"),
             Self::NoTrajectory { .. } => (StatusCode::NOT_FOUND, "no_trajectory"),
             Self::NoStep { .. } => (StatusCode::NOT_FOUND, "no_step"),

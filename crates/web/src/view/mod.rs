@@ -4,6 +4,7 @@
 mod catalogue;
 mod detail;
 mod error;
+mod iteration;
 mod pictures;
 mod routes;
 mod shelf;
@@ -21,8 +22,9 @@ pub use routes::{api, router};
 pub use table::Table;
 
 use catalogue::Catalogue;
+use iteration::Entry;
 use pictures::Pictures;
-use shelf::{Entry, Shelf};
+use shelf::Shelf;
 
 use crate::plot::{Curves, TaskKey};
 

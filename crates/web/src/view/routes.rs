@@ -35,7 +35,7 @@ pub fn api(view: View) -> Router {
 }
 
 async fn unknown() -> ViewError {
-    ViewError::BadRequest("there is no such address".to_owned())
+    ViewError::NoSuchAddress
 }
 
 /// Reads files where that holds up nobody else.

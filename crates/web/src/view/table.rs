@@ -8,8 +8,8 @@ use serde::Serialize;
 use store::Split;
 use store::metrics::{DifficultyClass, Standing, standing};
 
+use super::iteration::Iteration;
 use super::outcome_of;
-use super::shelf::Iteration;
 
 /// A column of names: each name once, and for every row which.
 #[derive(Debug, Default, Serialize)]

@@ -106,6 +106,7 @@ fn step(index: i64, number: usize, action: &Action) -> Step {
         },
         same_as_next_screenshot: Some(number == 2),
         extras: StepExtras {
+            token_ids: Some(vec![1, 2, 3]),
             timings_ms: object(json!({"policy": 800.0 + 300.0 * number as f64, "execute": 420.5})),
             ..StepExtras::default()
         },

@@ -21,7 +21,7 @@ export function ComparePicker({ where }: { where: Where }) {
     <label>
       <span class="visually-hidden">Compare with another attempt at this task</span>
       <select class="compare-picker" value="" disabled={others.length === 0} onChange={(event) => choose(event.currentTarget.value)}>
-        <option value="">{others.length === 0 ? 'No other attempt' : `Compare with… (${others.length})`}</option>
+        <option value="">{!value ? 'Other attempts…' : others.length === 0 ? 'No other attempt' : `Compare with… (${others.length})`}</option>
         {others.map((one) => <option key={addressOf(one)} value={addressOf(one)}>{siblingWords(one)}</option>)}
       </select>
     </label>

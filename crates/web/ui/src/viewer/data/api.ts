@@ -22,6 +22,9 @@ export interface Loaded<T> {
   error: string | null;
 }
 
+/** What did not change is not drawn again. */
+const isSame = (a: unknown, b: unknown): boolean => a === b || (a !== null && JSON.stringify(a) === JSON.stringify(b));
+
 /** Asks whenever `name` changes. `again` says how many seconds later to ask once more, if at all. */
 export function useLoaded<T>(name: string, ask: (signal: AbortSignal) => Promise<T>, again?: (value: T) => number | null): Loaded<T> {
   const [state, setState] = useState<Loaded<T> & { name: string }>({ name, value: null, error: null });
@@ -33,7 +36,7 @@ export function useLoaded<T>(name: string, ask: (signal: AbortSignal) => Promise
       try {
         const value = await ask(control.signal);
         if (control.signal.aborted) return;
-        setState({ name, value, error: null });
+        setState((before) => (before.name === name && before.error === null && isSame(before.value, value) ? before : { name, value, error: null }));
         // A large journal takes a while to read: never keep the server at it all the time.
         const seconds = again?.(value);
         if (seconds) timer = setTimeout(() => void load(), Math.max(seconds * 1000, 10 * (performance.now() - since)));

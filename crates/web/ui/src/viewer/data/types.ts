@@ -76,7 +76,7 @@ export interface Step {
   response: { raw_response: string; answering_tokens: Record<string, Json>; raw_prompt: string };
   reward: { reward: number; is_blocked: boolean; submit: boolean; submission_judgment: string | null };
   same_as_next_screenshot: boolean | null;
-  extras: { timings_ms?: Record<string, Json> };
+  timings_ms: Record<string, Json>;
   is_keypoint: boolean;
   screenshot_problem: string | null;
   prompt_tokens: number | null;

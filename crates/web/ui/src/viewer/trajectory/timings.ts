@@ -7,7 +7,7 @@ export interface Timing {
 
 /** What was measured of a step, in the order it was recorded. */
 export function timings(step: Step): Timing[] {
-  return Object.entries(step.extras.timings_ms ?? {})
+  return Object.entries(step.timings_ms)
     .filter((entry): entry is [string, number] => typeof entry[1] === 'number' && Number.isFinite(entry[1]) && entry[1] >= 0)
     .map(([stage, milliseconds]) => ({ stage, milliseconds }));
 }
