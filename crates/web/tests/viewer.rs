@@ -99,8 +99,7 @@ async fn a_shared_link_opens_what_it_names_under_any_prefix() {
     }
     let directory = tempfile::tempdir().unwrap();
     let view = View::new(viewdata::small(directory.path()), Vec::new());
-    let routes =
-        axum::Router::new().nest("/deep/view", axum::Router::new()).nest_service("/deep/below", router(view));
+    let routes = axum::Router::new().nest_service("/deep/below", router(view));
     let place = page::serve(([127, 0, 0, 1], 0).into(), None, routes).await.unwrap();
     let tab = Tab::open().await;
     tab.visit(&format!("{}deep/below/#/train/0/4?outcome=success&step=2", place.link())).await;

@@ -7,10 +7,13 @@ import { CHOICES, options, type Choice, type Filters } from './filter';
 
 const LABELS: Record<Choice, string> = { outcome: 'Outcome', class: 'Difficulty', domain: 'Domain', website: 'Website', reward: 'Reward' };
 
+/** An option holds no markup, so these two characters keep foreign text from turning what stands around it. */
+const isolated = (text: string): string => `\u2068${text}\u2069`;
+
 function optionWords(choice: Choice, value: string): string {
   if (choice === 'outcome') return outcomeWords(value);
-  if (choice === 'website') return shorten(host(value), 40);
-  return shorten(value, 40) || '(none)';
+  if (choice === 'website') return isolated(shorten(host(value), 40));
+  return value ? isolated(shorten(value, 40)) : '(none)';
 }
 
 interface Props {
