@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 /// The folder of one attempt at a task.
 #[derive(Clone, Debug)]
@@ -56,7 +57,11 @@ impl Gallery {
     }
 }
 
+/// More at once make no disk faster, and every thread that waits for one costs memory.
+static DISK: Semaphore = Semaphore::const_new(32);
+
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    let _turn = DISK.acquire().await.map_err(io::Error::other)?;
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 

@@ -32,7 +32,6 @@ impl Episode {
             &seen.observation,
             seen.text.as_deref(),
         );
-        let raw_prompt = chat::raw_prompt(&messages);
         let request = ChatRequest::policy(&around.settings.model, messages, &around.settings.policy);
         // Waiting for a session may take as long as the task does; each attempt has its own limit.
         let completion = around.policy.complete(&request, self.deadline).await.map_err(|error| {
@@ -40,6 +39,8 @@ impl Episode {
             no_reply(&error)
         })?;
         let took = self.took(Stage::Policy, since);
+        // Only now: while thousands wait for their replies, each would hold its prompt once more.
+        let raw_prompt = chat::raw_prompt(&request.messages);
         Ok(self.understand(completion, raw_prompt, took))
     }
 

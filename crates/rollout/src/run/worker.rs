@@ -135,3 +135,17 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Thousands of them live at once.
+    #[test]
+    fn a_worker_is_small() {
+        fn size<F: Future>(_: impl Fn(Arc<Shared>) -> F) -> usize {
+            std::mem::size_of::<F>()
+        }
+        assert!(size(work) < 16 << 10, "{} bytes", size(work));
+    }
+}
