@@ -93,7 +93,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     host: IpAddr,
     /// Port to listen on; 0 picks a free one.
-    #[arg(long, default_value_t = 5001)]
+    #[arg(long, default_value_t = 5002)]
     port: u16,
     /// Token of the run's monitor.
     #[arg(long, env = "WEBGYM_MONITOR_TOKEN", hide_env_values = true, value_name = "TOKEN")]

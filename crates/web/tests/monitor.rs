@@ -157,6 +157,19 @@ async fn a_cell_opens_its_task_which_stays_live() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn slots_are_shown_by_node() {
+    let play = Play::new(4);
+    let mut watched = play.watched();
+    watched.farm = Some(play::farm(&[("http://10.0.0.1:8080", 8, 6), ("http://10.0.0.2:8080", 4, 4)]).await);
+    let monitor = Monitor::start(watched, ([127, 0, 0, 1], 0).into(), None).await.unwrap();
+    let tab = open(&monitor).await;
+    tab.until("document.querySelectorAll('.nodes li').length === 2").await;
+    assert_eq!(tab.text(".nodes li").await, "http://10.0.0.1:80806 in use · 2 free · 8 slots");
+    tab.assert_no_trouble();
+    tab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_alone_reach_every_cell() {
     let play = Play::new(40);
     play.at(2, 3, Stage::Policy);

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     auth::{self, Key},
-    docs,
+    docs, home,
     input::{Body, Query},
     openapi::Tier,
     reply::{Answer, Failed, success},
@@ -32,7 +32,11 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/info", get(info))
         .route("/metrics", get(figures))
         .route_layer(middleware::from_fn_with_state(key, auth::require));
-    guarded.route("/readyz", get(ready)).with_state(master).merge(docs::routes(Tier::Master))
+    guarded
+        .route("/readyz", get(ready))
+        .with_state(master)
+        .merge(docs::routes(Tier::Master))
+        .merge(home::routes())
 }
 
 async fn get_instance(State(master): State<Master>, query: Query) -> Answer {

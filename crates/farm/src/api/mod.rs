@@ -3,6 +3,7 @@
 
 mod auth;
 mod docs;
+mod home;
 mod input;
 mod instance;
 pub(crate) mod listen;

@@ -145,9 +145,14 @@ impl Entry {
             "url": self.hash, "hash": self.hash, "healthy": healthy, "capacity": info.capacity,
             "available": info.available, "instances": info.in_use, "starting": info.starting, "dead": info.dead,
         });
-        for (name, why) in [("held_back", &info.held_back), ("dead_because", &info.dead_because)] {
-            if let Some(why) = why {
-                described[name] = why.as_str().into();
+        let words = [
+            ("held_back", &info.held_back),
+            ("dead_because", &info.dead_because),
+            ("version", &info.version),
+        ];
+        for (name, words) in words {
+            if let Some(words) = words {
+                described[name] = words.as_str().into();
             }
         }
         described

@@ -59,6 +59,7 @@ impl LocalNode {
             waiting: self.0.waiting(),
             held_back: self.0.held_back(),
             dead_because: self.0.dead_because(),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         }
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct NodeInfo {
     /// Why some slots have no browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dead_because: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
 }
 
 impl NodeInfo {

@@ -14,6 +14,7 @@ use proto::trajectory::{Outcome, Task, TaskId};
 use rollout::{
     board::Board,
     event::{Event, Listener, Stage},
+    farm_client::{FarmClient, FarmOptions},
 };
 use web::monitor::{About, Monitor, Watched};
 
@@ -44,6 +45,24 @@ pub(crate) fn task(index: usize) -> Task {
         trajectory_index: index as i64,
         extra: serde_json::Map::new(),
     }
+}
+
+/// A farm that only answers `/info`: nodes by address, capacity, and how many of their slots are in use.
+pub(crate) async fn farm(nodes: &'static [(&'static str, usize, usize)]) -> FarmClient {
+    let told: Vec<_> = nodes
+        .iter()
+        .map(|(url, capacity, used)| {
+            let instances: Vec<_> = (0..*used).map(|number| format!("{number}:9000")).collect();
+            serde_json::json!({"url": url, "hash": url, "healthy": true, "capacity": capacity, "available": capacity - used,
+                "instances": instances, "starting": 0, "dead": 0})
+        })
+        .collect();
+    let routes = axum::Router::new()
+        .route("/info", axum::routing::get(async move || axum::Json(serde_json::json!({"nodes": told}))));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    FarmClient::new(&url, "key", FarmOptions::default()).unwrap()
 }
 
 /// A board and what can be done to it.

@@ -72,7 +72,7 @@ pub(super) fn info(tier: Tier) -> Value {
             let properties = json!({
                 "url": name(), "hash": name(), "healthy": {"type": "boolean"}, "capacity": count, "available": count,
                 "instances": ids, "starting": count, "dead": count,
-                "held_back": {"type": "string"}, "dead_because": {"type": "string"},
+                "held_back": {"type": "string"}, "dead_because": {"type": "string"}, "version": {"type": "string"},
             });
             let required = json!(["url", "hash", "healthy", "capacity", "available", "instances"]);
             let node = json!({"type": "object", "required": required, "properties": properties});
@@ -82,7 +82,7 @@ pub(super) fn info(tier: Tier) -> Value {
             "type": "object", "required": ["available", "capacity", "in_use"],
             "properties": {
                 "available": count, "capacity": count, "in_use": ids, "starting": count, "dead": count,
-                "waiting": count, "held_back": {"type": "string"}, "dead_because": {"type": "string"},
+                "waiting": count, "held_back": {"type": "string"}, "dead_because": {"type": "string"}, "version": {"type": "string"},
             },
         }),
         Tier::Instance => json!({

@@ -74,22 +74,23 @@ export function App({ store }: { store: Store }) {
         <main class={shown.selected >= 0 ? 'monitor with-drawer' : 'monitor'}>
           <Headline figures={figures} history={store.history} />
           <section class="card tasks" aria-label="Tasks">
-            <div class="toolbar">
-              <FilterBar filter={shown.filter} counts={counts} domains={domains} set={(filter) => setShown({ ...shown, filter })} />
+            <FilterBar filter={shown.filter} counts={counts} domains={domains} set={(filter) => setShown({ ...shown, filter })}>
               <div class="views">
                 <button type="button" aria-pressed={!shown.table} onClick={() => setShown({ ...shown, table: false })}>Grid</button>
                 <button type="button" aria-pressed={shown.table} onClick={() => setShown({ ...shown, table: true })}>Table</button>
                 {!shown.table && <><button type="button" aria-label="Smaller cells" onClick={() => resize(0.8)}>−</button><button type="button" aria-label="Larger cells" onClick={() => resize(1.25)}>+</button></>}
               </div>
-            </div>
+            </FilterBar>
             {shown.table
               ? <TaskTable codes={codes} places={places} tasks={tasks} open={open} />
               : <Grid codes={codes} places={places} version={version} zoom={zoom} selected={shown.selected} describe={describe} open={open} />}
           </section>
           <div class="side">
             <Operations figures={figures} />
-            <Queues figures={figures} />
-            <Farm nodes={figures.nodes} />
+            <div class="side-pair">
+              <Queues figures={figures} />
+              <Farm nodes={figures.nodes} />
+            </div>
           </div>
         </main>
       ) : <main class="monitor"><p class="muted">{store.status === 'lost' ? 'The run does not answer. It is tried again every few seconds.' : 'Connecting…'}</p></main>}

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { count } from '../common/format';
 import { KIND_WORDS, KINDS, type Difficulty, type Kind } from './cells';
 import { EVERYTHING, isFiltering, type Filter } from './filters';
@@ -7,10 +8,11 @@ interface Props {
   counts: Map<Kind, number>;
   domains: string[];
   set: (filter: Filter) => void;
+  children: ComponentChildren;
 }
 
 /** The legend, the counts and the filter by state in one; and the filters by what the tasks are. */
-export function FilterBar({ filter, counts, domains, set }: Props) {
+export function FilterBar({ filter, counts, domains, set, children }: Props) {
   const toggle = (kind: Kind) =>
     set({ ...filter, kinds: filter.kinds.includes(kind) ? filter.kinds.filter((one) => one !== kind) : [...filter.kinds, kind] });
   return (
@@ -45,6 +47,7 @@ export function FilterBar({ filter, counts, domains, set }: Props) {
           <input type="search" placeholder="Search tasks" value={filter.words} onInput={(event) => set({ ...filter, words: event.currentTarget.value })} />
         </label>
         {isFiltering(filter) && <button type="button" onClick={() => set(EVERYTHING)}>Show all</button>}
+        {children}
       </div>
     </div>
   );

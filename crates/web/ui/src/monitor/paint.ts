@@ -13,11 +13,15 @@ export class Painter {
   private sprites = new Map<string, HTMLCanvasElement>();
   private spriteSize = 0;
   private ring = '';
+  /** The colours of the kinds as a picture holds them, in the order of KINDS. */
+  private pixels: number[] = [];
+  private readonly small = document.createElement('canvas');
 
   /** Takes the colours that are in effect now. */
   dress(): void {
     for (const kind of KINDS) this.looks.set(kind, { fill: colour(`--cell-${kind}`), ink: colour(`--ink-${kind}`) });
     this.ring = colour('--text');
+    this.pixels = KINDS.map((kind) => pixel(this.looks.get(kind)?.fill ?? ''));
     this.sprites.clear();
   }
 
@@ -34,22 +38,25 @@ export class Painter {
     if (view.focused) this.mark(context, view, view.cursor, 2);
   }
 
+  /** Too small for letters: one pixel a cell, drawn larger, and the gaps cut out of it. What it costs does not depend on how
+   *  many cells there are. */
   private squares(context: CanvasRenderingContext2D, view: View, from: number, to: number): void {
-    const { size, gap } = view.geometry;
-    const byKind = new Map<Kind, number[]>();
+    const { size, gap, columns } = view.geometry;
+    const rows = Math.ceil((to - from) / columns);
+    if (rows <= 0) return;
+    const image = context.createImageData(columns, rows);
+    const pixels = new Uint32Array(image.data.buffer);
     for (let number = from; number < to; number++) {
-      const kind = kindOf(view.codes[view.places[number] ?? 0] ?? 0);
-      const group = byKind.get(kind);
-      if (group) group.push(number);
-      else byKind.set(kind, [number]);
+      pixels[number - from] = this.pixels[kindNumber(view.codes[view.places[number] ?? 0] ?? 0)] ?? 0;
     }
-    for (const [kind, numbers] of byKind) {
-      context.fillStyle = this.looks.get(kind)?.fill ?? '';
-      for (const number of numbers) {
-        const [x, y] = corner(view, number);
-        context.fillRect(x, y, size - gap, size - gap);
-      }
-    }
+    this.small.width = columns;
+    this.small.height = rows;
+    this.small.getContext('2d')?.putImageData(image, 0, 0);
+    const [left, top] = corner(view, from);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(this.small, left, top, columns * size, rows * size);
+    for (let column = 1; column <= columns; column++) context.clearRect(left + column * size - gap, top, gap, rows * size);
+    for (let row = 1; row <= rows; row++) context.clearRect(left, top + row * size - gap, columns * size, gap);
   }
 
   private letters(context: CanvasRenderingContext2D, view: View, from: number, to: number): void {
@@ -103,6 +110,15 @@ export class Painter {
     context.lineWidth = wide;
     context.strokeRect(x - 0.5, y - 0.5, side + 1, side + 1);
   }
+}
+
+const KIND_NUMBERS = new Map(KINDS.map((kind, number) => [kind, number]));
+const kindNumber = (code: number): number => KIND_NUMBERS.get(kindOf(code)) ?? 0;
+
+/** `rgb(1, 2, 3)` as four bytes in a row, on the little-endian machines that browsers run on. */
+function pixel(colour: string): number {
+  const [red = 0, green = 0, blue = 0] = (colour.match(/[\d.]+/g) ?? []).map(Number);
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
 export interface View {
