@@ -30,7 +30,7 @@ lint: ## Formatting and lints, as CI checks them
 
 bench: ## Measure one instance: see docs/benchmarks.md
 	@scripts/setup
-	@cargo bench --quiet -p webgym-browser
+	@cargo bench --quiet -p webgym-browser --bench instance
 
 bench-collector: ## Measure the collector alone against a simulated farm and model
 	@cargo run --quiet --release -p webgym-rollout --example bench_collector
