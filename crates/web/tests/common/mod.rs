@@ -21,6 +21,15 @@ use tokio::sync::mpsc;
 /// Far longer than anything here takes, on a machine that does other things too.
 const LIMIT: Duration = Duration::from_secs(40);
 
+/// Whether `make web` has built the pages; says so when it has not, and the test has nothing to look at then.
+pub(crate) fn is_built() -> bool {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/ui/dist/monitor.html").exists();
+    if !built {
+        eprintln!("the pages are not built (run make web), so this is not checked");
+    }
+    built
+}
+
 /// The page's own words when something went wrong there.
 type Heard = Arc<Mutex<Vec<String>>>;
 
@@ -205,7 +214,7 @@ impl Tab {
 
     /// Violations that axe-core calls serious or critical. Without it (no `node_modules`) says so and finds none.
     pub(crate) async fn assert_accessible(&self, what: &str) {
-        let axe = Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/node_modules/axe-core/axe.min.js");
+        let axe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/ui/node_modules/axe-core/axe.min.js");
         let Ok(script) = std::fs::read_to_string(&axe) else {
             eprintln!("axe-core is not here (run make web), so {what} is not checked with it");
             return;
