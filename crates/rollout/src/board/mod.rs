@@ -162,7 +162,7 @@ impl Board {
 
     /// The latest picture of the task at a place.
     pub fn picture(&self, place: usize) -> Option<std::path::PathBuf> {
-        self.state().traces.get(place)?.picture
+        self.state().traces.picture(place)
     }
 
     /// Tasks that are over, in whatever way.

@@ -81,6 +81,10 @@ impl Traces {
         self.traces.get(place)?.as_deref().cloned()
     }
 
+    pub(super) fn picture(&self, place: usize) -> Option<PathBuf> {
+        self.traces.get(place)?.as_deref()?.picture.clone()
+    }
+
     fn at(&mut self, place: usize) -> Option<&mut Trace> {
         Some(self.traces.get_mut(place)?.get_or_insert_default())
     }
