@@ -70,14 +70,18 @@ pub(crate) fn processes_naming(text: &str) -> Vec<String> {
 /// browser behind it.
 pub fn browsers_of(pid: u32) -> Vec<Browser> {
     let all = all();
-    let children = all.iter().filter(|process| process.parent == pid && !process.zombie);
-    children
-        .filter_map(|child| {
-            let profile = child.profile()?;
-            let behind = all.iter().find(|one| one.parent == child.pid && one.profile().is_some());
-            Some(Browser { pid: behind.map_or(child.pid, |one| one.pid), group: child.group, profile })
+    let guards = all.iter().filter(|process| process.parent == pid && process.pid == process.group);
+    // Debian starts Chromium through a shell that waits for it and may be killed without it: the browser is the one
+    // that has no other on the same profile below it.
+    let browser_of = |guard: &Process| {
+        let mut members = all.iter().filter(|one| one.group == guard.pid && !one.zombie);
+        members.find_map(|one| {
+            let profile = one.profile()?;
+            let below = all.iter().any(|child| child.parent == one.pid && child.profile().is_some());
+            (!below).then_some(Browser { pid: one.pid, group: guard.pid, profile })
         })
-        .collect()
+    };
+    guards.filter_map(browser_of).collect()
 }
 
 impl Process {
