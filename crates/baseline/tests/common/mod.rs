@@ -6,7 +6,7 @@ use proto::{
     trajectory::{Action, Observation, Response, Reward, Step, StepExtras, Task},
 };
 use rollout::{
-    chat::{self, Part},
+    chat,
     config::{ModelType, PromptVersion},
     policy::{Prompting, Reply, conversation, observed},
 };
