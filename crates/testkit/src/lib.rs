@@ -24,7 +24,7 @@ pub use eventually::{eventually, poll_until};
 pub use farm::{Farm, Lease, Tier};
 pub use http::{Http, Reply};
 pub use invariant::{Slots, Watch};
-pub use process::{Browser, Process, browsers_of, descendants, group, signal};
+pub use process::{Browser, Process, browsers_of, connections_at, descendants, group, signal};
 pub use python_node::{PythonNode, Trouble};
 pub use redis::Redis;
 pub use trap::{Served, Trap};

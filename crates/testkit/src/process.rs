@@ -66,6 +66,20 @@ pub(crate) fn processes_naming(text: &str) -> Vec<String> {
     found.map(|process| format!("{} {}", process.pid, process.command.join(" "))).collect()
 }
 
+/// The connections that whoever listens on this loopback port still holds, also those whose other end has hung up.
+pub fn connections_at(port: u16) -> usize {
+    const ESTABLISHED: &str = "01";
+    const CLOSE_WAIT: &str = "08";
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let here = format!(":{port:04X}");
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|row| {
+        row.get(1).is_some_and(|local| local.ends_with(&here))
+            && row.get(3).is_some_and(|state| [ESTABLISHED, CLOSE_WAIT].contains(state))
+    })
+    .count()
+}
+
 /// The browsers a `webgym` runs right now. Debian starts them through a shell script that stays: what counts is the
 /// browser behind it.
 pub fn browsers_of(pid: u32) -> Vec<Browser> {

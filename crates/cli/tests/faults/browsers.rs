@@ -68,8 +68,17 @@ async fn renderer_crashed() {
         signal(renderer.pid, Signal::KILL);
     }
     eventually("the lease is lost", SECONDS, async || farm.probe(&lease).await.code() == LOST.1).await;
-    let next = farm.get().await;
-    farm.visit(&next, &sites.url("/course/buttons")).await;
+    // The other slot's renderer was killed too: until that is seen, a lease may be on it and be lost as well.
+    let next = poll_until("a lease on a page that lives", SECONDS, async || {
+        let next = farm.get().await;
+        let visit = json!({"visit_page": {"url": sites.url("/course/buttons")}});
+        if farm.execute(&next, visit).await.status == 200 {
+            return Some(next);
+        }
+        farm.reset(&next).await.ok();
+        None
+    })
+    .await;
     assert_eq!(
         webgym.browsers().first().map(|browser| browser.pid),
         Some(browser.pid),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use testkit::{Farm, Lease, PythonNode, Slots, Trouble, Watch, Webgym, eventually};
+use testkit::{Farm, Lease, PythonNode, Slots, Trouble, Watch, Webgym, connections_at, eventually};
 
 use crate::{SECONDS, webgym};
 
@@ -130,6 +130,9 @@ async fn client_gone_while_a_node_thinks() {
     // Nothing tells when the request has reached the frozen node; if it has not, there is merely less to find.
     tokio::time::sleep(Duration::from_millis(300)).await;
     client.abort();
+    // Only then is it certain that nobody waits for the answer.
+    let port = front.url("master").rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    eventually("the master has seen its client go", SECONDS, async || connections_at(port) == 0).await;
     node.thaw();
     Slots::come_back(&node, &node.node().http, SECONDS).await;
     let lease = master.get().await;
