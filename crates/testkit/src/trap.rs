@@ -12,13 +12,15 @@ use axum::{
     http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
-use tokio::{net::TcpListener, task::AbortHandle};
+use tokio::{net::TcpListener, sync::Notify, task::AbortHandle};
 
 /// What is at a path.
 #[derive(Clone, Debug)]
 pub enum Served {
     Page(String),
     Redirect(String),
+    /// A page that comes once somebody says so.
+    Held(Arc<Notify>),
 }
 
 /// Runs until dropped. Paths it does not know are answered too, with a word nobody should read.
@@ -41,7 +43,11 @@ impl Trap {
         let answer = async move |request: Request| {
             let path = request.uri().path().to_owned();
             log.lock().unwrap().push(format!("{} {path}", request.method()));
-            respond(pages.lock().unwrap().get(&path))
+            let served = pages.lock().unwrap().get(&path).cloned();
+            if let Some(Served::Held(until)) = &served {
+                until.notified().await;
+            }
+            respond(served.as_ref())
         };
         let serving = tokio::spawn(async move {
             axum::serve(listener, Router::new().fallback(answer)).await.expect("it serves");
@@ -61,6 +67,7 @@ impl Trap {
 
 fn respond(served: Option<&Served>) -> Response {
     match served {
+        Some(Served::Held(_)) => Html("here at last").into_response(),
         Some(Served::Page(page)) => Html(page.clone()).into_response(),
         Some(Served::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to.clone())]).into_response(),
         None => ([(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], Trap::SECRET).into_response(),

@@ -1,12 +1,27 @@
 //! Being told to stop, twice, in the middle of things, at the very start; and being killed.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{Slots, Webgym, eventually, signal};
+use testkit::{Farm, Lease, Reply, Served, Slots, Trap, Webgym, eventually, signal};
+use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{SECONDS, WEBGYM, serve};
+
+/// A visit that is under way and lasts until it is let go.
+async fn visiting(farm: &Farm, lease: &Lease, trap: &Trap) -> (JoinHandle<Reply>, Arc<Notify>) {
+    let go = Arc::new(Notify::new());
+    trap.serve("/held", Served::Held(Arc::clone(&go)));
+    let (farm, lease, url) = (farm.clone(), lease.clone(), format!("http://{}/held", trap.address));
+    let request =
+        tokio::spawn(async move { farm.execute(&lease, json!({"visit_page": {"url": url}})).await });
+    eventually("the page is asked for", SECONDS, async || !trap.caught().is_empty()).await;
+    (request, go)
+}
 
 #[tokio::test]
 async fn sigterm_mid_request() {
@@ -15,9 +30,8 @@ async fn sigterm_mid_request() {
     let lease = farm.get().await;
     let other = farm.get().await;
     farm.metadata(&other).await.ok();
-    let (running, held) = (farm.clone(), lease.clone());
-    let request =
-        tokio::spawn(async move { running.execute(&held, json!({"sleep": {"duration": 2}})).await });
+    let trap = Trap::start().await;
+    let (request, go) = visiting(&farm, &lease, &trap).await;
     let waiting = farm.clone();
     let queued = tokio::spawn(async move { waiting.try_get(&[("wait_secs", "60")]).await });
     eventually("one waits in line", SECONDS, async || {
@@ -27,6 +41,7 @@ async fn sigterm_mid_request() {
     let browsers = webgym.browsers();
     webgym.signal(Signal::TERM);
     queued.await.expect("it runs").failed(503, "shutting_down", "shutting down");
+    go.notify_one();
     request.await.expect("what runs is finished").ok();
     let status = webgym.ended(SECONDS).await;
     assert_eq!(status.code(), Some(0), "{}", webgym.log());
@@ -59,7 +74,8 @@ async fn second_signal_ends_at_once() {
     let mut webgym = serve("2").await;
     let farm = webgym.master();
     let lease = farm.get().await;
-    let running = tokio::spawn(async move { farm.execute(&lease, json!({"sleep": {"duration": 25}})).await });
+    let trap = Trap::start().await;
+    let (running, _go) = visiting(&farm, &lease, &trap).await;
     webgym.signal(Signal::TERM);
     eventually("it is stopping", SECONDS, async || webgym.log().contains("stopping")).await;
     webgym.signal(Signal::INT);
