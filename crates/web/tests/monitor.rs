@@ -103,9 +103,9 @@ async fn cells_are_filtered_by_state_domain_difficulty_and_words() {
     };
     assert_eq!(tab.js(&choose("Domain", "Shopping")).await, "Shopping");
     tab.until(&shown(3)).await;
-    assert_eq!(tab.js("location.hash").await, "#state=policy&domain=Shopping");
+    tab.until("location.hash === '#state=policy&domain=Shopping'").await;
     // The address alone brings the same back.
-    tab.js("location.reload()").await;
+    tab.reload().await;
     tab.until(&shown(3)).await;
     tab.click(".chip[data-kind=policy]").await;
     tab.until(&shown(10)).await;
@@ -176,7 +176,8 @@ async fn slots_are_shown_by_node() {
     let monitor = Monitor::start(watched, ([127, 0, 0, 1], 0).into(), None).await.unwrap();
     let tab = open(&monitor).await;
     tab.until("document.querySelectorAll('.nodes li').length === 2").await;
-    assert_eq!(tab.text(".nodes li").await, "http://10.0.0.1:80806 in use · 2 free · 8 slots");
+    let said = json!("http://10.0.0.1:80806 in use · 2 free · 8 slots");
+    tab.until(&format!("document.querySelector('.nodes li').textContent === {said}")).await;
     tab.assert_no_trouble();
     tab.close().await;
 }
@@ -231,13 +232,15 @@ async fn hostile_text_stays_text() {
     let tab = Tab::open().await;
     tab.visit(&format!("{}#task=1&words={}", monitor.link(), "%3Cimg%20src=x%20onerror=window.taken=1%3E"))
         .await;
-    tab.until("document.querySelector('.drawer .action')").await;
-    assert_eq!(tab.text(".drawer .action").await, attack);
-    assert_eq!(tab.text(".drawer .task-name").await, attack);
+    for place in [".drawer .action", ".drawer .task-name"] {
+        tab.until(&format!("document.querySelector({}).textContent === {}", json!(place), json!(attack)))
+            .await;
+    }
     tab.visit(&format!("{}#as=table", monitor.link())).await;
-    tab.js("location.reload()").await;
+    tab.reload().await;
     tab.until("document.querySelectorAll('.task-table tbody tr').length === 5").await;
-    assert_eq!(tab.text(".task-table tbody bdi").await, attack);
+    tab.until(&format!("document.querySelector('.task-table tbody bdi').textContent === {}", json!(attack)))
+        .await;
     let inside = tab.js("[typeof window.taken, document.querySelectorAll('img[src=x], .task-table svg, a[href^=javascript]').length]").await;
     assert_eq!(inside, json!(["undefined", 0]));
     // What turns the direction of text does not get out of its own.
@@ -325,7 +328,7 @@ async fn beyond_loopback_a_token_is_needed() {
     let tab = Tab::open().await;
     tab.visit(&format!("{root}/?token={token}")).await;
     tab.until("document.querySelector('[data-status=live]') && document.querySelector('.run')").await;
-    assert_eq!(tab.js("location.search").await, "");
+    tab.until("location.search === ''").await;
     tab.assert_no_trouble();
     tab.close().await;
 }
@@ -357,7 +360,8 @@ async fn a_run_elsewhere_is_shown_behind_a_proxy_under_a_path() {
     play.decides(4, "Click [1]", "");
     play.at(4, 1, Stage::Execute);
     tab.until(&chip("browser", 1)).await;
-    tab.js("location.hash = 'task=4'; location.reload()").await;
+    tab.js("location.hash = 'task=4'").await;
+    tab.reload().await;
     tab.until("document.querySelector('.drawer .action')?.textContent === 'Click [1]'").await;
     tab.assert_no_trouble();
     // Not through a client that would tidy the path up first.

@@ -147,6 +147,12 @@ impl Tab {
         panic!("never came true: {script}\nthe page says: {text}");
     }
 
+    /// Loads the page anew; when this returns, what is asked is asked of the new one.
+    pub(crate) async fn reload(&self) {
+        self.js("window.isTheOldPage = true; location.reload()").await;
+        self.until("!window.isTheOldPage").await;
+    }
+
     pub(crate) async fn text(&self, selector: &str) -> String {
         let script = format!("document.querySelector({})?.textContent ?? null", json!(selector));
         self.js(&script).await.as_str().unwrap_or_else(|| panic!("there is no {selector}")).to_owned()
