@@ -20,7 +20,11 @@ pub(crate) async fn run(args: &BaselineArgs) -> anyhow::Result<ExitCode> {
     let server = baseline::Server::start((args.host, args.port).into())
         .with_context(|| format!("cannot listen on {}:{}", args.host, args.port))?;
     println!("{}", json!({"event": "listening", "tier": "policy", "url": server.url()}));
-    tracing::info!("the baseline policy answers at {}/v1/chat/completions", server.url());
+    tracing::info!(
+        "the baseline policy answers at {0}/v1/chat/completions. It cannot see: give a run env_config.vllm_server_url={0} \
+         policy_config.base_model=baseline context_config.interaction_mode=set_of_marks context_config.page_text_lines=300",
+        server.url()
+    );
     Signals::listen()?.next().await;
     Ok(ExitCode::SUCCESS)
 }

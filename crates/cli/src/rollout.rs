@@ -123,10 +123,10 @@ fn policy_options(config: &Config) -> anyhow::Result<ModelOptions> {
 async fn policy(config: &Config) -> anyhow::Result<ModelClient> {
     let env = &config.env_config;
     let client = ModelClient::vllm(&env.vllm_server_url, policy_options(config)?)?;
-    client.probe(PROBE_LIMIT).await.with_context(|| {
-        format!(
-            "no policy server answers at {}. Start one (vllm serve MODEL …) and name it with env_config.vllm_server_url=URL; \
-             to see webgym work without one: webgym demo",
+    client.probe(PROBE_LIMIT).await.map_err(|error| {
+        anyhow::anyhow!(
+            "no policy server answers at {}: {error}. Start one (vllm serve MODEL …) and name it with \
+             env_config.vllm_server_url=URL; to see webgym work without one: webgym demo",
             env.vllm_server_url
         )
     })?;

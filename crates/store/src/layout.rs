@@ -221,6 +221,8 @@ fn parse_name(split: Split, name: &str) -> Option<(IterationId, FileKind)> {
     let (number, kind) = match rest.split_once(JOURNAL_SUFFIX) {
         None => (rest, FileKind::Finished),
         Some((number, "")) => (number, FileKind::Journal),
+        // What a run notes beside its journal is no journal.
+        Some((_, rest)) if rest.ends_with(".json") => return None,
         Some((number, time)) if time.starts_with('.') => (number, FileKind::SetAside),
         Some(_) => return None,
     };
@@ -277,6 +279,8 @@ mod tests {
             assert_eq!(parse_name(Split::Train, &journal), Some((id, FileKind::Journal)));
             let aside = format!("{journal}.20260101T000000Z");
             assert_eq!(parse_name(Split::Train, &aside), Some((id, FileKind::SetAside)));
+            let beside = aside.rsplit_once('.').map(|(journal, _)| format!("{journal}.tasks.json"));
+            assert_eq!(parse_name(Split::Train, &beside.unwrap()), None);
         }
         for stranger in ["train_trajectories.pt.iteration", "train_trajectories.pt.iteration+1", "x"] {
             assert_eq!(parse_name(Split::Train, stranger), None);

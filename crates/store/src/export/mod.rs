@@ -26,7 +26,7 @@ pub enum ExportError {
     Nothing { split: Split, path: PathBuf },
     #[error("{0}")]
     Options(String),
-    #[error("{path} is there already; say so to overwrite it", path = path.display())]
+    #[error("{path} is there already; --overwrite replaces it", path = path.display())]
     Exists { path: PathBuf },
     #[error("cannot write {path}: {source}", path = path.display())]
     Io { path: PathBuf, source: std::io::Error },

@@ -224,7 +224,11 @@ fn note_unused_images(
     report: &mut CheckReport,
 ) -> std::io::Result<()> {
     let images = save_path.images();
-    let unused = entries(&images)?.into_iter().filter(|path| path.is_dir() && !used.contains(path)).count();
+    // Trajectories record whole paths; the save path may have been given from where one stands.
+    let whole = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let used: BTreeSet<PathBuf> = used.iter().map(whole).collect();
+    let unused =
+        entries(&images)?.iter().filter(|path| path.is_dir() && !used.contains(&whole(path))).count();
     if unused > 0 {
         report.note(&images, format!("{unused} directories belong to no trajectory"));
     }
