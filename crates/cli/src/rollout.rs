@@ -10,7 +10,7 @@ use rollout::{
     board::Board,
     config::{Config, ImageTransport, Resolved},
     episode::{Settings, Surroundings},
-    event::Announcer,
+    event::{Announcer, Stage},
     farm_client::{FarmClient, FarmOptions as ClientOptions},
     http::RetryPolicy,
     leases::LeaseLog,
@@ -206,6 +206,13 @@ async fn collect(
             collected.unfinished
         );
         return Ok(collected);
+    }
+    // Such an episode plays on a blank page and fails: the table alone would blame the policy.
+    if let Some((count, why)) = board.troubles(Stage::Navigate) {
+        tracing::warn!(
+            "start pages did not load {count} times; the last time: {why}. They are in {}",
+            plan.save_path.navigation_errors().display()
+        );
     }
     let audience = if quiet { Audience::Programs } else { args.audience };
     report::finish(&plan.save_path, plan.id, audience)?;

@@ -59,6 +59,7 @@ struct State {
     totals: Totals,
     timings: BTreeMap<Stage, Timing>,
     last_trouble: BTreeMap<Stage, String>,
+    troubles: BTreeMap<Stage, u64>,
     progress: Instant,
     speed: Speedometer,
     recent: BTreeMap<Stage, Recent>,
@@ -104,6 +105,7 @@ impl Board {
                 totals: Totals { tasks, ..Totals::default() },
                 timings: BTreeMap::new(),
                 last_trouble: BTreeMap::new(),
+                troubles: BTreeMap::new(),
                 progress: now,
                 speed: Speedometer::new(now),
                 recent: BTreeMap::new(),
@@ -178,6 +180,12 @@ impl Board {
     /// How long nothing has progressed.
     pub fn stalled(&self) -> Duration {
         self.state().progress.elapsed()
+    }
+
+    /// How often something went wrong in a stage, and what was wrong last.
+    pub fn troubles(&self, stage: Stage) -> Option<(u64, String)> {
+        let state = self.state();
+        Some((*state.troubles.get(&stage)?, state.last_trouble.get(&stage)?.clone()))
     }
 
     /// Who waits for what, and the last thing that was wrong there: for whoever asks why nothing moves.
@@ -271,6 +279,7 @@ impl Listener for Board {
                     state.traces.trouble(place, why);
                 }
                 state.last_trouble.insert(*stage, why.clone());
+                *state.troubles.entry(*stage).or_default() += 1;
             }
             Event::Retried { index, attempt, why } => {
                 state.totals.retried += 1;
