@@ -304,6 +304,18 @@ async fn what_cannot_be_asked_leaves_the_episode_unjudged_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_judge_that_never_answers_leaves_the_episode_unjudged() {
+    let silent = |kind, _: &Question| (kind == Kind::Supported).then_some(Said::Silence);
+    let server = SimModel::start(kindly(silent)).await;
+    let Judge::Model(judge) = model_judge(&server.url(), |_| {}) else { panic!("a judge with a model") };
+    let judge = Judge::Model(Box::new(judge.within(std::time::Duration::from_secs(1))));
+    let judged = judged_by(&judge, &server, 2, "answer").await;
+    assert_eq!(reward(&judged), (Outcome::JudgeError, 0));
+    assert!(judged.words().contains("Not judged: "), "{}", judged.words());
+    assert!(judged.kinds().contains(&Kind::Supported), "{:?}", judged.kinds());
+}
+
+#[tokio::test]
 async fn a_judge_that_fails_for_a_moment_is_asked_again() {
     let judged = judged(1, "answer", |question: &Question| match question.number {
         0 | 1 => Said::Status(503, "busy".into()),

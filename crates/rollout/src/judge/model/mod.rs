@@ -80,6 +80,13 @@ impl ModelJudge {
         })
     }
 
+    /// How long a question may take with all its attempts.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
     pub async fn judge(&self, trajectory: &Trajectory) -> Verdict {
         let mut record = Record::default();
         let outcome = self.decide(trajectory, &mut record).await.unwrap_or_else(|Unjudged(why)| {
