@@ -43,9 +43,7 @@ async fn live(tab: &Tab, link: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_run_is_watched_while_it_goes_on_here_and_from_elsewhere() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let folder = tempfile::tempdir().unwrap();
     let tab = Tab::open().await;
     let mut demo =

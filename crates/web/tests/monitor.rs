@@ -51,9 +51,7 @@ fn painted(number: usize, kind: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_grid_shows_what_happens_while_it_happens() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let play = Play::new(40);
     let monitor = play.monitor().await;
     let tab = open(&monitor).await;
@@ -80,9 +78,7 @@ async fn the_grid_shows_what_happens_while_it_happens() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cells_are_filtered_by_state_domain_difficulty_and_words() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let play = Play::new(50);
     (0..7).for_each(|index| play.at(index, 1, Stage::Policy));
     let monitor = play.monitor().await;
@@ -123,9 +119,7 @@ async fn cells_are_filtered_by_state_domain_difficulty_and_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cell_opens_its_task_which_stays_live() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("step_000.png");
     std::fs::write(&picture, STANDARD.decode(DOT).unwrap()).unwrap();
@@ -167,9 +161,7 @@ async fn a_cell_opens_its_task_which_stays_live() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_are_shown_by_node() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let play = Play::new(4);
     let mut watched = play.watched();
     watched.farm = Some(play::farm(&[("http://10.0.0.1:8080", 8, 6), ("http://10.0.0.2:8080", 4, 4)]).await);
@@ -184,9 +176,7 @@ async fn slots_are_shown_by_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_alone_reach_every_cell() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let play = Play::new(40);
     play.at(2, 3, Stage::Policy);
     let monitor = play.monitor().await;
@@ -213,9 +203,7 @@ async fn keys_alone_reach_every_cell() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_text_stays_text() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let attack = "</script><img src=x onerror=\"window.taken=1\"><svg onload=window.taken=1>\u{202e}txet";
     let mut tasks: Vec<_> = (0..5).map(task).collect();
     for task in &mut tasks {
@@ -253,9 +241,7 @@ async fn hostile_text_stays_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn axe_finds_nothing_serious() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("step_000.png");
     std::fs::write(&picture, STANDARD.decode(DOT).unwrap()).unwrap();
@@ -298,9 +284,7 @@ async fn status(url: &str, bearer: Option<&str>) -> u16 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beyond_loopback_a_token_is_needed() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let play = Play::new(3);
     let monitor = Monitor::start(play.watched(), ([0, 0, 0, 0], 0).into(), None).await.unwrap();
     let (_, token) = monitor
@@ -335,9 +319,7 @@ async fn beyond_loopback_a_token_is_needed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_elsewhere_is_shown_behind_a_proxy_under_a_path() {
-    if !common::is_built() {
-        return;
-    }
+    common::pages_are_built();
     let play = Play::new(12);
     let run =
         Monitor::start(play.watched(), ([127, 0, 0, 1], 0).into(), Some("secret-1".into())).await.unwrap();

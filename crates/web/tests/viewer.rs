@@ -5,7 +5,7 @@
 mod common;
 mod viewdata;
 
-use common::Tab;
+use common::{Tab, pages_are_built};
 use serde_json::json;
 use store::SavePath;
 use web::page::{self, Place};
@@ -19,16 +19,13 @@ struct Opened {
 
 impl Opened {
     /// The viewer over a small save path, at the given place behind the '#'.
-    async fn at(hash: &str) -> Option<Self> {
-        if !is_built() {
-            eprintln!("the pages are not built (run make web), so this is not checked");
-            return None;
-        }
+    async fn at(hash: &str) -> Self {
+        pages_are_built();
         let directory = tempfile::tempdir().unwrap();
         let place = serve(&viewdata::small(directory.path())).await;
         let tab = Tab::open().await;
         tab.visit(&format!("{}{hash}", place.link())).await;
-        Some(Self { tab, place, _directory: directory })
+        Self { tab, place, _directory: directory }
     }
 
     async fn hash(&self) -> String {
@@ -43,10 +40,6 @@ impl Opened {
     }
 }
 
-fn is_built() -> bool {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/dist/viewer.html").exists()
-}
-
 async fn serve(save_path: &SavePath) -> Place {
     let view = View::new(save_path.clone(), Vec::new());
     page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap()
@@ -56,7 +49,7 @@ const ROWS: &str = "[...document.querySelectorAll('tr[data-row]')].map((row) => 
 
 #[tokio::test]
 async fn from_the_iterations_to_a_filtered_and_sorted_table() {
-    let Some(opened) = Opened::at("").await else { return };
+    let opened = Opened::at("").await;
     let tab = &opened.tab;
     tab.until("document.querySelectorAll('.iterations tbody tr').length === 3").await;
     tab.until("document.body.textContent.includes('50 %')").await;
@@ -94,9 +87,7 @@ async fn from_the_iterations_to_a_filtered_and_sorted_table() {
 
 #[tokio::test]
 async fn a_shared_link_opens_what_it_names_under_any_prefix() {
-    if !is_built() {
-        return;
-    }
+    pages_are_built();
     let directory = tempfile::tempdir().unwrap();
     let view = View::new(viewdata::small(directory.path()), Vec::new());
     let routes = axum::Router::new().nest_service("/deep/below", router(view));
@@ -112,7 +103,7 @@ async fn a_shared_link_opens_what_it_names_under_any_prefix() {
 
 #[tokio::test]
 async fn a_trajectory_is_walked_by_keyboard_with_its_actions_drawn() {
-    let Some(opened) = Opened::at("#/train/0/0").await else { return };
+    let opened = Opened::at("#/train/0/0").await;
     let tab = &opened.tab;
     tab.until("document.querySelector('.stage img')?.naturalWidth === 640").await;
     tab.until("document.querySelector('.marks circle')").await;
@@ -170,7 +161,7 @@ async fn a_trajectory_is_walked_by_keyboard_with_its_actions_drawn() {
 
 #[tokio::test]
 async fn two_attempts_at_a_task_stand_side_by_side() {
-    let Some(opened) = Opened::at("#/train/0/1").await else { return };
+    let opened = Opened::at("#/train/0/1").await;
     let tab = &opened.tab;
     tab.until("document.querySelectorAll('.compare-picker option').length === 3").await;
     let choose = "(() => { const list = document.querySelector('.compare-picker'); list.value = 'test/0/1'; list.dispatchEvent(new Event('change', { bubbles: true })); })()";
@@ -185,7 +176,7 @@ async fn two_attempts_at_a_task_stand_side_by_side() {
 
 #[tokio::test]
 async fn hostile_texts_stay_texts_on_every_page() {
-    let Some(opened) = Opened::at("#/train/1").await else { return };
+    let opened = Opened::at("#/train/1").await;
     let tab = &opened.tab;
     tab.until("document.querySelectorAll('tr[data-row]').length === 8").await;
     assert!(tab.text("tr[data-row='5']").await.contains("<img src=x onerror="));
@@ -207,7 +198,7 @@ async fn hostile_texts_stay_texts_on_every_page() {
 
 #[tokio::test]
 async fn missing_screenshots_and_broken_files_are_said_in_words() {
-    let Some(opened) = Opened::at("#/train/0/3").await else { return };
+    let opened = Opened::at("#/train/0/3").await;
     let tab = &opened.tab;
     tab.until("document.querySelector('.no-picture')?.textContent.includes('is not there')").await;
     tab.js("location.hash = '#/train/7'").await;
@@ -225,7 +216,7 @@ async fn missing_screenshots_and_broken_files_are_said_in_words() {
 
 #[tokio::test]
 async fn curves_are_drawn_smoothed_hidden_and_read_as_numbers() {
-    let Some(opened) = Opened::at("#/plots").await else { return };
+    let opened = Opened::at("#/plots").await;
     let tab = &opened.tab;
     tab.until("document.querySelectorAll('.chart canvas').length === 9").await;
     tab.assert_accessible("the plots").await;
@@ -256,7 +247,7 @@ async fn curves_are_drawn_smoothed_hidden_and_read_as_numbers() {
 
 #[tokio::test]
 async fn it_fits_on_a_phone_and_in_the_dark() {
-    let Some(opened) = Opened::at("#/train/0/0").await else { return };
+    let opened = Opened::at("#/train/0/0").await;
     let tab = &opened.tab;
     tab.size(390, 844, 1.0).await;
     tab.scheme("dark").await;
@@ -275,9 +266,7 @@ async fn it_fits_on_a_phone_and_in_the_dark() {
 
 #[tokio::test]
 async fn a_run_that_writes_is_seen_to_go_on() {
-    if !is_built() {
-        return;
-    }
+    pages_are_built();
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let journal = viewdata::journal(&save_path, 5);

@@ -58,8 +58,8 @@ struct State {
     stages: BTreeMap<Stage, usize>,
     totals: Totals,
     timings: BTreeMap<Stage, Timing>,
-    last_trouble: BTreeMap<Stage, String>,
-    troubles: BTreeMap<Stage, u64>,
+    /// How often something went wrong in a stage, and what was wrong last.
+    troubles: BTreeMap<Stage, (u64, String)>,
     progress: Instant,
     speed: Speedometer,
     recent: BTreeMap<Stage, Recent>,
@@ -104,7 +104,6 @@ impl Board {
                 stages: BTreeMap::from([(Stage::NotStarted, tasks)]),
                 totals: Totals { tasks, ..Totals::default() },
                 timings: BTreeMap::new(),
-                last_trouble: BTreeMap::new(),
                 troubles: BTreeMap::new(),
                 progress: now,
                 speed: Speedometer::new(now),
@@ -184,8 +183,7 @@ impl Board {
 
     /// How often something went wrong in a stage, and what was wrong last.
     pub fn troubles(&self, stage: Stage) -> Option<(u64, String)> {
-        let state = self.state();
-        Some((*state.troubles.get(&stage)?, state.last_trouble.get(&stage)?.clone()))
+        self.state().troubles.get(&stage).cloned()
     }
 
     /// Who waits for what, and the last thing that was wrong there: for whoever asks why nothing moves.
@@ -194,7 +192,7 @@ impl Board {
         let waiting = state.stages.iter().filter(|(stage, count)| **count > 0 && !stage.is_over());
         let lines: Vec<String> = waiting
             .map(|(stage, count)| {
-                let trouble = state.last_trouble.get(stage).map(|why| format!("; last trouble: {why}"));
+                let trouble = state.troubles.get(stage).map(|(_, why)| format!("; last trouble: {why}"));
                 format!(
                     "{count} at {} (wait for {}){}",
                     stage.as_str(),
@@ -278,8 +276,9 @@ impl Listener for Board {
                 if let Some(place) = state.place(*index) {
                     state.traces.trouble(place, why);
                 }
-                state.last_trouble.insert(*stage, why.clone());
-                *state.troubles.entry(*stage).or_default() += 1;
+                let (count, last) = state.troubles.entry(*stage).or_default();
+                *count += 1;
+                last.clone_from(why);
             }
             Event::Retried { index, attempt, why } => {
                 state.totals.retried += 1;
