@@ -174,6 +174,7 @@ say 'this is not a message'
 say '[1,2,3]'
 say '{"id":999999,"result":{}}'
 say '{"sessionId":"nobody","method":"Page.loadEventFired","params":{}}'
+head -c 1 <&3 >/dev/null # An answer comes after its question.
 say '{"id":1,"result":{"product":"Future/999","userAgent":"agent","new":[1]},"extra":1}'
 cat <&3 >/dev/null"#;
     let executable = Executable { path: script(dir.path(), body), kind: BrowserKind::HeadlessShell };
