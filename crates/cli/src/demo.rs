@@ -61,6 +61,7 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         resume: false,
         fresh: true,
         allow_private_network: true,
+        allow_host: Vec::new(),
         stall_secs: 60,
         audience: Audience::People,
         watching: crate::monitor::WatchingArgs::default(),

@@ -3,6 +3,7 @@
 mod baseline;
 mod browser_args;
 mod config;
+mod contact;
 mod demo;
 mod doctor;
 mod export;

@@ -1,31 +1,28 @@
 //! `webgym rollout`: puts a run together from its configuration (farm, policy, judge, journal), watches it, and
 //! says at the end how it went.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
 use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
 use rollout::{
     board::Board,
-    config::{Config, ImageTransport, Resolved},
+    config::{Config, Resolved},
     episode::{Settings, Surroundings},
     event::{Announcer, Stage},
-    farm_client::{FarmClient, FarmOptions as ClientOptions},
-    http::RetryPolicy,
     leases::LeaseLog,
-    model::{Images, ModelClient, ModelOptions},
+    model::ModelClient,
     plan::{self, Plan, Unfinished},
     policy::Prompting,
     pools::Pools,
     run::{self, Collected, RunLimits, Stop},
-    shares::Ranks,
 };
 
 use crate::{
     browser_args::BrowserArgs,
     config::ConfigArgs,
-    judge,
+    contact, judge,
     monitor::WatchingArgs,
     progress::Progress,
     report::{self, Audience},
@@ -45,6 +42,9 @@ pub(crate) struct RolloutArgs {
     /// Let pages of the farm inside this process reach loopback and private addresses.
     #[arg(long)]
     pub(crate) allow_private_network: bool,
+    /// Let pages of the farm inside this process reach this host, whatever its address. Repeatable.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
     /// Say who waits for what when nothing has progressed for this many seconds.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub(crate) stall_secs: u64,
@@ -56,19 +56,21 @@ pub(crate) struct RolloutArgs {
     pub(crate) browser: BrowserArgs,
 }
 
-/// How long a policy server gets to show that it is there, before any browser is leased.
-const PROBE_LIMIT: Duration = Duration::from_secs(5);
-
 pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let resolved = args.config.load()?;
     let signals = Signals::listen()?;
-    let outcome = run_to_end(&args, &resolved, quiet, signals).await?;
-    Ok(if outcome.unfinished == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    let outcome = run_to_end(&args, resolved, quiet, signals).await?;
+    let all_lost = outcome.lost.is_some_and(|(count, _)| count >= outcome.finished);
+    Ok(match outcome.unfinished {
+        0 if all_lost => ExitCode::FAILURE,
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(3),
+    })
 }
 
 async fn run_to_end(
     args: &RolloutArgs,
-    resolved: &Resolved,
+    mut resolved: Resolved,
     quiet: bool,
     signals: Signals,
 ) -> anyhow::Result<Collected> {
@@ -79,7 +81,15 @@ async fn run_to_end(
         (None, _, true) => Unfinished::SetAside,
         (None, false, false) => Unfinished::Refuse,
     };
-    let policy = policy(config).await?;
+    let (policy, model) = contact::policy(config).await?;
+    if let Some(url) = config.farm_url() {
+        contact::farm(config, &url).await?;
+    }
+    if config.policy_model().is_none() {
+        tracing::info!("no model is named: the policy is {model}, the only one that is served");
+        resolved.config.policy_config.base_model = Some(model);
+    }
+    let (resolved, config) = (&resolved, &resolved.config);
     let plan = plan::prepare(resolved, &unfinished, jiff::Timestamp::now())?;
     for note in &plan.notes {
         tracing::info!("{note}");
@@ -87,7 +97,11 @@ async fn run_to_end(
     resolved.append_hyperparameters(
         plan.save_path.root(),
         jiff::Timestamp::now(),
-        &[("iteration", plan.id.iteration.into()), ("seed", plan.run.seed.into())],
+        &[
+            ("iteration", plan.id.iteration.into()),
+            ("seed", plan.run.seed.into()),
+            ("policy_model", config.policy_model().into()),
+        ],
     )?;
     let own_farm = start_farm(args, config, &plan).await?;
     let url = match (&own_farm, config.farm_url()) {
@@ -102,37 +116,6 @@ async fn run_to_end(
     outcome
 }
 
-/// What the policy client keeps to. The sessions are shared by all ranks.
-fn policy_options(config: &Config) -> anyhow::Result<ModelOptions> {
-    let env = &config.env_config;
-    let ranks = Ranks::of(env).map_err(|(key, why)| anyhow::anyhow!("{key}: {why}"))?;
-    let images = match env.image_transport {
-        ImageTransport::Auto => Images::Auto,
-        ImageTransport::File => Images::File,
-        ImageTransport::Data => Images::Data,
-    };
-    Ok(ModelOptions {
-        sessions: ranks.share(env.max_vllm_sessions),
-        attempt_timeout: seconds(env.vllm_timeout),
-        retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
-        images,
-        ..ModelOptions::default()
-    })
-}
-
-async fn policy(config: &Config) -> anyhow::Result<ModelClient> {
-    let env = &config.env_config;
-    let client = ModelClient::vllm(&env.vllm_server_url, policy_options(config)?)?;
-    client.probe(PROBE_LIMIT).await.map_err(|error| {
-        anyhow::anyhow!(
-            "no policy server answers at {}: {error}. Start one (vllm serve MODEL …) and name it with \
-             env_config.vllm_server_url=URL; to see webgym work without one: webgym demo",
-            env.vllm_server_url
-        )
-    })?;
-    Ok(client)
-}
-
 /// A farm inside this process, when none is configured.
 async fn start_farm(args: &RolloutArgs, config: &Config, plan: &Plan) -> anyhow::Result<Option<Farm>> {
     if config.farm_url().is_some() {
@@ -141,7 +124,8 @@ async fn start_farm(args: &RolloutArgs, config: &Config, plan: &Plan) -> anyhow:
     let size = plan.ranks.share(config.env_config.server_size).min(plan.tasks.len().max(1));
     let mut pool = PoolOptions::new(size, args.browser.launch()?);
     pool.instance = args.browser.options()?;
-    pool.network = NetworkRules { allow_private: args.allow_private_network, allow_hosts: Vec::new() };
+    pool.network =
+        NetworkRules { allow_private: args.allow_private_network, allow_hosts: args.allow_host.clone() };
     let farm = Farm::start(FarmOptions::local(pool)).await?;
     tracing::info!("no farm is configured: {size} instances start inside this process");
     Ok(Some(farm))
@@ -160,7 +144,7 @@ async fn collect(
     for (index, outcome) in &plan.finished {
         board.take_over(usize::try_from(*index).unwrap_or(0), *outcome);
     }
-    let farm = farm_client(config, farm_url)?;
+    let farm = contact::farm_client(config, farm_url)?;
     let leases = LeaseLog::open(plan.save_path.root())?;
     if plan.ranks.rank == 0 {
         let left = leases.give_back_left_over(&farm).await?;
@@ -193,19 +177,21 @@ async fn collect(
     stopping.abort();
     drop(progress);
     drop(monitor);
+    let journal = plan.save_path.journal(plan.id);
     plan.journal.close().await?;
-    let collected = outcome.with_context(|| {
-        format!(
-            "the run stopped; what is finished is in {} and can be resumed with --resume",
-            plan.save_path.journal(plan.id).display()
-        )
-    })?;
+    let collected = outcome.with_context(|| what_is_left(&journal, plan.ranks.count() == 1))?;
     if collected.unfinished > 0 {
         eprintln!(
             "Stopped with {} trajectories left to collect. Everything finished is safe; go on with the same command and --resume.",
             collected.unfinished
         );
         return Ok(collected);
+    }
+    if let Some((count, why)) = &collected.lost {
+        tracing::warn!(
+            "{count} of {} episodes were lost to infrastructure; most often: {why}",
+            collected.finished
+        );
     }
     // Such an episode plays on a blank page and fails: the table alone would blame the policy.
     if let Some((count, why)) = board.troubles(Stage::Navigate) {
@@ -219,15 +205,15 @@ async fn collect(
     Ok(collected)
 }
 
-fn farm_client(config: &Config, url: &str) -> anyhow::Result<FarmClient> {
-    let env = &config.env_config;
-    let key = std::env::var(&env.cpu_cluster_token_env_var).unwrap_or_else(|_| farm::DEFAULT_KEY.to_owned());
-    let options = ClientOptions {
-        operation_timeout: seconds(env.operation_timeout),
-        retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
-        ..ClientOptions::default()
-    };
-    Ok(FarmClient::new(url, &key, options)?)
+/// What remains of a run that could not go on. A journal in which nothing is finished would only be in the way.
+fn what_is_left(journal: &Path, is_alone: bool) -> String {
+    let nothing = store::journal::scan(journal).is_ok_and(|scan| scan.finished.is_empty());
+    if nothing && is_alone && std::fs::remove_file(journal).is_ok() {
+        plan::forget_choice(journal);
+        return "the run stopped before anything was finished; mend what is said below and start it again"
+            .into();
+    }
+    format!("the run stopped; what is finished is in {} and can be resumed with --resume", journal.display())
 }
 
 /// This rank's share of the pools.
@@ -288,30 +274,6 @@ async fn obey(mut signals: Signals, stop: Stop) {
     stop.hard.cancel();
 }
 
-fn seconds(number: f64) -> Duration {
+pub(crate) fn seconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_share_the_policy_sessions_by_weight() {
-        let overrides = [
-            "save_path=a",
-            "data_path=b",
-            "env_config.max_vllm_sessions=64",
-            "env_config.multinode_rank=1",
-            "env_config.multinode_total_workers=3",
-            "env_config.all_rank_weights='2,1,1'",
-        ];
-        let args = ConfigArgs {
-            config_name: "rollout_train".into(),
-            config_path: None,
-            overrides: overrides.map(str::to_owned).to_vec(),
-        };
-        let sessions = policy_options(&args.load().unwrap().config).unwrap().sessions;
-        assert_eq!(sessions, 16);
-    }
 }

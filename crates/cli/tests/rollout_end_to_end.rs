@@ -190,4 +190,45 @@ async fn an_absent_or_unwilling_policy_is_told_before_any_browser_is_leased() {
     assert_eq!(run.ended(LIMIT).await.code(), Some(1));
     assert!(run.log().contains("http://127.0.0.1:9") && run.log().contains("webgym demo"), "{}", run.log());
     assert!(!folder.path().join("run").exists(), "nothing was begun");
+    let mut run = webgym(folder.path(), &sites.url(""), "coordinates", &[]);
+    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert!(run.log().contains("no chat server"), "{}", run.log());
+    let picky = SimModel::start(|_| Said::Status(404, "no such model".into())).await;
+    let mut run = webgym(folder.path(), &picky.url(), "coordinates", &["policy_config.base_model=typo"]);
+    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert!(run.log().contains("does not serve typo, but sim"), "{}", run.log());
+    assert!(!folder.path().join("run").exists(), "nothing was begun");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_absent_farm_is_told_before_anything_is_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    tasks(folder.path(), &sites);
+    let policy = SimModel::start(|_| Said::answer("42")).await;
+    let nobody = ["env_config.host_ip=127.0.0.1", "env_config.master_port=9"];
+    let mut run = webgym(folder.path(), &policy.url(), "coordinates", &nobody);
+    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert!(run.log().contains("no farm answers at http://127.0.0.1:9"), "{}", run.log());
+    assert!(!folder.path().join("run").exists(), "nothing was begun");
+}
+
+/// The policy goes away for good with the first question: nothing is finished, and nothing is in the way of the next try.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_finished_nothing_leaves_no_journal_in_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    tasks(folder.path(), &sites);
+    let refuses = SimModel::start(|_| Said::Status(400, "context is too short".into())).await;
+    let mut run = webgym(folder.path(), &refuses.url(), "coordinates", &[]);
+    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert!(
+        run.log().contains("context is too short") && run.log().contains("start it again"),
+        "{}",
+        run.log()
+    );
+    let willing = SimModel::start(|_| Said::answer("42")).await;
+    let mut run = webgym(folder.path(), &willing.url(), "coordinates", &[]);
+    assert_eq!(run.ended(LIMIT).await.code(), Some(0), "{}", run.log());
+    assert_eq!(saved(folder.path()).len(), 3);
 }

@@ -98,7 +98,6 @@ pub fn prepare(
     let root = std::path::absolute(root).map_err(|source| io("find", root, source))?;
     let save_path = SavePath::new(&root);
     let split = split(config.env_config.split);
-    save_path.create_directories(split).map_err(|source| io("create", &root, source))?;
     let ranks = Ranks::of(&config.env_config).map_err(|(key, why)| PlanError::Ranks(key, why))?;
     let rank = (ranks.count() > 1).then_some(ranks.rank as u32);
     let found =
@@ -158,6 +157,8 @@ fn new_run(
         tasks: tasks.len() as u64,
         metadata: metadata(config, &path, iteration, seed, now),
     };
+    // Not before all is well: a run that is refused leaves nothing behind.
+    save_path.create_directories(split).map_err(|source| io("create", &root, source))?;
     write_choice(&save_path.journal(id), &path, &selection)?;
     let journal = Journal::create(&save_path.journal(id), &run).map_err(|error| match error {
         JournalError::Unfinished { .. } => PlanError::Unfinished(error),

@@ -302,16 +302,3 @@ async fn no_more_requests_at_once_than_sessions() {
     assert_eq!(most.load(Ordering::SeqCst), 2);
     server.abort();
 }
-
-#[tokio::test]
-async fn a_probe_is_content_with_any_answer() {
-    let models = json!({"data": [{"id": "org/model"}, {"id": "other"}]});
-    let server = Server::start(vec![answer(200, &models), say(404, "text/plain", "no")]).await;
-    let client = ModelClient::vllm(&server.url(), options()).unwrap();
-    let probe = client.probe(Duration::from_secs(20)).await.unwrap();
-    assert_eq!((probe.status, probe.models), (200, vec!["org/model".to_owned(), "other".to_owned()]));
-    assert_eq!(server.asked()[0].path, "/v1/models");
-    assert_eq!(client.probe(Duration::from_secs(20)).await.unwrap().status, 404);
-    let client = ModelClient::vllm(&nobody().await, options()).unwrap();
-    assert!(matches!(client.probe(Duration::from_secs(20)).await, Err(ModelError::Unreachable { .. })));
-}

@@ -20,6 +20,12 @@ pub enum ModelError {
     TooLarge { limit: usize },
     #[error("cannot read the picture {}: {source}", path.display())]
     Picture { path: PathBuf, source: std::io::Error },
+    #[error("what answers there is no chat server: it says {status} to /chat/completions ({body})")]
+    NoChatServer { status: u16, body: String },
+    #[error("{at} does not serve {wanted}, but {served}")]
+    NotServed { wanted: String, at: String, served: String },
+    #[error("no model is named, and {at} serves {served}")]
+    NoneNamed { at: String, served: String },
     #[error("cannot set up the model client: {0}")]
     Setup(String),
 }
@@ -60,6 +66,9 @@ impl Transient for ModelError {
             | Self::BadAnswer { .. }
             | Self::TooLarge { .. }
             | Self::Picture { .. }
+            | Self::NoChatServer { .. }
+            | Self::NotServed { .. }
+            | Self::NoneNamed { .. }
             | Self::Setup(_) => Verdict::Permanent,
         }
     }

@@ -10,7 +10,7 @@ use proto::trajectory::{
 };
 use serde_json::{Map, Value};
 
-use super::{RunError, Shared};
+use super::{RunError, Shared, losses::Told};
 use crate::{
     blocklist::{self, BlockedSite},
     episode::{Ending, Episode, prompts},
@@ -32,10 +32,19 @@ impl Shared {
     }
 
     async fn finish(self: Arc<Self>, ending: Ending, mut trajectory: Trajectory, gallery: Gallery) {
-        let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
-        let steps = trajectory.steps.len();
-        let announcer = &self.around.announcer;
+        if ending.outcome() == Outcome::InfraLost {
+            return match self.losses.lost(&ending.why(), (trajectory, gallery)) {
+                Told::Counts((trajectory, gallery)) => self.save(trajectory, gallery).await,
+                Told::Held => {}
+                Told::NothingWorks => self.nothing_works(),
+            };
+        }
         if ending.is_the_agents() {
+            for (trajectory, gallery) in self.losses.worked() {
+                self.save(trajectory, gallery).await;
+            }
+            let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
+            let (steps, announcer) = (trajectory.steps.len(), &self.around.announcer);
             announcer.say(&Event::Stage { index, step: steps, stage: Stage::Reward });
             let since = Instant::now();
             let verdict = tokio::select! {
@@ -49,6 +58,13 @@ impl Shared {
             verdict.apply(&mut trajectory);
             announcer.say(&Event::Took { stage: Stage::Reward, time: since.elapsed() });
         }
+        self.save(trajectory, gallery).await;
+    }
+
+    /// Makes a trajectory durable, then counts it.
+    async fn save(self: &Arc<Self>, mut trajectory: Trajectory, gallery: Gallery) {
+        let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
+        let (steps, announcer) = (trajectory.steps.len(), &self.around.announcer);
         announcer.say(&Event::Stage { index, step: steps, stage: Stage::Save });
         prompts(self.around.settings.prompting, &mut trajectory);
         let saved = async {
@@ -66,6 +82,26 @@ impl Shared {
 }
 
 impl Shared {
+    /// When all tasks are through: losses that nothing spoke against are results only if they are few.
+    pub(super) async fn settle_losses(self: &Arc<Self>) {
+        // Stopped on purpose, it may have worked in the end.
+        let stopped = self.stop.soft.is_cancelled();
+        match self.losses.at_the_end() {
+            Some(few) if !stopped => {
+                for (trajectory, gallery) in few {
+                    self.save(trajectory, gallery).await;
+                }
+            }
+            None if !stopped => self.nothing_works(),
+            _ => {}
+        }
+    }
+
+    fn nothing_works(&self) {
+        let (count, why) = self.losses.summary().unwrap_or_default();
+        self.fail(RunError::NothingWorks { count, why });
+    }
+
     fn block(&self, site: &BlockedSite) {
         if let Err(error) = blocklist::append(&self.around.settings.save_path, site) {
             tracing::warn!(%error, domain = site.domain, "cannot note a blocked site");

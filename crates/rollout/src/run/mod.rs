@@ -2,6 +2,7 @@
 //! one durable before it counts. Owns the queue, the workers and the end of the run.
 
 mod finish;
+mod losses;
 mod watchdog;
 mod worker;
 
@@ -14,13 +15,14 @@ use std::{
     time::Duration,
 };
 
-use proto::trajectory::Task;
+use losses::Losses;
+use proto::trajectory::{Task, Trajectory};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use watchdog::watch;
 
-use crate::{episode::Surroundings, http::Deadline, judge::Judge};
+use crate::{episode::Surroundings, gallery::Gallery, http::Deadline, judge::Judge};
 
 const FIRST_CONTACT: Duration = Duration::from_secs(5);
 
@@ -52,14 +54,18 @@ pub enum RunError {
     Disk(String),
     #[error("the policy server refuses our requests: {0}")]
     PolicyRefuses(String),
+    #[error("nothing works: {count} episodes were lost and none came to its end; most often: {why}")]
+    NothingWorks { count: usize, why: String },
 }
 
 /// What came of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
     pub finished: usize,
     /// Left for a resumed run.
     pub unfinished: usize,
+    /// How many were lost to infrastructure, and the reason that came most often.
+    pub lost: Option<(usize, String)>,
 }
 
 struct Shared {
@@ -77,6 +83,7 @@ struct Shared {
     failure: Mutex<Option<RunError>>,
     finishing: TaskTracker,
     unjudged: Arc<Semaphore>,
+    losses: Losses<(Trajectory, Gallery)>,
 }
 
 /// Collects `tasks`, the rest of a run of `total`.
@@ -100,6 +107,7 @@ pub async fn collect(
         grace_over: CancellationToken::new(),
         failure: Mutex::new(None),
         finishing: TaskTracker::new(),
+        losses: Losses::new(),
         stop,
         limits,
     });
@@ -116,14 +124,14 @@ pub async fn collect(
     shared.grace_over.cancel();
     shared.finishing.close();
     tokio::select! {
-        () = shared.finishing.wait() => {}
+        () = shared.finishing.wait() => shared.settle_losses().await,
         () = shared.stop.hard.cancelled() => {}
     }
     let failure = shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
     let finished = shared.finished.load(Ordering::Relaxed);
     match failure {
         Some(failure) => Err(failure),
-        None => Ok(Collected { finished, unfinished: count - finished }),
+        None => Ok(Collected { finished, unfinished: count - finished, lost: shared.losses.summary() }),
     }
 }
 

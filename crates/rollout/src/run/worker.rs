@@ -52,6 +52,7 @@ impl Shared {
             let (_, _, gallery) = episode.into_parts();
             gallery.discard().await;
             tokio::select! {
+                () = self.stop.soft.cancelled() => return None,
                 () = self.stop.hard.cancelled() => return None,
                 () = self.grace_over.cancelled() => {}
                 () = self.recovery(index, &ending, pause) => {}
@@ -77,7 +78,7 @@ impl Shared {
 
     async fn answers(&self, lost: &Ending) -> bool {
         if matches!(lost, Ending::PolicyLost(_)) {
-            return self.around.policy.probe(PROBE).await.is_ok();
+            return self.around.policy.is_there(PROBE).await;
         }
         let asked = self.around.farm.info(Deadline::after(PROBE)).await;
         !matches!(asked, Err(FarmError::Unreachable(_) | FarmError::Timeout(_) | FarmError::AnswerLost(_)))
@@ -105,6 +106,8 @@ impl Shared {
         let hands = tokio::select! {
             biased;
             () = self.stop.hard.cancelled() => return Some((Ending::Stopped, episode)),
+            // It has not begun: nothing is lost by leaving it to a resumed run.
+            () = self.stop.soft.cancelled() => return Some((Ending::Stopped, episode)),
             hands = Hands::allocate(&around, index, deadline, &self.grace_over) => hands,
         };
         let hands = match hands {

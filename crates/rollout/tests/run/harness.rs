@@ -200,7 +200,8 @@ impl Bench {
     /// Runs one task and gives its trajectory.
     pub(crate) async fn run_one(&mut self, task: Task) -> Trajectory {
         let mut left = self.run(vec![task]).await;
-        assert_eq!(left.collected.unwrap(), Collected { finished: 1, unfinished: 0 });
+        let Collected { finished, unfinished, .. } = left.collected.unwrap();
+        assert_eq!((finished, unfinished), (1, 0));
         assert_eq!(left.trajectories.len(), 1);
         left.trajectories.remove(0)
     }

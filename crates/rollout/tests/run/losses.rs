@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proto::trajectory::Outcome;
+use rollout::run::RunError;
 use testkit::{
     sim_farm::{Call, Fault, SimFarmOptions},
     sim_model::{Said, SimModel},
@@ -211,4 +212,29 @@ async fn one_lost_episode_holds_up_no_other() {
     let lost = left.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
     assert_eq!((left.trajectories.len(), lost), (9, 3));
     assert_eq!(left.collected.unwrap().finished, 9);
+}
+
+/// Nothing was learnt about any task, so nothing counts: the run says why and can be taken up again.
+#[tokio::test]
+async fn a_run_that_loses_everything_stops_with_the_commonest_reason() {
+    let script = |call: &Call| if call.shows() { Fault::InstanceLost } else { Fault::None };
+    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
+    bench.limits.max_infra_retries = 0;
+    let left = bench.run(tasks(9)).await;
+    let Err(RunError::NothingWorks { count, why }) = left.collected else { panic!("{:?}", left.collected) };
+    assert_eq!((count, left.trajectories.len()), (9, 0));
+    assert!(why.starts_with("browser lost: "), "{why}");
+}
+
+#[tokio::test]
+async fn losses_before_the_first_success_count_once_it_comes() {
+    let script = |call: &Call| if call.lease < 4 && call.shows() { Fault::InstanceLost } else { Fault::None };
+    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
+    bench.limits.max_infra_retries = 0;
+    bench.limits.episodes = 1;
+    let left = bench.run(tasks(6)).await;
+    let lost = left.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
+    assert_eq!((left.trajectories.len(), lost), (6, 4));
+    let (count, why) = left.collected.unwrap().lost.unwrap();
+    assert!(count == 4 && why.starts_with("browser lost: "), "{count} {why}");
 }

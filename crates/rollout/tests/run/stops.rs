@@ -1,6 +1,11 @@
 //! Runs that stop before their end: asked to, refused by the policy, or with nowhere to write.
 
-use std::{path::Path, time::Duration};
+use std::{
+    collections::HashSet,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use proto::trajectory::Outcome;
 use rollout::{
@@ -9,7 +14,7 @@ use rollout::{
 };
 use testkit::{
     sim_farm::{Call, Fault, SimFarmOptions},
-    sim_model::Said,
+    sim_model::{Question, Said},
 };
 
 use crate::harness::{Bench, clicks_then_answers, outcome, task, tasks, until};
@@ -17,18 +22,41 @@ use crate::harness::{Bench, clicks_then_answers, outcome, task, tasks, until};
 #[tokio::test]
 async fn a_soft_stop_lets_running_episodes_finish_and_takes_no_new_ones() {
     let farm = SimFarmOptions { latency: Duration::from_millis(20), ..SimFarmOptions::default() };
-    let mut bench = Bench::new(farm, clicks_then_answers(4)).await;
+    let begun = Arc::new(Mutex::new(HashSet::new()));
+    let (under_way, policy) = (Arc::clone(&begun), clicks_then_answers(4));
+    let policy = move |question: &Question| {
+        begun.lock().unwrap().insert(question.task().to_owned());
+        policy(question)
+    };
+    let mut bench = Bench::new(farm, policy).await;
     bench.limits.episodes = 2;
-    let (soft, board) = (bench.stop.soft.clone(), std::sync::Arc::clone(&bench.board));
+    let soft = bench.stop.soft.clone();
     tokio::spawn(async move {
-        until("a first step", || board.totals().steps > 0).await;
+        until("both episodes are under way", || under_way.lock().unwrap().len() == 2).await;
         soft.cancel();
     });
     let left = bench.run(tasks(10)).await;
-    let Collected { finished, unfinished } = left.collected.unwrap();
+    let Collected { finished, unfinished, .. } = left.collected.unwrap();
     assert_eq!((finished, unfinished), (2, 8));
     assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success && one.steps.len() == 4));
     assert!(bench.farm.leased().is_empty());
+}
+
+/// An episode without a browser has not begun: waiting for one must not hold up the end.
+#[tokio::test]
+async fn a_soft_stop_does_not_wait_for_browsers_to_come_free() {
+    let script = |call: &Call| if call.path == "/get" { Fault::Full } else { Fault::None };
+    let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
+    bench.limits.task_timeout = Duration::from_secs(3600);
+    bench.limits.completion_grace = Duration::from_secs(3600);
+    let (soft, board) = (bench.stop.soft.clone(), Arc::clone(&bench.board));
+    tokio::spawn(async move {
+        until("they wait", || board.stages().contains_key(&rollout::event::Stage::Allocate)).await;
+        soft.cancel();
+    });
+    let run = tokio::time::timeout(Duration::from_secs(60), bench.run(tasks(4)));
+    let left = run.await.expect("it stops without waiting");
+    assert_eq!(left.collected.unwrap(), Collected { finished: 0, unfinished: 4, lost: None });
 }
 
 #[tokio::test]
@@ -36,13 +64,13 @@ async fn a_soft_stop_does_not_wait_for_ever() {
     let mut bench = Bench::faulty(|_| Fault::None, |_| Said::Silence).await;
     bench.attempt_timeout = Duration::from_secs(60);
     bench.limits.completion_grace = Duration::from_millis(200);
-    let (soft, policy) = (bench.stop.soft.clone(), std::sync::Arc::clone(&bench.board));
+    let (soft, policy) = (bench.stop.soft.clone(), Arc::clone(&bench.board));
     tokio::spawn(async move {
         until("the policy is asked", || policy.stages().contains_key(&rollout::event::Stage::Policy)).await;
         soft.cancel();
     });
     let left = bench.run(tasks(1)).await;
-    assert_eq!(left.collected.unwrap(), Collected { finished: 0, unfinished: 1 });
+    assert_eq!(left.collected.unwrap(), Collected { finished: 0, unfinished: 1, lost: None });
     assert!(bench.farm.leased().is_empty(), "the browser is given back all the same");
 }
 
@@ -58,13 +86,13 @@ async fn a_hard_stop_stops_at_once_gives_the_browsers_back_and_keeps_the_journal
     )
     .await;
     bench.attempt_timeout = Duration::from_secs(60);
-    let (hard, board) = (bench.stop.hard.clone(), std::sync::Arc::clone(&bench.board));
+    let (hard, board) = (bench.stop.hard.clone(), Arc::clone(&bench.board));
     tokio::spawn(async move {
         until("one is done, four have made a step", || board.done() == 1 && board.totals().steps == 5).await;
         hard.cancel();
     });
     let left = bench.run(tasks(5)).await;
-    assert_eq!(left.collected.unwrap(), Collected { finished: 1, unfinished: 4 });
+    assert_eq!(left.collected.unwrap(), Collected { finished: 1, unfinished: 4, lost: None });
     assert_eq!(left.trajectories.len(), 1, "what was cut off is collected anew by a resumed run");
     assert!(bench.farm.leased().is_empty());
     let scan = store::journal::scan(&bench.save_path().journal(bench.id())).unwrap();
@@ -94,7 +122,7 @@ async fn nowhere_to_write_a_screenshot_stops_the_run_with_a_journal_that_resumes
     )
     .await;
     bench.limits.episodes = 4;
-    let (board, images) = (std::sync::Arc::clone(&bench.board), bench.root().join("images"));
+    let (board, images) = (Arc::clone(&bench.board), bench.root().join("images"));
     tokio::spawn(async move {
         until("one is done", || board.done() == 1).await;
         replace_by_a_file(&images);

@@ -1,0 +1,97 @@
+//! First contact with a policy server: what may be one, and which of its models is asked for.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+mod support;
+
+use std::time::Duration;
+
+use rollout::model::{ModelClient, ModelError, ModelOptions};
+use serde_json::json;
+use support::{Answer, Server, json as answer, nobody, say};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The choice of a client that wants this model, and what the server was asked.
+async fn choose(wanted: Option<&str>, answers: Vec<Answer>) -> (Result<String, ModelError>, Vec<String>) {
+    let server = Server::start(answers).await;
+    let client = ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap();
+    let chosen = client.choose_model(wanted, LIMIT).await;
+    (chosen, server.asked().iter().map(|asked| asked.path.clone()).collect())
+}
+
+fn serving(names: &[&str]) -> Answer {
+    let models: Vec<_> = names.iter().map(|name| json!({"id": name})).collect();
+    answer(200, &json!({"object": "list", "data": models}))
+}
+
+fn complaint(status: u16) -> Answer {
+    answer(status, &json!({"error": {"message": "no"}}))
+}
+
+#[tokio::test]
+async fn a_listed_model_is_taken_without_a_further_question() {
+    let (chosen, asked) = choose(Some("b"), vec![serving(&["a", "b"])]).await;
+    assert_eq!(chosen.unwrap(), "b");
+    assert_eq!(asked, ["/v1/models"]);
+}
+
+#[tokio::test]
+async fn without_a_name_the_only_model_is_taken() {
+    assert_eq!(choose(None, vec![serving(&["org/only"])]).await.0.unwrap(), "org/only");
+}
+
+#[tokio::test]
+async fn without_a_name_several_models_are_listed() {
+    let error = choose(None, vec![serving(&["a", "b"])]).await.0.unwrap_err();
+    assert!(matches!(error, ModelError::NoneNamed { .. }) && error.to_string().contains("a, b"), "{error}");
+    let error = choose(None, vec![say(404, "text/plain", "no"), complaint(422)]).await.0.unwrap_err();
+    assert!(matches!(error, ModelError::NoneNamed { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_served_is_told_with_those_that_are() {
+    let error = choose(Some("typo"), vec![serving(&["a", "b"]), complaint(404)]).await.0.unwrap_err();
+    assert!(matches!(error, ModelError::NotServed { .. }), "{error}");
+    assert!(error.to_string().contains("typo") && error.to_string().contains("a, b"), "{error}");
+}
+
+/// Gateways do not list all they have, and some servers take any name.
+#[tokio::test]
+async fn an_unlisted_model_that_answers_is_taken() {
+    let (chosen, asked) = choose(Some("hidden"), vec![serving(&["a"]), answer(200, &json!({}))]).await;
+    assert_eq!(chosen.unwrap(), "hidden");
+    assert_eq!(asked, ["/v1/models", "/v1/chat/completions"]);
+    let unlisted = vec![say(404, "text/plain", "no"), complaint(400), answer(200, &json!({}))];
+    assert_eq!(choose(Some("m"), unlisted).await.0.unwrap(), "m");
+}
+
+#[tokio::test]
+async fn a_server_of_something_else_is_no_chat_server() {
+    let page = || say(200, "text/html", "<html>hello</html>");
+    for answers in [
+        vec![page(), page()],
+        vec![say(404, "text/plain", "no"), say(404, "text/plain", "no")],
+        vec![answer(200, &json!({"hello": 1})), complaint(404)],
+    ] {
+        let error = choose(Some("m"), answers).await.0.unwrap_err();
+        assert!(matches!(error, ModelError::NoChatServer { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_ready_or_wants_a_key_is_refused() {
+    for status in [401, 403, 503] {
+        let error = choose(Some("m"), vec![complaint(status)]).await.0.unwrap_err();
+        assert!(matches!(error, ModelError::Refused { status: told, .. } if told == status), "{error}");
+    }
+    let client = ModelClient::vllm(&nobody().await, ModelOptions::default()).unwrap();
+    assert!(matches!(client.choose_model(None, LIMIT).await, Err(ModelError::Unreachable { .. })));
+    assert!(!client.is_there(LIMIT).await);
+}
+
+#[tokio::test]
+async fn any_answer_is_a_sign_of_life() {
+    let server = Server::start(vec![say(404, "text/plain", "no")]).await;
+    assert!(ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap().is_there(LIMIT).await);
+}
