@@ -47,7 +47,7 @@ fn request() -> ChatRequest {
 
 async fn ask(url: &str, options: ModelOptions) -> Result<Completion, ModelError> {
     let client = ModelClient::vllm(url, options).unwrap();
-    client.complete(&request(), Deadline::after(Duration::from_secs(20))).await
+    client.complete(request(), Deadline::after(Duration::from_secs(20))).await
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn the_policy_request_has_every_field() {
     let server = Server::start(vec![good()]).await;
     let client = ModelClient::vllm(&format!("{}/", server.url()), options()).unwrap();
     let request = ChatRequest::policy("org/model", request().messages, &PolicyConfig::default());
-    let got = client.complete(&request, Deadline::after(Duration::from_secs(20))).await.unwrap();
+    let got = client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap();
     assert_eq!((got.text.as_str(), got.finish_reason.as_deref()), ("hello", Some("stop")));
     let asked = &server.asked()[0];
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("POST", "/v1/chat/completions"));
@@ -78,7 +78,7 @@ async fn a_service_gets_its_key_and_only_what_it_understands() {
     let client = ModelClient::openai(&base, Some("sk-1"), options()).unwrap();
     let mut request = request();
     request.extra.insert("max_completion_tokens".into(), json!(9));
-    client.complete(&request, Deadline::after(Duration::from_secs(20))).await.unwrap();
+    client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap();
     let asked = &server.asked()[0];
     assert_eq!(asked.path, "/v1beta/openai/chat/completions");
     assert_eq!(asked.header("authorization"), "Bearer sk-1");
@@ -105,7 +105,7 @@ async fn pictures_travel_as_told() {
     let server = Server::start(vec![good()]).await;
     for images in [Images::File, Images::Data] {
         let client = ModelClient::vllm(&server.url(), ModelOptions { images, ..options() }).unwrap();
-        client.complete(&request, Deadline::after(Duration::from_secs(20))).await.unwrap();
+        client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap();
     }
     let asked = server.asked();
     let file = picture_address(&asked[0].json());
@@ -121,7 +121,7 @@ async fn a_server_that_cannot_read_our_files_gets_the_pictures_inside_from_then_
     let client =
         ModelClient::vllm(&server.url(), ModelOptions { images: Images::Auto, ..options() }).unwrap();
     for _ in 0..2 {
-        client.complete(&request, Deadline::after(Duration::from_secs(20))).await.unwrap();
+        client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap();
     }
     let ways: Vec<bool> =
         server.asked().iter().map(|asked| picture_address(&asked.json()).starts_with("data:")).collect();
@@ -134,7 +134,8 @@ async fn a_refusal_for_another_reason_is_reported_as_it_is() {
     let request = with_picture(folder.path());
     let server = Server::start(vec![answer(400, &json!({"error": "context too long"}))]).await;
     let client = ModelClient::vllm(&server.url(), options()).unwrap();
-    let problem = client.complete(&request, Deadline::after(Duration::from_secs(20))).await.unwrap_err();
+    let problem =
+        client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap_err();
     assert!(
         matches!(&problem, ModelError::Refused { status: 400, body } if body.contains("context too long")),
         "{problem}"
@@ -149,7 +150,8 @@ async fn a_missing_picture_is_named() {
     let request = ChatRequest { messages: vec![missing], ..request() };
     let client =
         ModelClient::vllm("http://127.0.0.1:1", ModelOptions { images: Images::Data, ..options() }).unwrap();
-    let problem = client.complete(&request, Deadline::after(Duration::from_secs(20))).await.unwrap_err();
+    let problem =
+        client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap_err();
     assert!(problem.to_string().contains("/none/here.png"), "{problem}");
 }
 
@@ -249,7 +251,7 @@ async fn silence_ends_an_attempt_and_the_deadline_ends_the_call() {
     assert!(matches!(problem, ModelError::Timeout { .. }), "{problem}");
     assert_eq!(server.asked().len(), 3);
     let client = ModelClient::vllm(&server.url(), options()).unwrap();
-    let problem = client.complete(&request(), Deadline::after(Duration::from_millis(30))).await.unwrap_err();
+    let problem = client.complete(request(), Deadline::after(Duration::from_millis(30))).await.unwrap_err();
     assert!(matches!(problem, ModelError::Timeout { .. }), "{problem}");
     assert_eq!(server.asked().len(), 4);
 }
@@ -287,9 +289,9 @@ async fn no_more_requests_at_once_than_sessions() {
     let calls: Vec<_> = (0..6)
         .map(|_| {
             let client = client.clone();
-            tokio::spawn(async move {
-                client.complete(&request(), Deadline::after(Duration::from_secs(20))).await
-            })
+            tokio::spawn(
+                async move { client.complete(request(), Deadline::after(Duration::from_secs(20))).await },
+            )
         })
         .collect();
     while now.load(Ordering::SeqCst) < 2 {

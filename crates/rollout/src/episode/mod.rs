@@ -124,13 +124,13 @@ impl Episode {
             let thought = self.think(&view).await?;
             let scene =
                 Scene { mode: self.around.settings.prompting.mode, width, height, start_url: &start_url };
-            let step = Step::of(&thought.action, &scene);
-            self.record(view.observation.clone(), &thought);
+            let (step, action) = (Step::of(&thought.action, &scene), thought.action.clone());
+            self.record(view.observation.clone(), thought);
             self.note_step().await?;
             if let Ok(Step::Answer(_)) = &step {
                 return Ok(Ending::Answered);
             }
-            let goes_back = ActionKey::from_key(&thought.action.key) == Some(ActionKey::GoBack);
+            let goes_back = ActionKey::from_key(&action.key) == Some(ActionKey::GoBack);
             if homing.ends_episode(goes_back, &view.observation.url, self.around.settings.split) {
                 return Ok(Ending::Stuck);
             }
@@ -138,7 +138,7 @@ impl Episode {
                 break;
             }
             let todo = homing.command(goes_back, &view.observation.url, &start_url, step);
-            view = self.act(hands, todo, &thought.action, view).await?;
+            view = self.act(hands, todo, &action, view).await?;
         }
         Ok(Ending::OutOfSteps)
     }

@@ -25,22 +25,19 @@ impl Episode {
         self.at(Stage::Policy);
         let since = Instant::now();
         let around = &self.around;
-        let messages = conversation(
-            around.settings.prompting,
-            &self.task,
-            &self.steps,
-            &seen.observation,
-            seen.text.as_deref(),
-        );
-        let request = ChatRequest::policy(&around.settings.model, messages, &around.settings.policy);
+        let messages = || {
+            let prompting = around.settings.prompting;
+            conversation(prompting, &self.task, &self.steps, &seen.observation, seen.text.as_deref())
+        };
+        let request = ChatRequest::policy(&around.settings.model, messages(), &around.settings.policy);
         // Waiting for a session may take as long as the task does; each attempt has its own limit.
-        let completion = around.policy.complete(&request, self.deadline).await.map_err(|error| {
+        let completion = around.policy.complete(request, self.deadline).await.map_err(|error| {
             self.trouble(Stage::Policy, &error.to_string());
             no_reply(&error)
         })?;
         let took = self.took(Stage::Policy, since);
-        // Only now: while thousands wait for their replies, each would hold its prompt once more.
-        let raw_prompt = chat::raw_prompt(&request.messages);
+        // Made anew: while thousands wait for their replies, each would hold its prompt once more.
+        let raw_prompt = chat::raw_prompt(&messages());
         Ok(self.understand(completion, raw_prompt, took))
     }
 
@@ -60,7 +57,7 @@ impl Episode {
     }
 
     /// Puts the step into the record, before it is acted on.
-    pub(super) fn record(&mut self, observation: Observation, thought: &Thought) {
+    pub(super) fn record(&mut self, observation: Observation, thought: Thought) {
         let words = |name: &str| thought.response.answering_tokens.get(name).and_then(Value::as_str);
         self.around.announcer.say(&Event::Decided {
             index: self.index(),
@@ -69,11 +66,11 @@ impl Episode {
         });
         self.steps.push(Record {
             observation,
-            action: Some(thought.action.clone()),
-            response: thought.response.clone(),
+            action: Some(thought.action),
+            response: thought.response,
             reward: Reward::default(),
             same_as_next_screenshot: None,
-            extras: thought.extras.clone(),
+            extras: thought.extras,
         });
     }
 }

@@ -27,7 +27,8 @@ fn client_trusting(base: &str, roots: rustls::RootCertStore) -> Result<Client, S
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls::config(roots)?)
         .connect_timeout(Duration::from_secs(10))
-        .pool_idle_timeout(Duration::from_secs(60))
+        // A connection keeps the largest buffer that it ever needed: those left from a rush must not stay.
+        .pool_idle_timeout(Duration::from_secs(10))
         .tcp_keepalive(Duration::from_secs(30))
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none())
@@ -101,7 +102,8 @@ async fn receive(request: RequestBuilder, limit: usize) -> Result<Received, Brok
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(Broken::TooLarge { limit });
     }
-    let mut body = Vec::new();
+    let expected = response.content_length().and_then(|length| usize::try_from(length).ok());
+    let mut body = Vec::with_capacity(expected.unwrap_or(0).min(1 << 20));
     while let Some(chunk) = response.chunk().await.map_err(|problem| broken(&problem))? {
         if body.len() + chunk.len() > limit {
             return Err(Broken::TooLarge { limit });

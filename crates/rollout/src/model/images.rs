@@ -34,7 +34,7 @@ impl From<ImageTransport> for Images {
 #[derive(Debug)]
 pub(super) struct Carrier {
     files: AtomicBool,
-    fixed: bool,
+    settled: AtomicBool,
 }
 
 impl Carrier {
@@ -44,19 +44,22 @@ impl Carrier {
             Images::Data => false,
             Images::Auto => http::is_loopback(server),
         };
-        Self { files: AtomicBool::new(files), fixed: images != Images::Auto }
+        Self { files: AtomicBool::new(files), settled: AtomicBool::new(images != Images::Auto) }
     }
 
     pub(super) fn prefers_files(&self) -> bool {
         self.files.load(Ordering::Relaxed)
     }
 
+    /// No answer has shown yet which way works.
     pub(super) fn may_switch(&self) -> bool {
-        !self.fixed
+        !self.settled.load(Ordering::Relaxed)
     }
 
-    pub(super) fn switch_to_data(&self) {
-        self.files.store(false, Ordering::Relaxed);
+    pub(super) fn settle_on(&self, files: bool) {
+        if !self.settled.swap(true, Ordering::Relaxed) {
+            self.files.store(files, Ordering::Relaxed);
+        }
     }
 }
 

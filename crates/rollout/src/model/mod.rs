@@ -9,8 +9,9 @@ mod request;
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use reqwest::{Client, header::HeaderValue};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub use answer::{Completion, Usage};
 pub use error::ModelError;
@@ -99,43 +100,48 @@ impl ModelClient {
     }
 
     /// Asks for one completion. Waiting for a session, all attempts and the pauses between them end by `deadline`.
-    pub async fn complete(
-        &self,
-        request: &ChatRequest,
-        deadline: Deadline,
-    ) -> Result<Completion, ModelError> {
-        retrying(&self.options.retry, deadline, || self.attempt(request, deadline)).await
+    pub async fn complete(&self, request: ChatRequest, deadline: Deadline) -> Result<Completion, ModelError> {
+        if request.has_images() && (self.carrier.may_switch() || !self.carrier.prefers_files()) {
+            return retrying(&self.options.retry, deadline, || self.attempt(&request, deadline)).await;
+        }
+        let body = Bytes::from(images::body(&request, true).await?);
+        // Thousands wait for their answers: one form of the question is enough.
+        drop(request);
+        let attempt = || async {
+            let _place = self.place(deadline).await?;
+            self.post(body.clone(), deadline).await
+        };
+        retrying(&self.options.retry, deadline, attempt).await
     }
 
-    async fn attempt(&self, request: &ChatRequest, deadline: Deadline) -> Result<Completion, ModelError> {
+    async fn place(&self, deadline: Deadline) -> Result<SemaphorePermit<'_>, ModelError> {
         let waited = tokio::time::timeout(deadline.remaining(), self.places.acquire()).await;
-        let Ok(Ok(_place)) = waited else {
-            return Err(ModelError::Timeout { doing: "waiting for a session" });
-        };
+        waited.ok().and_then(Result::ok).ok_or(ModelError::Timeout { doing: "waiting for a session" })
+    }
+
+    /// An attempt whose pictures may have to travel another way than it seemed.
+    async fn attempt(&self, request: &ChatRequest, deadline: Deadline) -> Result<Completion, ModelError> {
+        let _place = self.place(deadline).await?;
         let as_files = self.carrier.prefers_files();
-        let result = self.post(request, as_files, deadline).await;
+        let result = self.post(images::body(request, as_files).await?.into(), deadline).await;
         match result {
             // A server that cannot read our files refuses the request; the same one with the pictures inside tells.
-            Err(ModelError::Refused { status: 400..=499, .. })
-                if as_files && self.carrier.may_switch() && request.has_images() =>
-            {
-                let inside = self.post(request, false, deadline).await;
+            Err(ModelError::Refused { status: 400..=499, .. }) if as_files && self.carrier.may_switch() => {
+                let inside = self.post(images::body(request, false).await?.into(), deadline).await;
                 if inside.is_ok() {
-                    self.carrier.switch_to_data();
+                    self.carrier.settle_on(false);
                 }
                 inside.or(result)
+            }
+            Ok(completion) => {
+                self.carrier.settle_on(as_files);
+                Ok(completion)
             }
             other => other,
         }
     }
 
-    async fn post(
-        &self,
-        request: &ChatRequest,
-        as_files: bool,
-        deadline: Deadline,
-    ) -> Result<Completion, ModelError> {
-        let body = images::body(request, as_files).await?;
+    async fn post(&self, body: Bytes, deadline: Deadline) -> Result<Completion, ModelError> {
         let post = self.http.post(format!("{}/chat/completions", self.root));
         let post = self.authorized(post).header("content-type", "application/json").body(body);
         let received = self.send(post, self.options.attempt_timeout.min(deadline.remaining())).await?;

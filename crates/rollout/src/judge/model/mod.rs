@@ -172,7 +172,7 @@ impl ModelJudge {
         // Standing in line is not the question's time: it has its own from here on.
         let _place = self.places.acquire().await.map_err(|error| Unjudged(error.to_string()))?;
         let request = ChatRequest { model: seat.model.clone(), messages, ..ChatRequest::default() };
-        let completion = seat.client.complete(&request, Deadline::after(self.limit)).await;
+        let completion = seat.client.complete(request, Deadline::after(self.limit)).await;
         let completion = completion.map_err(|error| Unjudged(error.to_string()))?;
         if completion.finish_reason.as_deref() == Some("content_filter") {
             return Err(Unjudged("the judge's content filter refused the question".into()));
