@@ -1,6 +1,7 @@
 //! The `webgym` command. One file a subcommand; this one only reads the command line and says how it went.
 
 mod baseline;
+mod bench;
 mod browser_args;
 mod config;
 mod contact;
@@ -74,6 +75,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// See the whole job at work: practice sites, a baseline policy and a farm, all inside this process.
     Demo(demo::DemoArgs),
+    /// Measure this machine: bare Chromium against the farm, side by side.
+    Bench(bench::BenchArgs),
     /// Serve the built-in baseline policy alone, as vLLM would serve a model.
     Baseline(baseline::BaselineArgs),
 }
@@ -129,6 +132,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Demo(args) => demo::demo(args, quiet).await,
         Command::Baseline(args) => baseline::run(&args).await,
+        Command::Bench(args) => bench::run(&args).await,
     }
 }
 

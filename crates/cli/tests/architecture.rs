@@ -16,7 +16,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("practice", &["proto"]),
     ("baseline", &["proto"]),
     ("web", &["proto", "rollout", "store"]),
-    ("cli", &["baseline", "browser", "farm", "practice", "proto", "rollout", "store", "web"]),
+    ("bench", &["cdp", "practice", "proto", "rollout"]),
+    ("cli", &["baseline", "bench", "browser", "farm", "practice", "proto", "rollout", "store", "web"]),
     ("testkit", &["proto"]),
 ];
 

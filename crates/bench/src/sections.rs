@@ -1,0 +1,308 @@
+//! The parts of the suite: which drivers run side by side, which figures come of them, which targets they have.
+
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+
+use practice::Sites;
+use proto::{Command, InteractionMode};
+use tokio::task::JoinSet;
+
+use crate::{
+    BenchError, Better, Options, Report,
+    bare::Bare,
+    farm::{Dialect, Farm},
+    meter,
+    stats::percentile,
+    window::{Driver, Window, watch},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Steps a second with all instances at work: bare, plain calls, `/step`, set-of-marks.
+    Steps,
+    /// One instance alone: how long a step takes.
+    One,
+    /// Leasing and giving back under load.
+    Leases,
+    /// Memory for each further instance.
+    Memory,
+    /// From the start of the program until all instances are up.
+    Start,
+    /// Very many instances on one machine.
+    Many,
+}
+
+impl Section {
+    pub const ALL: [Self; 6] = [Self::Steps, Self::One, Self::Leases, Self::Memory, Self::Start, Self::Many];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::One => "one",
+            Self::Leases => "leases",
+            Self::Memory => "memory",
+            Self::Start => "start",
+            Self::Many => "many",
+        }
+    }
+
+    pub(crate) async fn measure(
+        self,
+        options: &Options,
+        report: &mut Report,
+        tell: &dyn Fn(&str),
+    ) -> Result<(), BenchError> {
+        let sites = Sites::start(([127, 0, 0, 1], 0).into()).map_err(|error| BenchError::Start {
+            what: "the practice sites".into(),
+            why: error.to_string(),
+        })?;
+        let bench = Bench { options, sites: Arc::new(sites), tell };
+        match self {
+            Self::Steps => bench.steps(report).await,
+            Self::One => bench.one(report).await,
+            Self::Leases => bench.leases(report).await,
+            Self::Memory => bench.memory(report).await,
+            Self::Start => bench.start(report).await,
+            Self::Many => bench.many(report).await,
+        }
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Section {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|section| section.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|section| section.name()).collect();
+            format!("there is no part {name:?}; there are: {}", names.join(", "))
+        })
+    }
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    sites: Arc<Sites>,
+    tell: &'a dyn Fn(&str),
+}
+
+const COORDINATES: InteractionMode = InteractionMode::Coordinates;
+
+impl Bench<'_> {
+    async fn farm(&self, instances: usize) -> Result<Arc<Farm>, BenchError> {
+        let options = self.options;
+        Ok(Arc::new(Farm::start(&options.webgym, &options.executable.path, instances).await?))
+    }
+
+    async fn bare_window(&self, workers: usize) -> Result<Window, BenchError> {
+        let bare = Arc::new(Bare::start(&self.options.executable).await?);
+        let driver = Driver::Bare(Arc::clone(&bare));
+        let window = watch(&driver, workers, std::process::id(), self.options.seconds, &self.sites).await?;
+        drop(driver);
+        if let Ok(bare) = Arc::try_unwrap(bare) {
+            bare.close().await;
+        }
+        Ok(window)
+    }
+
+    async fn farm_window(
+        &self,
+        instances: usize,
+        workers: usize,
+        dialect: Dialect,
+        mode: InteractionMode,
+    ) -> Result<Window, BenchError> {
+        let farm = self.farm(instances).await?;
+        let driver = Driver::Farm(Arc::clone(&farm), dialect, mode);
+        let window = watch(&driver, workers, farm.pid, self.options.seconds, &self.sites).await?;
+        drop(driver);
+        if let Ok(farm) = Arc::try_unwrap(farm) {
+            farm.stop().await?;
+        }
+        Ok(window)
+    }
+
+    async fn steps(&self, report: &mut Report) -> Result<(), BenchError> {
+        let count = self.options.instances;
+        for repeat in 1..=self.options.repeats {
+            (self.tell)(&format!("steps with {count} instances, {repeat} of {}", self.options.repeats));
+            let bare = self.bare_window(count).await?;
+            note_steps(report, "bare", &bare);
+            let plain = self.farm_window(count, count, Dialect::Plain, COORDINATES).await?;
+            note_steps(report, "plain calls", &plain);
+            let one_trip = self.farm_window(count, count, Dialect::OneTrip, COORDINATES).await?;
+            note_steps(report, "/step", &one_trip);
+            report.add("our CPU a step, /step", "ms", Better::Lower, one_trip.our_cpu_a_step() * 1000.0);
+            let marks = InteractionMode::SetOfMarks;
+            let marks = self.farm_window(count, count, Dialect::OneTrip, marks).await?;
+            note_steps(report, "/step, set-of-marks", &marks);
+        }
+        let higher = Better::Higher;
+        report.ratio("plain calls ÷ bare", higher, "steps a second, plain calls", "steps a second, bare");
+        report.ratio("/step ÷ bare", higher, "steps a second, /step", "steps a second, bare");
+        report.ratio(
+            "set-of-marks ÷ coordinates",
+            higher,
+            "steps a second, /step, set-of-marks",
+            "steps a second, /step",
+        );
+        report.ratio("CPU a step, /step ÷ bare", Better::Lower, "CPU a step, /step", "CPU a step, bare");
+        report.aim("plain calls ÷ bare", 0.85);
+        report.aim("/step ÷ bare", 1.0);
+        report.aim("set-of-marks ÷ coordinates", 0.8);
+        report.aim("CPU a step, /step ÷ bare", 1.08);
+        report.aim("our CPU a step, /step", 5.0);
+        report.aim("memory under load, /step", 768.0);
+        Ok(())
+    }
+
+    async fn one(&self, report: &mut Report) -> Result<(), BenchError> {
+        for repeat in 1..=self.options.repeats {
+            (self.tell)(&format!("one instance alone, {repeat} of {}", self.options.repeats));
+            let bare = self.bare_window(1).await?;
+            let farm = self.farm_window(1, 1, Dialect::OneTrip, COORDINATES).await?;
+            for (name, window) in [("bare", bare), ("/step", farm)] {
+                let p50 = percentile(&window.times.step, 0.5);
+                report.add(&format!("step p50 alone, {name}"), "ms", Better::Lower, p50);
+            }
+        }
+        report.ratio(
+            "step p50 alone, /step ÷ bare",
+            Better::Lower,
+            "step p50 alone, /step",
+            "step p50 alone, bare",
+        );
+        report.aim("step p50 alone, /step ÷ bare", 1.1);
+        Ok(())
+    }
+
+    async fn leases(&self, report: &mut Report) -> Result<(), BenchError> {
+        let count = self.options.instances;
+        let free = (count / 4).max(1);
+        for repeat in 1..=self.options.repeats {
+            (self.tell)(&format!("leases under load, {repeat} of {}", self.options.repeats));
+            let some_free = self.farm_window(count, count - free, Dialect::OneTrip, COORDINATES).await?;
+            let none_free = self.farm_window(count, count, Dialect::OneTrip, COORDINATES).await?;
+            let p99 = |sample: &[f64]| percentile(sample, 0.99);
+            let lower = Better::Lower;
+            report.add("/get p99 with free slots", "ms", lower, p99(&some_free.times.get));
+            report.add("/reset answer p99", "ms", lower, p99(&some_free.times.reset));
+            report.add("slot usable again p99, all slots in use", "ms", lower, p99(&none_free.times.again));
+        }
+        report.aim("/get p99 with free slots", 20.0);
+        report.aim("/reset answer p99", 30.0);
+        report.aim("slot usable again p99, all slots in use", 600.0);
+        Ok(())
+    }
+
+    async fn memory(&self, report: &mut Report) -> Result<(), BenchError> {
+        (self.tell)("memory of further instances");
+        let few = self.memory_of(4).await?;
+        let many = self.memory_of(12).await?;
+        report.add(
+            "memory of each further instance, shop page open",
+            "MiB",
+            Better::Lower,
+            (many - few) / 8.0,
+        );
+        report.aim("memory of each further instance, shop page open", 48.0);
+        Ok(())
+    }
+
+    async fn memory_of(&self, instances: usize) -> Result<f64, BenchError> {
+        let farm = self.farm(instances).await?;
+        self.open_everywhere(&farm, instances).await?;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let memory = meter::memory(farm.pid).total();
+        if let Ok(farm) = Arc::try_unwrap(farm) {
+            farm.stop().await?;
+        }
+        Ok(memory)
+    }
+
+    /// Leases every instance and opens the shop in it, a few at a time. Answers how long that took.
+    async fn open_everywhere(&self, farm: &Arc<Farm>, instances: usize) -> Result<f64, BenchError> {
+        const AT_ONCE: usize = 16;
+        let begun = std::time::Instant::now();
+        let (mut opening, mut begun_with) = (JoinSet::new(), 0);
+        loop {
+            while begun_with < instances && opening.len() < AT_ONCE {
+                let (farm, url) = (Arc::clone(farm), self.sites.url("/shop/"));
+                opening.spawn(async move {
+                    let lease = farm.get().await?;
+                    let visit = Command::VisitPage { url };
+                    let bytes = farm.step(&lease, &visit, Dialect::OneTrip, COORDINATES).await?;
+                    if bytes == 0 { Err(BenchError::Farm("a step without a picture".into())) } else { Ok(()) }
+                });
+                begun_with += 1;
+            }
+            match opening.join_next().await {
+                Some(opened) => opened.map_err(|error| BenchError::Farm(error.to_string()))??,
+                None => return Ok(begun.elapsed().as_secs_f64()),
+            }
+        }
+    }
+
+    async fn start(&self, report: &mut Report) -> Result<(), BenchError> {
+        for (instances, target) in [(8, 2.0), (32, 6.0), (128, 20.0)] {
+            let name = format!("start until ready, {instances} instances");
+            for repeat in 1..=self.options.repeats {
+                (self.tell)(&format!("start of {instances} instances, {repeat} of {}", self.options.repeats));
+                let farm = self.farm(instances).await?;
+                report.add(&name, "s", Better::Lower, farm.ready_after.as_secs_f64());
+                if let Ok(farm) = Arc::try_unwrap(farm) {
+                    farm.stop().await?;
+                }
+            }
+            report.aim(&name, target);
+        }
+        Ok(())
+    }
+
+    async fn many(&self, report: &mut Report) -> Result<(), BenchError> {
+        const MANY: usize = 256;
+        (self.tell)("256 instances, a page open in each");
+        let farm = self.farm(MANY).await?;
+        let opened = self.open_everywhere(&farm, MANY).await?;
+        report.add("256 instances: a page opened in each after", "s", Better::Neither, opened);
+        report.add("256 instances: memory", "MiB", Better::Lower, meter::memory(farm.pid).total());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let (cpu, seconds) = (meter::cpu(farm.pid), self.options.seconds.max(5.0));
+        tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+        let idle = meter::cpu(farm.pid).since(cpu).total() / seconds * 100.0;
+        report.add("256 instances: idle CPU, of one core", "%", Better::Lower, idle);
+        report.aim("256 instances: idle CPU, of one core", 5.0);
+        match Arc::try_unwrap(farm) {
+            Ok(farm) => farm.stop().await,
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn note_steps(report: &mut Report, name: &str, window: &Window) {
+    let per_second = format!("steps a second, {name}");
+    report.add(&per_second, "1/s", Better::Higher, window.steps_per_second());
+    report.add(&format!("step p50, {name}"), "ms", Better::Lower, percentile(&window.times.step, 0.5));
+    report.add(&format!("CPU a step, {name}"), "s", Better::Lower, window.cpu_a_step());
+    report.add(&format!("memory under load, {name}"), "MiB", Better::Lower, window.memory.total());
+    let kib = window.times.bytes as f64 / 1024.0 / window.times.step.len().max(1) as f64;
+    report.add(&format!("picture, {name}"), "KiB", Better::Neither, kib);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_known_by_name() {
+        for section in Section::ALL {
+            assert_eq!(section.to_string().parse::<Section>(), Ok(section));
+        }
+        let error = "stesp".parse::<Section>().unwrap_err();
+        assert!(error.contains("stesp") && error.contains("steps, one"), "{error}");
+    }
+}

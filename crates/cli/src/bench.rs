@@ -1,0 +1,102 @@
+//! `webgym bench`: measures this machine and says what moved between two measurements.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use ::bench::{Options, Report, Section};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+    /// Only these parts: steps, one, leases, memory, start, many. All of them when left out.
+    #[arg(long, value_delimiter = ',', value_name = "PARTS")]
+    parts: Vec<Section>,
+    /// Instances at work at once.
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    instances: usize,
+    /// How long each measurement lasts after its warm-up.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    seconds: f64,
+    /// How often each measurement is made; the table shows the median and the spread.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    repeats: usize,
+    /// The Chromium executable to use. Also read from CHROME.
+    #[arg(long, value_name = "PATH")]
+    chromium: Option<PathBuf>,
+    /// Keep the figures in this file, for `webgym bench compare`.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum BenchCommand {
+    /// Say what moved between two measurements.
+    Compare {
+        /// The earlier file of `webgym bench --json`.
+        before: PathBuf,
+        /// The later one.
+        after: PathBuf,
+    },
+}
+
+pub(crate) async fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Some(BenchCommand::Compare { before, after }) => compare(before, after),
+        None => measure(args).await,
+    }
+}
+
+async fn measure(args: &BenchArgs) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(args.instances > 0 && args.repeats > 0, "--instances and --repeats must be at least 1");
+    anyhow::ensure!(args.seconds >= 1.0 && args.seconds <= 600.0, "--seconds must be from 1 to 600");
+    if let Some(path) = &args.json {
+        // Found out before, not after, a quarter of an hour of measuring.
+        std::fs::write(path, "").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let options = Options {
+        webgym: std::env::current_exe().context("cannot find this program")?,
+        executable: browser::find(args.chromium.as_deref())?,
+        instances: args.instances,
+        seconds: args.seconds,
+        repeats: args.repeats,
+        sections: if args.parts.is_empty() { Section::ALL.to_vec() } else { args.parts.clone() },
+    };
+    if cfg!(debug_assertions) {
+        eprintln!("This is a debug build: its figures say little. Use cargo build --release.");
+    }
+    let report = ::bench::run(&options, &|doing| eprintln!("bench: {doing}")).await?;
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&report)?;
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    print!("{report}");
+    let machine = &report.machine;
+    println!(
+        "\n{} cores, {}, load at the start {}",
+        machine["cores"], machine["browser"], machine["load_at_start"]
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compare(before: &Path, after: &Path) -> anyhow::Result<ExitCode> {
+    let (before, after) = (read(before)?, read(after)?);
+    let changes = ::bench::compare(&before, &after);
+    anyhow::ensure!(!changes.is_empty(), "the two files have no figure in common");
+    println!("| what | before → after | change | |\n|---|---|---|---|");
+    for change in changes {
+        println!("{change}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> anyhow::Result<Report> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text)
+        .with_context(|| format!("{} is not a file of webgym bench --json", path.display()))
+}
