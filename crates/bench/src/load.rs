@@ -36,8 +36,8 @@ pub(crate) fn episode(sites: &Sites, seed: usize) -> Vec<Command> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_episode_has_its_steps() {
+    #[tokio::test]
+    async fn an_episode_has_its_steps() {
         let sites = Sites::start(([127, 0, 0, 1], 0).into()).unwrap();
         assert_eq!(episode(&sites, 0).len(), STEPS);
         assert_ne!(episode(&sites, 0)[0], episode(&sites, 1)[0]);

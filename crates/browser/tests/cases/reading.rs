@@ -1,6 +1,5 @@
 //! Reading a page: text, metadata, elements, the last screenshot; odd and huge content.
 
-
 use proto::{ImageFormat, InteractionMode};
 use serde_json::{Value, json};
 
