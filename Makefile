@@ -1,5 +1,5 @@
 # Two targets carry a newcomer: demo and test. Both set up what they need.
-.PHONY: demo test test-chromium web setup lint bench bench-collector chaos fuzz clean help
+.PHONY: demo test test-chromium web setup lint bench bench-instance bench-collector chaos fuzz clean help
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -28,7 +28,12 @@ lint: ## Formatting and lints, as CI checks them
 	@cargo fmt --all --check
 	@cargo clippy --quiet --workspace
 
-bench: ## Measure one instance: see docs/benchmarks.md
+bench: ## Measure this machine: bare Chromium and the farm side by side (about 12 minutes)
+	@scripts/setup
+	@cargo build --quiet --release --bin webgym
+	@target/release/webgym bench
+
+bench-instance: ## Measure one instance without a farm
 	@scripts/setup
 	@cargo bench --quiet -p webgym-browser --bench instance
 
