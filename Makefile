@@ -1,5 +1,5 @@
 # Two targets carry a newcomer: demo and test. Both set up what they need.
-.PHONY: demo test test-chromium web setup lint bench bench-instance bench-collector chaos fuzz clean help
+.PHONY: demo test test-chromium web setup lint check-deploy bench bench-instance bench-collector chaos fuzz clean help
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -27,6 +27,10 @@ setup: ## Install what running and testing need
 lint: ## Formatting and lints, as CI checks them
 	@cargo fmt --all --check
 	@cargo clippy --quiet --workspace
+
+check-deploy: ## Check deploy/ with the tools that will read it
+	@scripts/setup --tests --quiet
+	@scripts/check-deploy
 
 bench: ## Measure this machine: bare Chromium and the farm side by side (about 12 minutes)
 	@scripts/setup

@@ -11,6 +11,7 @@ mod export;
 mod judge;
 mod metrics;
 mod monitor;
+mod nginx_config;
 mod plot;
 mod progress;
 mod report;
@@ -71,6 +72,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Merge the files of several ranks into one iteration.
     Aggregate(export::AggregateArgs),
+    /// Print an nginx configuration for one or more masters.
+    NginxConfig(nginx_config::NginxArgs),
     /// Check that this machine has what webgym needs, and say how to mend what is missing.
     Doctor(doctor::DoctorArgs),
     /// See the whole job at work: practice sites, a baseline policy and a farm, all inside this process.
@@ -129,6 +132,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Plot(args) => plot::run(&args),
         Command::Export(args) => export::run_export(&args),
         Command::Aggregate(args) => export::run_aggregate(&args),
+        Command::NginxConfig(args) => nginx_config::run(&args),
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Demo(args) => demo::demo(args, quiet).await,
         Command::Baseline(args) => baseline::run(&args).await,

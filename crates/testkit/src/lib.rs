@@ -1,4 +1,4 @@
-//! What tests of the whole system share: the real `webgym` and the real Redis as child processes, a client that
+//! What tests of the whole system share: the real `webgym`, Redis and nginx as child processes, a client that
 //! speaks to any tier, a look at the process table, and a node that behaves like the Python system's. Dev-only;
 //! whatever cannot go on here stops its test with a message.
 #![allow(
@@ -12,6 +12,7 @@ mod eventually;
 mod farm;
 mod http;
 mod invariant;
+mod nginx;
 mod process;
 mod python_node;
 mod redis;
@@ -24,6 +25,7 @@ pub use eventually::{eventually, poll_until};
 pub use farm::{Farm, Lease, Tier};
 pub use http::{Http, Reply};
 pub use invariant::{Slots, Watch};
+pub use nginx::Nginx;
 pub use process::{Browser, Process, browsers_of, connections_at, descendants, group, signal};
 pub use python_node::{PythonNode, Trouble};
 pub use redis::Redis;

@@ -18,8 +18,8 @@ use crate::{
     observe::{Encoding, ObserveCall},
 };
 
-/// The longest a caller may wait in line.
-const LONGEST_WAIT: f64 = 3600.0;
+/// The longest a caller may wait in line, in seconds. Whatever stands in front of a farm must wait as long.
+pub const LONGEST_WAIT: f64 = 3600.0;
 const LONGEST_KEY: usize = 200;
 /// A body is a few kilobytes; whoever takes longer only holds the connection.
 const SLOWEST_BODY: Duration = Duration::from_secs(30);

@@ -13,6 +13,7 @@ mod openapi;
 mod reply;
 
 pub(crate) use auth::Key;
+pub use input::LONGEST_WAIT;
 pub(crate) use instance::instance_routes;
 pub(crate) use master::master_routes;
 pub(crate) use node::node_routes;

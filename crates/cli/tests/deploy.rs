@@ -1,0 +1,200 @@
+//! What deploy/ says about us is true: every metric in alerts, dashboard and autoscaler is one that a live farm or a live
+//! run exports, every flag is one that the command takes, every endpoint of a probe answers, and the nginx examples are what
+//! `webgym nginx-config` prints.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use testkit::{Http, Webgym};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+};
+
+const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
+/// The words of a text that begin so and go on with letters, digits and underscores.
+fn names(text: &str, prefix: &str) -> BTreeSet<String> {
+    let inside = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words = text.split(|letter| !inside(letter));
+    words.filter(|word| word.starts_with(prefix) && word.len() > prefix.len()).map(str::to_owned).collect()
+}
+
+/// Every series that what `/metrics` describes can have.
+fn exported(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) else {
+            continue;
+        };
+        let suffixes: &[&str] = match kind {
+            "histogram" => &["_bucket", "_sum", "_count"],
+            "counter"
+                if !name.ends_with("_total") && !name.ends_with("_sum") && !name.ends_with("_count") =>
+            {
+                &["_total"]
+            }
+            _ => &[""],
+        };
+        found.extend(suffixes.iter().map(|suffix| format!("{name}{suffix}")));
+    }
+    assert!(found.len() >= 6, "hardly any metrics: {text}");
+    found
+}
+
+async fn metrics_of_a_run() -> BTreeSet<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(WEBGYM);
+    demo.args(["demo", "--out", folder.path().to_str().unwrap(), "--tasks", "6", "--instances", "1"]);
+    demo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut demo = demo.kill_on_drop(true).spawn().unwrap();
+    let mut said = BufReader::new(demo.stderr.take().unwrap()).lines();
+    let link = loop {
+        let line = said.next_line().await.unwrap().expect("the demo says where its monitor is");
+        if line.contains("watch this run at") {
+            break line.split_whitespace().last().unwrap().to_owned();
+        }
+    };
+    tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
+    let found = exported(&Http::new(&link, None).get("/metrics", &[]).await.text());
+    demo.kill().await.unwrap();
+    found
+}
+
+#[tokio::test]
+async fn every_metric_that_is_named_exists() {
+    let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port", "0", "--node-port", "0"]).await;
+    let mut known = exported(&farm.master().http.get("/metrics", &[]).await.text());
+    known.extend(metrics_of_a_run().await);
+    let mut named = 0;
+    for path in [
+        "deploy/prometheus/webgym-alerts.yaml",
+        "deploy/prometheus/webgym-alerts.test.yaml",
+        "deploy/prometheus/adapter-rules.yaml",
+        "deploy/grafana/webgym.json",
+        "deploy/helm/webgym/templates/autoscaler.yaml",
+        "docs/operations.md",
+    ] {
+        let used = names(&read(path), "webgym_");
+        let unknown: Vec<_> = used.difference(&known).collect();
+        assert!(
+            unknown.is_empty(),
+            "{path} names metrics that nothing exports: {unknown:?}; there are {known:?}"
+        );
+        named += used.len();
+    }
+    assert!(named > 40, "only {named} metrics were found in deploy/: is this test still looking?");
+}
+
+#[tokio::test]
+async fn the_endpoints_of_the_probes_answer() {
+    let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port", "0", "--node-port", "0"]).await;
+    let mut asked = 0;
+    for (file, tier) in [("master", "master"), ("node", "node")] {
+        let text = read(&format!("deploy/helm/webgym/templates/{file}.yaml"));
+        let http = Http::new(&farm.url(tier), None);
+        for path in text.lines().filter_map(|line| line.split("httpGet: {path: ").nth(1)) {
+            let path = path.split(',').next().unwrap();
+            http.get(path, &[]).await.ok();
+            asked += 1;
+        }
+    }
+    assert_eq!(asked, 5);
+}
+
+async fn flags_of(subcommand: &str) -> BTreeSet<String> {
+    let help = Command::new(WEBGYM).args([subcommand, "--help"]).output().await.unwrap();
+    assert!(help.status.success(), "{subcommand}");
+    flags(&String::from_utf8(help.stdout).unwrap())
+}
+
+fn flags(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| letter.is_whitespace() || "\"'`,;[]()".contains(letter));
+    let flags = words.filter(|word| word.starts_with("--") && word.len() > 2);
+    flags.map(|flag| flag.split('=').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_flag_that_is_given_is_taken() {
+    let line_of = |path: &str, start: &str| -> String {
+        let text = read(path).replace("\\\n", " ");
+        let line = text.lines().find(|line| line.trim_start().starts_with(start));
+        line.unwrap_or_else(|| panic!("{path} has no {start}")).to_owned()
+    };
+    let arguments = |path: &str| -> String {
+        let text = read(path);
+        let after = text.split("args:").nth(1).expect("arguments").split("env:").next().unwrap().to_owned();
+        after
+    };
+    for (subcommand, given) in [
+        ("master", line_of("deploy/systemd/webgym-master.service", "ExecStart=")),
+        ("node", line_of("deploy/systemd/webgym-node.service", "ExecStart=")),
+        ("rollout", line_of("deploy/systemd/webgym-collector@.service", "ExecStart=")),
+        ("master", line_of("deploy/docker/compose.yaml", "command: [master")),
+        ("node", line_of("deploy/docker/compose.yaml", "command: [node")),
+        ("master", arguments("deploy/helm/webgym/templates/master.yaml")),
+        ("node", arguments("deploy/helm/webgym/templates/node.yaml")),
+        ("master", line_of("deploy/slurm/webgym.sbatch", "\"${on_first[@]}\" \"$webgym\" master")),
+        ("node", line_of("deploy/slurm/webgym.sbatch", "\"${on_all[@]}\" bash -c 'exec \"$0\" node")),
+    ] {
+        let (given, known) = (flags(&given), flags_of(subcommand).await);
+        let unknown: Vec<_> = given.difference(&known).collect();
+        assert!(!given.is_empty() && unknown.is_empty(), "webgym {subcommand} does not take {unknown:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_variable_that_is_set_is_read() {
+    let mut read_by_us = BTreeSet::new();
+    for subcommand in ["master", "node", "rollout", "monitor"] {
+        let help = Command::new(WEBGYM).args([subcommand, "--help"]).output().await.unwrap();
+        read_by_us.extend(names(&String::from_utf8(help.stdout).unwrap(), "WEBGYM_"));
+    }
+    // What the unit files themselves put into command lines.
+    let in_units: BTreeSet<String> = files_below(&root().join("deploy/systemd"))
+        .iter()
+        .filter(|path| path.extension().is_some_and(|kind| kind == "service"))
+        .flat_map(|path| names(&fs::read_to_string(path).unwrap(), "WEBGYM_"))
+        .collect();
+    let in_compose = BTreeSet::from(["WEBGYM_INSTANCES".to_owned()]);
+    for path in files_below(&root().join("deploy")) {
+        let used = names(&fs::read_to_string(&path).unwrap(), "WEBGYM_");
+        let known = |name: &&String| {
+            read_by_us.contains(*name) || in_units.contains(*name) || in_compose.contains(*name)
+        };
+        let unknown: Vec<_> = used.iter().filter(|name| !known(name)).collect();
+        assert!(unknown.is_empty(), "{} sets what nobody reads: {unknown:?}", path.display());
+    }
+}
+
+#[tokio::test]
+async fn the_nginx_examples_are_what_the_command_prints() {
+    let proxy = "--master 10.0.0.1:7000 --master 10.0.0.2:7000 --monitor 10.0.0.9:5000 --server-name farm.example.org \
+                 --tls-cert /etc/ssl/webgym/fullchain.pem --tls-key /etc/ssl/webgym/privkey.pem";
+    let compose = "--master master-1:7000 --master master-2:7000 --listen 7000";
+    for (path, words) in [("deploy/proxy/nginx.conf", proxy), ("deploy/docker/nginx.conf", compose)] {
+        let printed =
+            Command::new(WEBGYM).arg("nginx-config").args(words.split_whitespace()).output().await.unwrap();
+        let printed = String::from_utf8(printed.stdout).unwrap();
+        assert_eq!(read(path), printed, "write {path} afresh: webgym nginx-config {words} > {path}");
+    }
+}

@@ -1,0 +1,192 @@
+//! A real nginx with the configuration that `webgym nginx-config` prints, in front of two masters and a run's monitor.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use std::{net::SocketAddr, process::Stdio, time::Duration};
+
+use hyper::Method;
+use practice::Sites;
+use rustix::process::Signal;
+use serde_json::json;
+use testkit::{Farm, Lease, Nginx, Tier, Webgym, eventually};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    process::Command,
+};
+
+const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
+const SECONDS: Duration = Duration::from_secs(60);
+
+/// What the command prints for these words.
+async fn printed(words: &[&str]) -> String {
+    let output = Command::new(WEBGYM).arg("nginx-config").args(words).output().await.unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn host(webgym: &Webgym) -> String {
+    webgym.url("master").trim_start_matches("http://").to_owned()
+}
+
+/// nginx in front of these masters.
+async fn in_front_of(masters: &[&Webgym], more: &[&str]) -> Nginx {
+    Nginx::start(async |port| {
+        let listen = format!("127.0.0.1:{port}");
+        let hosts: Vec<String> = masters.iter().map(|master| host(master)).collect();
+        let mut words = vec!["--listen", &listen];
+        words.extend(hosts.iter().flat_map(|host| ["--master", host]));
+        words.extend(more);
+        printed(&words).await
+    })
+    .await
+}
+
+async fn certificate(folder: &std::path::Path) -> (String, String) {
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (certificate, key) = (path("cert.pem"), path("key.pem"));
+    let mut command = Command::new("openssl");
+    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+    command.args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2"]);
+    let made = command.args(["-out", &certificate, "-keyout", &key]).output().await.unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    (certificate, key)
+}
+
+#[tokio::test]
+async fn nginx_takes_what_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = certificate(folder.path()).await;
+    let tls = ["--tls-cert", certificate.as_str(), "--tls-key", key.as_str()];
+    for words in [
+        vec![],
+        vec!["--master", "10.0.0.1:7000", "--master", "[::1]:7000", "--server-name", "*.example.org"],
+        vec!["--monitor", "127.0.0.1:5000", "--listen", "[::]:8443"],
+        [&tls[..], &["--server-name", "farm.example.org", "--master", "localhost:7001"]].concat(),
+    ] {
+        let checked = Nginx::check(&printed(&words).await).await;
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(checked.status.success() && !said.contains("[warn]"), "{words:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn the_farm_is_reached_through_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = certificate(folder.path()).await;
+    let master = Webgym::start(WEBGYM, &["master", "--port", "0"]).await;
+    let nginx = in_front_of(&[&master], &["--tls-cert", &certificate, "--tls-key", &key]).await;
+    let url = format!("https://localhost:{}/healthz", nginx.port());
+    let mut command = Command::new("curl");
+    let asked =
+        command.args(["-sS", "--noproxy", "*", "--cacert", &certificate, &url]).output().await.unwrap();
+    let said = String::from_utf8_lossy(&asked.stdout);
+    assert!(said.contains("\"ok\""), "{said} {}", String::from_utf8_lossy(&asked.stderr));
+}
+
+#[tokio::test]
+async fn two_masters_behind_nginx() {
+    let node = Webgym::start(WEBGYM, &["node", "2", "--port", "0", "--allow-private-network"]).await;
+    let to = ["master", "--port", "0", "--node", &node.url("node")];
+    let (mut first, mut second) = (Webgym::start(WEBGYM, &to).await, Webgym::start(WEBGYM, &to).await);
+    let nginx = in_front_of(&[&first, &second], &[]).await;
+    let farm = Farm::new(Tier::Master, &nginx.url());
+    let sites = Sites::start(SocketAddr::from(([127, 0, 0, 1], 0))).expect("the practice sites start");
+    episode(&farm, &sites.url("/course/buttons")).await;
+    the_same_key_gives_the_same_instance(&farm).await;
+    whoever_waits_is_served(&farm).await;
+
+    let large = |size: usize| json!({"filler": "x".repeat(size)}).to_string();
+    farm.http.send(Method::POST, "/execute", &[], large(3 << 20), &[]).await.failed(
+        413,
+        "too_large",
+        "larger",
+    );
+    farm.http.send(Method::POST, "/execute", &[], large(5 << 20), &[]).await.failed(
+        413,
+        "too_large",
+        "too large",
+    );
+
+    first.signal(Signal::KILL);
+    first.ended(SECONDS).await;
+    for _ in 0..4 {
+        episode(&farm, &sites.url("/course/buttons")).await;
+    }
+    second.signal(Signal::KILL);
+    second.ended(SECONDS).await;
+    farm.http.get("/info", &[]).await.failed(502, "node_unreachable", "no master answers");
+}
+
+/// Take, browse, look, give back.
+async fn episode(farm: &Farm, url: &str) {
+    let lease = farm.get().await;
+    farm.visit(&lease, url).await;
+    let picture = farm.screenshot(&lease, &[]).await;
+    assert_eq!((picture.status, picture.kind()), (200, "image/png"), "{}", picture.text());
+    assert!(picture.body.len() > 10_000 && picture.body.starts_with(b"\x89PNG"), "{}", picture.body.len());
+    assert!(picture.body.windows(4).any(|four| four == b"IEND"), "the picture is whole");
+    farm.reset(&lease).await.ok();
+}
+
+/// Each master remembers its own keys, so that a repeated question must reach the same one.
+async fn the_same_key_gives_the_same_instance(farm: &Farm) {
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        let query = [("idempotency_key", key), ("wait_secs", "120")];
+        let lease = Lease::read(&farm.try_get(&query).await.ok());
+        for _ in 0..3 {
+            assert_eq!(Lease::read(&farm.try_get(&query).await.ok()), lease, "asked again with {key}");
+        }
+        farm.reset(&lease).await.ok();
+    }
+}
+
+async fn whoever_waits_is_served(farm: &Farm) {
+    let leases = [farm.get().await, farm.get().await];
+    let waiting = {
+        let farm = farm.clone();
+        tokio::spawn(async move { farm.get().await })
+    };
+    eventually("somebody waits in line at one of the masters", SECONDS, async || {
+        farm.http.get("/metrics", &[]).await.text().contains("\nwebgym_master_get_queue_length 1\n")
+    })
+    .await;
+    farm.reset(&leases[0]).await.ok();
+    let third = waiting.await.unwrap();
+    farm.reset(&third).await.ok();
+    farm.reset(&leases[1]).await.ok();
+}
+
+#[tokio::test]
+async fn the_monitor_streams_through_nginx() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(WEBGYM);
+    demo.args(["demo", "--out", folder.path().to_str().unwrap(), "--tasks", "12", "--instances", "1"]);
+    demo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut demo = demo.kill_on_drop(true).spawn().unwrap();
+    let mut said = BufReader::new(demo.stderr.take().unwrap()).lines();
+    let link = loop {
+        let line = said.next_line().await.unwrap().expect("the demo says where its monitor is");
+        if line.contains("watch this run at") {
+            break line.split_whitespace().last().unwrap().to_owned();
+        }
+    };
+    tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
+    let monitor = link.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let nginx = Nginx::start(async |port| {
+        printed(&["--listen", &format!("127.0.0.1:{port}"), "--monitor", &monitor]).await
+    })
+    .await;
+    let mut stream = TcpStream::connect(("127.0.0.1", nginx.port())).await.unwrap();
+    stream.write_all(b"GET /monitor/api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    let mut events = 0;
+    // Events of a run that still goes on: held back, they would come together at its end.
+    while events < 4 {
+        let line = tokio::time::timeout(SECONDS, lines.next_line()).await.expect("events keep coming");
+        let line = line.unwrap().expect("the stream goes on");
+        events += usize::from(line.starts_with("data:"));
+    }
+    assert!(demo.try_wait().unwrap().is_none(), "the run was over before four events had come");
+    demo.kill().await.unwrap();
+}
