@@ -21,6 +21,7 @@ mod signals;
 mod telemetry;
 mod trajectories;
 mod view;
+mod words;
 
 use std::process::ExitCode;
 
@@ -86,7 +87,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let plain = matches!(cli.command, Command::Demo(_));
+    let plain = matches!(cli.command, Command::Demo(_) | Command::Doctor(_) | Command::Monitor(_));
     telemetry::start(&telemetry::Telling { quiet: cli.quiet, verbose: cli.verbose, plain });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -4,6 +4,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     process::ExitCode,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -15,6 +16,9 @@ use web::{
 };
 
 use crate::signals::Signals;
+
+/// How long the run's monitor gets for its first answer.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
 
 /// Where a run's own monitor listens; its port is `env_config.monitor_port`.
 #[derive(Args, Clone, Debug)]
@@ -101,15 +105,71 @@ pub(crate) struct MonitorArgs {
 }
 
 pub(crate) async fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
+    check_address(&args.url)?;
     let routes = relay(&args.url, args.token.as_deref())?;
     let mut signals = Signals::listen()?;
     let mut place = page::serve(SocketAddr::new(args.host, args.port), None, routes)
         .await
         .context("the monitor cannot be shown here")?;
-    println!("Watching {} at {}", args.url.split('?').next().unwrap_or_default(), place.link());
+    let watched = args.url.split('?').next().unwrap_or_default();
+    println!("Watching {watched} at {}", place.link());
+    if let Err(why) = reach(&args.url, args.token.as_deref()).await {
+        tracing::warn!("{watched} cannot be shown yet: {why}. The page keeps on trying");
+    }
     tokio::select! {
         () = signals.next() => {}
         () = place.forever() => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn check_address(url: &str) -> anyhow::Result<()> {
+    let address = url.parse::<axum::http::Uri>().ok();
+    let whole = address.is_some_and(|address| {
+        matches!(address.scheme_str(), Some("http" | "https"))
+            && address.authority().is_some_and(|place| {
+                let named = place.as_str().rsplit('@').next() == Some(place.host());
+                !place.host().is_empty() && (named || place.port_u16().is_some())
+            })
+    });
+    anyhow::ensure!(whole, "{url:?} is no address of a monitor; it looks like http://HOST:5000");
+    Ok(())
+}
+
+/// Asks the run's monitor once, so that who is not there is told now and not only on the page.
+async fn reach(url: &str, token: Option<&str>) -> Result<(), String> {
+    let (root, query) = url.split_once('?').unwrap_or((url, ""));
+    let root = root.trim_end_matches('/');
+    let token = token.or_else(|| query.split('&').find_map(|pair| pair.strip_prefix("token=")));
+    let mut request = rollout::http::client(root)?.get(format!("{root}/status")).timeout(FIRST_LOOK);
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let answer = request.send().await.map_err(|error| {
+        if error.is_timeout() { "it does not answer".to_owned() } else { "nobody listens there".to_owned() }
+    })?;
+    match answer.status().as_u16() {
+        200 => Ok(()),
+        401 if token.is_none() => {
+            Err("it wants a token: give --token, or the whole link that the run printed".into())
+        }
+        401 => Err("it does not take this token".into()),
+        status => Err(format!("it answers {status}, which no monitor does")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for good in ["http://127.0.0.1:5000", "https://example.org/monitor/?token=x", "http://[::1]:5000/"] {
+            assert!(check_address(good).is_ok(), "{good}");
+        }
+        for bad in ["127.0.0.1:5000", "http://", "http://a b:5000", "http://a:99999", "ftp://a:5000", ""] {
+            let said = check_address(bad).unwrap_err().to_string();
+            assert!(said.contains("http://HOST:5000"), "{bad}: {said}");
+        }
+    }
 }

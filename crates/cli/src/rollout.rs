@@ -27,6 +27,7 @@ use crate::{
     progress::Progress,
     report::{self, Audience},
     signals::Signals,
+    words::counted,
 };
 
 #[derive(Args)]
@@ -127,7 +128,8 @@ async fn start_farm(args: &RolloutArgs, config: &Config, plan: &Plan) -> anyhow:
     pool.network =
         NetworkRules { allow_private: args.allow_private_network, allow_hosts: args.allow_host.clone() };
     let farm = Farm::start(FarmOptions::local(pool)).await?;
-    tracing::info!("no farm is configured: {size} instances start inside this process");
+    let verb = if size == 1 { "starts" } else { "start" };
+    tracing::info!("no farm is configured: {} {verb} inside this process", counted(size, "instance"));
     Ok(Some(farm))
 }
 
@@ -149,7 +151,8 @@ async fn collect(
     if plan.ranks.rank == 0 {
         let left = leases.give_back_left_over(&farm).await?;
         if left > 0 {
-            tracing::info!("gave back {left} instances that an earlier run of this save path still held");
+            let left = counted(left, "instance");
+            tracing::info!("gave back {left} that an earlier run of this save path still held");
         }
     }
     let around = Arc::new(Surroundings {

@@ -7,7 +7,11 @@ use farm::{DEFAULT_KEY, Farm, FarmOptions, Limits, Mode, NetworkRules, PoolCount
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::{browser_args::BrowserArgs, signals::Signals};
+use crate::{
+    browser_args::BrowserArgs,
+    signals::Signals,
+    words::{counted, how_many},
+};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ModeChoice {
@@ -96,7 +100,7 @@ struct PoolArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
     /// How many instances. Left out with --mode master.
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = how_many)]
     instances: Option<usize>,
     #[arg(long, value_enum, default_value = "both")]
     mode: ModeChoice,
@@ -127,7 +131,7 @@ pub(crate) struct MasterArgs {
 #[derive(Args, Debug)]
 pub(crate) struct NodeArgs {
     /// How many instances.
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = how_many)]
     instances: usize,
     #[arg(long, default_value_t = 8080, value_name = "PORT")]
     port: u16,
@@ -242,9 +246,12 @@ pub(crate) async fn instance(args: InstanceArgs, quiet: bool) -> anyhow::Result<
     run(Farm::start_instance(options, args.port).await?, quiet).await
 }
 
-/// One line of JSON on standard output, for whoever started us.
+/// One line of JSON on standard output, for the program that started us. A person at a terminal is told in sentences.
 fn tell(event: &serde_json::Value) {
     let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        return;
+    }
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }
 
@@ -265,8 +272,9 @@ async fn run(farm: Farm, quiet: bool) -> anyhow::Result<ExitCode> {
 
 async fn get_ready(farm: &Farm, quiet: bool) {
     let started = std::time::Instant::now();
-    let shown = !quiet && std::io::stderr().is_terminal();
-    let bar = if shown { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let capacity = farm.pool().map_or(0, |pool| pool.counts().capacity);
+    let shown = !quiet && capacity > 0 && std::io::stderr().is_terminal();
+    let bar = if shown { ProgressBar::new(capacity as u64) } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("{msg} {bar:32} {pos}/{len} instances");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_message("starting");
@@ -283,7 +291,11 @@ async fn get_ready(farm: &Farm, quiet: bool) {
         &json!({"event": "ready", "instances": last.capacity, "seconds": (seconds * 1000.0).round() / 1000.0}),
     );
     let front = farm.bound().last().map(|bound| bound.url.clone()).unwrap_or_default();
-    tracing::info!("ready: {} instances in {seconds:.1} s at {front} (API at {front}/docs)", last.capacity);
+    let what = match last.capacity {
+        0 => "a master".to_owned(),
+        capacity => counted(capacity, "instance"),
+    };
+    tracing::info!("ready: {what} in {seconds:.1} s at {front} (API at {front}/docs)");
 }
 
 async fn stop(farm: Farm, mut signals: Signals) -> anyhow::Result<ExitCode> {

@@ -1,6 +1,9 @@
 //! `webgym trajectories`: what is in a save path, one trajectory as text, two compared, some removed, all checked.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -110,15 +113,18 @@ pub(crate) fn run(command: &TrajectoriesCommand) -> anyhow::Result<ExitCode> {
         TrajectoriesCommand::Rm { save_path, split, iteration, index, yes } => {
             let indices = (!index.is_empty()).then_some(index.as_slice());
             let removal = plan_removal(&SavePath::new(save_path), *split, *iteration, indices)?;
-            let (count, size) = (removal.trajectories, removal.image_bytes / 1024);
+            let count = if removal.trajectories == 1 {
+                "1 trajectory".into()
+            } else {
+                format!("{} trajectories", removal.trajectories)
+            };
+            let size = removal.image_bytes / 1024;
             if !yes {
-                println!(
-                    "This would remove {count} trajectories and {size} KiB of screenshots. Add --yes to do it."
-                );
+                println!("This would remove {count} and {size} KiB of screenshots. Add --yes to do it.");
                 return Ok(ExitCode::SUCCESS);
             }
             removal.execute()?;
-            println!("Removed {count} trajectories and {size} KiB of screenshots.");
+            println!("Removed {count} and {size} KiB of screenshots.");
             Ok(ExitCode::SUCCESS)
         }
         TrajectoriesCommand::Check { save_path } => {
@@ -135,7 +141,11 @@ fn ls(
     number: Option<u64>,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
+    let place = save_path;
     let save_path = SavePath::new(save_path);
+    if !place.is_dir() {
+        anyhow::bail!("{}", nothing_at(place));
+    }
     match number {
         Some(number) => {
             let summaries = iteration::summaries_of(&save_path, split, number)?;
@@ -147,7 +157,9 @@ fn ls(
         }
         None => {
             let listing = list(&save_path)?;
-            if json {
+            if listing.files.is_empty() && !json {
+                println!("{}", nothing_at(place));
+            } else if json {
                 println!("{}", serde_json::to_string_pretty(&listing)?);
             } else {
                 print!("{listing}");
@@ -155,4 +167,61 @@ fn ls(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why there are no trajectories at a place, and where there are some nearby.
+fn nothing_at(place: &Path) -> String {
+    let shown = place.display();
+    let root = place.ancestors().skip(1).take(3).find(|above| is_save_path(above));
+    if let Some(root) = root {
+        return format!("{shown} is inside of a save path; give the save path itself: {}", root.display());
+    }
+    if !place.exists() {
+        return format!("there is nothing at {shown}");
+    }
+    if !place.is_dir() {
+        return format!("{shown} is a file; give the save path of a run, which is a folder");
+    }
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut below: Vec<String> =
+        entries.filter(|path| is_save_path(path)).map(|path| path.display().to_string()).collect();
+    below.sort();
+    match below.as_slice() {
+        [] => format!("no trajectories at {shown}: no run has saved any there"),
+        [one] => format!("no trajectories at {shown} itself; there are some in {one}"),
+        several => format!("no trajectories at {shown} itself; there are some in {}", several.join(", ")),
+    }
+}
+
+fn is_save_path(place: &Path) -> bool {
+    let path = SavePath::new(place);
+    Split::ALL.iter().any(|split| path.files(*split).is_ok_and(|files| !files.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_gives_the_wrong_place_is_told_the_right_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("runs/first");
+        let trajectories = run.join("train_trajectories");
+        std::fs::create_dir_all(&trajectories).unwrap();
+        let file = trajectories.join("train_trajectories.pt.iteration0");
+        std::fs::write(&file, "").unwrap();
+        let (runs, first) = (folder.path().join("runs"), run.display().to_string());
+        for (place, wanted) in [
+            (file, format!("give the save path itself: {first}")),
+            (trajectories, format!("give the save path itself: {first}")),
+            (runs.clone(), format!("there are some in {first}")),
+            (runs.join("second"), "there is nothing at".to_owned()),
+            (folder.path().to_owned(), "no run has saved any there".to_owned()),
+        ] {
+            let said = nothing_at(&place);
+            assert!(said.contains(&wanted), "{}: {said}", place.display());
+        }
+        std::fs::write(folder.path().join("tasks.jsonl"), "").unwrap();
+        assert!(nothing_at(&folder.path().join("tasks.jsonl")).contains("is a file; give the save path"));
+    }
 }

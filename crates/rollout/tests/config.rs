@@ -139,10 +139,10 @@ fn values_of_the_wrong_type_are_named_with_place() {
     let cases = [
         (
             "env_config.server_size=many",
-            "env_config.server_size (argument \"env_config.server_size=many\"): invalid type: string \"many\", expected usize",
+            "env_config.server_size (argument \"env_config.server_size=many\"): string \"many\" was given; a whole number, 0 or more, is wanted",
         ),
-        ("env_config.server_size=-1", "invalid value: integer `-1`, expected usize"),
-        ("env_config.server_size=1.5", "expected usize"),
+        ("env_config.server_size=-1", "integer `-1` was given; a whole number, 0 or more, is wanted"),
+        ("env_config.server_size=1.5", "a whole number, 0 or more, is wanted"),
         ("env_config.split=tran", "must be one of train, test; did you mean train?"),
         ("model_config.model_type=qwen3", "must be one of qwen3-instruct, qwen3-think"),
         (
@@ -150,11 +150,11 @@ fn values_of_the_wrong_type_are_named_with_place() {
             "env_config.http_pools (argument \"env_config.http_pools=4\"): a mapping with the keys metadata",
         ),
         ("env_config.difficulty_ratio.easy.range=[1]", "env_config.difficulty_ratio.easy.range"),
-        ("env_config.skip_bad_tasks=1", "invalid type: integer `1`, expected a boolean"),
+        ("env_config.skip_bad_tasks=1", "integer `1` was given; a boolean is wanted"),
         ("env_config.vllm_server_url=null", "expected a string"),
         ("env_config.vllm_server_url=???", "a value must be given"),
         ("env_config.all_rank_weights=x", "the weights of all ranks"),
-        ("env_config.monitor_port=70000", "expected u16"),
+        ("env_config.monitor_port=70000", "a whole number from 0 to 65535 is wanted"),
     ];
     for (argument, wanted) in cases {
         let got = error(&[argument]);

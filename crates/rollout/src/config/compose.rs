@@ -63,8 +63,10 @@ impl SearchPath {
             searched.push("the built-in files".into());
             names.extend(EMBEDDED.iter().map(|(name, _)| (*name).to_owned()));
         }
-        let hint = nearest(name, names.iter().map(String::as_str))
-            .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+        let hint = nearest(name, names.iter().map(String::as_str)).map_or_else(
+            || format!("; there are {}", names.join(", ")),
+            |near| format!("; did you mean {near:?}?"),
+        );
         ConfigError::NoSuchConfig {
             name: name.to_owned(),
             wanted_by: if wanted_by.is_empty() { String::new() } else { format!(", wanted by {wanted_by}") },

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
+use serde::de::{self, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 
 use super::{
     error::Problem,
@@ -55,6 +55,26 @@ impl std::error::Error for Failure {}
 impl de::Error for Failure {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
         Self { reason: message.to_string(), place: None }
+    }
+
+    fn invalid_type(given: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        Self::custom(format_args!("{given} was given; {} is wanted", in_words(&wanted.to_string())))
+    }
+
+    fn invalid_value(given: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        Self::invalid_type(given, wanted)
+    }
+}
+
+/// What a person calls what Rust calls a type.
+fn in_words(wanted: &str) -> &str {
+    match wanted {
+        "usize" | "u64" | "u32" => "a whole number, 0 or more,",
+        "u16" => "a whole number from 0 to 65535",
+        "u8" => "a whole number from 0 to 255",
+        "i64" | "i32" => "a whole number",
+        "f64" | "f32" => "a number",
+        other => other,
     }
 }
 

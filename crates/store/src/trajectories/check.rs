@@ -56,6 +56,10 @@ impl CheckReport {
     }
 }
 
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 impl fmt::Display for CheckReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {
@@ -68,8 +72,10 @@ impl fmt::Display for CheckReport {
         let verdict = if self.is_whole() { "all whole" } else { "not all whole" };
         writeln!(
             out,
-            "{} files, {} trajectories, {} screenshots: {verdict}",
-            self.files, self.trajectories, self.screenshots
+            "{}, {}, {}: {verdict}",
+            counted(self.files, "file", "files"),
+            counted(self.trajectories, "trajectory", "trajectories"),
+            counted(self.screenshots, "screenshot", "screenshots"),
         )
     }
 }
