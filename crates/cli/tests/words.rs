@@ -63,6 +63,23 @@ async fn a_monitor_that_nobody_serves_is_told_at_once() {
     child.kill().await.unwrap();
 }
 
+/// With a terminal in front of it, which `script` makes.
+#[tokio::test]
+async fn at_a_terminal_a_farm_speaks_in_sentences_only() {
+    let mut command = Command::new("script");
+    command.args(["-qefc", &format!("{WEBGYM} master --port 0"), "/dev/null"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut said = Vec::new();
+    while !said.iter().any(|line: &String| line.contains("ready: a master in")) {
+        let line = tokio::time::timeout(SECONDS, lines.next_line()).await.expect("it gets ready").unwrap();
+        said.push(line.unwrap_or_else(|| panic!("it ended: {said:?}")));
+    }
+    assert!(!said.iter().any(|line| line.contains("\"event\"") || line.contains("0/0")), "{said:?}");
+    child.kill().await.unwrap();
+}
+
 #[tokio::test]
 async fn the_doctor_speaks_in_sentences_also_into_a_pipe() {
     let output = tokio::time::timeout(SECONDS, webgym(&["doctor"]).output()).await.expect("it ends").unwrap();
