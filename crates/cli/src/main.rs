@@ -133,7 +133,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Plot(args) => plot::run(&args),
         Command::Export(args) => export::run_export(&args),
         Command::Aggregate(args) => export::run_aggregate(&args),
-        Command::NginxConfig(args) => nginx_config::run(&args),
+        Command::NginxConfig(args) => Ok(nginx_config::run(&args)),
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Demo(args) => demo::demo(args, quiet).await,
         Command::Baseline(args) => baseline::run(&args).await,
