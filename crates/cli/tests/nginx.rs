@@ -86,8 +86,9 @@ async fn the_farm_is_reached_through_tls() {
 
 #[tokio::test]
 async fn two_masters_behind_nginx() {
-    let node = Webgym::start(WEBGYM, &["node", "2", "--port", "0", "--allow-private-network"]).await;
-    let to = ["master", "--port", "0", "--node", &node.url("node")];
+    let node = ["node", "1", "--port", "0", "--allow-private-network"];
+    let (here, there) = (Webgym::start(WEBGYM, &node).await, Webgym::start(WEBGYM, &node).await);
+    let to = ["master", "--port", "0", "--node", &here.url("node"), "--node", &there.url("node")];
     let (mut first, mut second) = (Webgym::start(WEBGYM, &to).await, Webgym::start(WEBGYM, &to).await);
     let nginx = in_front_of(&[&first, &second], &[]).await;
     let farm = Farm::new(Tier::Master, &nginx.url());

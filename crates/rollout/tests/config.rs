@@ -151,7 +151,7 @@ fn values_of_the_wrong_type_are_named_with_place() {
         ),
         ("env_config.difficulty_ratio.easy.range=[1]", "env_config.difficulty_ratio.easy.range"),
         ("env_config.skip_bad_tasks=1", "integer `1` was given; a boolean is wanted"),
-        ("env_config.vllm_server_url=null", "expected a string"),
+        ("env_config.vllm_server_url=null", "nothing was given; a string is wanted"),
         ("env_config.vllm_server_url=???", "a value must be given"),
         ("env_config.all_rank_weights=x", "the weights of all ranks"),
         ("env_config.monitor_port=70000", "a whole number from 0 to 65535 is wanted"),

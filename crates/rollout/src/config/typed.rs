@@ -58,6 +58,7 @@ impl de::Error for Failure {
     }
 
     fn invalid_type(given: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        let given = if given == Unexpected::Unit { "nothing".to_owned() } else { given.to_string() };
         Self::custom(format_args!("{given} was given; {} is wanted", in_words(&wanted.to_string())))
     }
 
