@@ -62,7 +62,7 @@ impl WatchingArgs {
         }
         match started {
             Ok(monitor) => {
-                tracing::info!("watch this run at {}", monitor.link());
+                tracing::info!("watch this run at {}", monitor.shown_link());
                 Some(monitor)
             }
             Err(error) => {
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         .await
         .context("the monitor cannot be shown here")?;
     let watched = args.url.split('?').next().unwrap_or_default();
-    println!("Watching {watched} at {}", place.link());
+    println!("Watching {watched} at {}", place.shown_link());
     if let Err(why) = reach(&args.url, args.token.as_deref()).await {
         tracing::warn!("{watched} cannot be shown yet: {why}. The page keeps on trying");
     }

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: ViewArgs) -> anyhow::Result<ExitCode> {
     if empty {
         println!("There are no trajectories under {} yet.", args.save_path.display());
     }
-    println!("Looking at {}: open {}  (Ctrl-C ends it)", args.save_path.display(), place.link());
+    println!("Looking at {}: open {}  (Ctrl-C ends it)", args.save_path.display(), place.shown_link());
     tokio::select! {
         () = place.forever() => {}
         () = signals.next() => {}

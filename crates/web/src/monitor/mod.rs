@@ -69,6 +69,11 @@ impl Monitor {
         self.place.link()
     }
 
+    /// For logs.
+    pub fn shown_link(&self) -> String {
+        self.place.shown_link()
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.place.address()
     }

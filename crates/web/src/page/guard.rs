@@ -19,11 +19,15 @@ use super::dress;
 
 /// Decides who may look. Never prints its token but in [`Guard::query`].
 #[derive(Clone)]
-pub struct Guard(Arc<Option<String>>);
+pub struct Guard {
+    token: Arc<Option<String>>,
+    /// Chosen by whoever started the server, who knows it.
+    own: bool,
+}
 
 impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Guard(token)" } else { "Guard(open)" })
+        f.write_str(if self.token.is_some() { "Guard(token)" } else { "Guard(open)" })
     }
 }
 
@@ -32,12 +36,18 @@ impl Guard {
     pub fn new(address: IpAddr, token: Option<String>) -> Self {
         let token = token.filter(|token| !token.is_empty());
         let fresh = || (!address.is_loopback()).then(|| uuid::Uuid::new_v4().simple().to_string());
-        Self(Arc::new(token.or_else(fresh)))
+        let own = token.is_some();
+        Self { token: Arc::new(token.or_else(fresh)), own }
     }
 
     /// What a link must carry to be let in: `?token=…`, or nothing.
     pub fn query(&self) -> String {
-        self.0.as_ref().as_ref().map_or_else(String::new, |token| format!("?token={token}"))
+        self.token.as_ref().as_ref().map_or_else(String::new, |token| format!("?token={token}"))
+    }
+
+    /// The same for logs: a token that was chosen is known to who chose it, and not to be told to others.
+    pub fn shown_query(&self) -> String {
+        if self.own { "?token=YOURS".to_owned() } else { self.query() }
     }
 
     /// Puts the guard, and the headers that all answers carry, around everything in `routes`.
@@ -54,7 +64,7 @@ impl Guard {
 }
 
 async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let mut answer = match admit(guard.0.as_deref(), &request) {
+    let mut answer = match admit(guard.token.as_deref(), &request) {
         Admission::Welcome => next.run(request).await,
         Admission::WelcomeVia(link, cookie) => {
             let headers = [(header::LOCATION, link), (header::SET_COOKIE, cookie)];
@@ -193,7 +203,8 @@ mod tests {
     fn a_token_is_made_only_beyond_loopback() {
         assert_eq!(Guard::new([127, 0, 0, 1].into(), None).query(), "");
         assert!(Guard::new([0, 0, 0, 0].into(), None).query().len() > 30);
-        assert_eq!(Guard::new([127, 0, 0, 1].into(), Some("t".into())).query(), "?token=t");
+        let own = Guard::new([127, 0, 0, 1].into(), Some("t".into()));
+        assert_eq!((own.query().as_str(), own.shown_query().as_str()), ("?token=t", "?token=YOURS"));
         assert!(!format!("{:?}", Guard::new([0, 0, 0, 0].into(), Some("secret".into()))).contains("secret"));
     }
 }

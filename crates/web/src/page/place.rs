@@ -49,13 +49,22 @@ impl Place {
 
     /// The link to open, with the token where one is needed.
     pub fn link(&self) -> String {
+        format!("{}{}", self.root(), self.guard.query())
+    }
+
+    /// The same for logs, where a token that somebody chose does not belong.
+    pub fn shown_link(&self) -> String {
+        format!("{}{}", self.root(), self.guard.shown_query())
+    }
+
+    fn root(&self) -> String {
         let host = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => this_machine(),
             IpAddr::V6(ip) if ip.is_unspecified() => this_machine(),
             IpAddr::V4(ip) => ip.to_string(),
             IpAddr::V6(ip) => format!("[{ip}]"),
         };
-        format!("http://{host}:{}/{}", self.address.port(), self.guard.query())
+        format!("http://{host}:{}/", self.address.port())
     }
 
     /// Until the server ends, which it does not by itself.

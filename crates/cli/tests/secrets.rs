@@ -1,0 +1,95 @@
+//! No key is in anything that a run writes or says: not in its files, not in its log, at the most talkative. The farm, the
+//! judge and the monitor each have their own, and each is really used.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+
+use std::{path::Path, time::Duration};
+
+use practice::Sites;
+use serde_json::json;
+use testkit::{
+    Webgym,
+    sim_model::{Said, SimModel},
+};
+
+const LIMIT: Duration = Duration::from_secs(180);
+const FARM: &str = "farm-key-5512-not-to-be-seen";
+const JUDGE: &str = "judge-key-8871-not-to-be-seen";
+const MONITOR: &str = "monitor-key-3320-not-to-be-seen";
+const HUB: &str = "hub-key-9917-not-to-be-seen";
+
+/// Every file below a folder, with its content.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+        }
+    }
+    found
+}
+
+fn holds(content: &[u8], key: &str) -> bool {
+    content.windows(key.len()).any(|part| part == key.as_bytes())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_key_is_in_anything_that_a_run_wrote() {
+    let folder = tempfile::tempdir().unwrap();
+    let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let task = json!({
+        "task_id": 0, "task_name": "look around", "website": sites.url("/shop/"), "domain": "d", "subdomain": "s",
+        "difficulty": 1, "evaluator_reference": ["seen"], "definite_answer": "42",
+    });
+    std::fs::write(folder.path().join("tasks.jsonl"), task.to_string()).unwrap();
+    let words = "serve 1 --master-port 0 --node-port 0 --allow-private-network";
+    let words: Vec<&str> = words.split(' ').collect();
+    let mut farm = Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &words, &[("WEBGYM_API_KEY", FARM)]);
+    farm.until("ready").await;
+    let port = farm.listening().iter().find(|one| one.tier == "master").unwrap().port;
+    let policy = SimModel::start(|_| Said::answer("42")).await;
+    let judge =
+        SimModel::start(|_| Said::Reply("All there.\nYES\nBlocked: NO\nVerdict: SUCCESS".into())).await;
+    let own = [
+        format!("save_path={}", folder.path().join("run").display()),
+        format!("data_path={}", folder.path().display()),
+        format!("env_config.vllm_server_url={}", policy.url()),
+        format!("env_config.master_port={port}"),
+        format!("openai_config.base_url={}/v1", judge.url()),
+    ];
+    let fixed = [
+        "-vv",
+        "rollout",
+        "--config-name=rollout_test",
+        "env_config.host_ip=127.0.0.1",
+        "env_config.test_tasks=tasks.jsonl",
+        "env_config.test_tasks_rollout_size=0",
+        "env_config.test_tasks_repeat_times=1",
+        "env_config.server_size=1",
+        "env_config.monitor_port=0",
+        "judge=openai",
+    ];
+    let arguments: Vec<&str> = fixed.into_iter().chain(own.iter().map(String::as_str)).collect();
+    let keys = [
+        ("CPU_CLUSTER_TOKEN", FARM),
+        ("OPENAI_API_KEY", JUDGE),
+        ("WEBGYM_MONITOR_TOKEN", MONITOR),
+        ("HF_TOKEN", HUB),
+    ];
+    let mut run = Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &arguments, &keys);
+    assert_eq!(run.ended(LIMIT).await.code(), Some(0), "{}", run.log());
+    assert!(judge.asked().iter().any(|one| one.authorization.contains(JUDGE)), "the judge's key was used");
+    let written = files(folder.path());
+    assert!(written.iter().any(|(path, _)| path.contains("iteration0")), "{written:?}");
+    for key in [FARM, JUDGE, MONITOR, HUB] {
+        for (path, content) in &written {
+            assert!(!holds(content, key), "{path} holds {key}");
+        }
+        for (who, log) in [("the run", run.log()), ("the farm", farm.log())] {
+            assert!(!log.contains(key), "{who} said {key}:\n{log}");
+        }
+    }
+}
