@@ -46,12 +46,24 @@ fn failed(error: FarmError) -> BenchError {
 
 impl Farm {
     pub(crate) async fn start(webgym: &Path, chromium: &Path, instances: usize) -> Result<Self, BenchError> {
+        let (chromium, instances) = (chromium.display().to_string(), instances.to_string());
+        let words = "serve --master-port 0 --node-port 0 --allow-private-network --chromium";
+        let words: Vec<&str> = words.split(' ').chain([chromium.as_str(), instances.as_str()]).collect();
+        Self::run(webgym, &words).await
+    }
+
+    /// A master alone, for nodes elsewhere.
+    pub(crate) async fn master(webgym: &Path, nodes: &[&str]) -> Result<Self, BenchError> {
+        let nodes = nodes.iter().flat_map(|node| ["--node", node]);
+        let words: Vec<&str> = ["master", "--port", "0"].into_iter().chain(nodes).collect();
+        Self::run(webgym, &words).await
+    }
+
+    async fn run(webgym: &Path, words: &[&str]) -> Result<Self, BenchError> {
         let begun = Instant::now();
-        let chromium = chromium.display().to_string();
-        let arguments = ["-q", "serve", "--master-port", "0", "--node-port", "0", "--allow-private-network"];
         let mut child = Program::new(webgym)
-            .args(arguments)
-            .args(["--chromium", &chromium, &instances.to_string()])
+            .arg("-q")
+            .args(words)
             .env_remove("WEBGYM_API_KEY")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -64,7 +76,7 @@ impl Farm {
             })?;
         let told = tokio::time::timeout(START_LIMIT, master_of(&mut child)).await;
         let master = told.ok().flatten().ok_or_else(|| BenchError::Start {
-            what: format!("{} serve {instances}", webgym.display()),
+            what: format!("{} {}", webgym.display(), words.join(" ")),
             why: format!("it was not ready after {START_LIMIT:?}"),
         })?;
         let options = FarmOptions {

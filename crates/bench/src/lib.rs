@@ -6,9 +6,11 @@ mod compare;
 mod facts;
 mod farm;
 mod load;
+mod master;
 mod meter;
 mod report;
 mod sections;
+mod sim_node;
 mod stats;
 mod window;
 

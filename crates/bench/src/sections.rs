@@ -10,7 +10,7 @@ use crate::{
     BenchError, Better, Options, Report,
     bare::Bare,
     farm::{Dialect, Farm},
-    meter,
+    master, meter,
     stats::percentile,
     window::{Driver, Window, watch},
 };
@@ -29,10 +29,13 @@ pub enum Section {
     Start,
     /// Very many instances on one machine.
     Many,
+    /// What a master costs, in front of nodes without browsers.
+    Master,
 }
 
 impl Section {
-    pub const ALL: [Self; 6] = [Self::Steps, Self::One, Self::Leases, Self::Memory, Self::Start, Self::Many];
+    pub const ALL: [Self; 7] =
+        [Self::Steps, Self::One, Self::Leases, Self::Memory, Self::Start, Self::Many, Self::Master];
 
     const fn name(self) -> &'static str {
         match self {
@@ -42,6 +45,7 @@ impl Section {
             Self::Memory => "memory",
             Self::Start => "start",
             Self::Many => "many",
+            Self::Master => "master",
         }
     }
 
@@ -63,6 +67,7 @@ impl Section {
             Self::Memory => bench.memory(report).await,
             Self::Start => bench.start(report).await,
             Self::Many => bench.many(report).await,
+            Self::Master => master::measure(options, report, tell).await,
         }
     }
 }
