@@ -1,5 +1,5 @@
 # Two targets carry a newcomer: demo and test. Both set up what they need.
-.PHONY: demo test test-chromium web setup lint check-deploy bench bench-instance bench-collector chaos fuzz clean help
+.PHONY: demo test test-chromium web setup lint check-deploy bench bench-instance bench-collector bench-master chaos fuzz clean help
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -43,6 +43,10 @@ bench-instance: ## Measure one instance without a farm
 
 bench-collector: ## Measure the collector alone against a simulated farm and model
 	@cargo run --quiet --release -p webgym-rollout --example bench_collector
+
+bench-master: ## Measure the master over 200 simulated nodes with 128 instances each
+	@cargo build --quiet --release --bin webgym
+	@cargo run --quiet --release -p webgym-testkit --example bench_master -- --webgym target/release/webgym
 
 chaos: ## Kill a thousand browsers, renderers and helpers while a farm is in use
 	@scripts/setup

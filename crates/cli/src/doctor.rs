@@ -1,13 +1,15 @@
 //! `webgym doctor`: looks at everything webgym needs from a machine. Every failed check says how to mend it.
 
 use std::{
-    net::{TcpListener, ToSocketAddrs},
+    net::TcpListener,
+    path::{Path, PathBuf},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use browser::{Host, ObserveRequest, Options};
 use clap::Args;
+use farm::RedisServer;
 use proto::{Command, InteractionMode};
 
 use crate::browser_args::BrowserArgs;
@@ -15,8 +17,11 @@ use crate::browser_args::BrowserArgs;
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
     /// Also check that this Redis answers.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", env = "WEBGYM_REDIS", hide_env_values = true)]
     redis: Option<String>,
+    /// The authority (PEM file) that signed its certificate.
+    #[arg(long, value_name = "FILE", env = "WEBGYM_REDIS_CA")]
+    redis_ca: Option<PathBuf>,
     #[command(flatten)]
     browser: BrowserArgs,
 }
@@ -48,7 +53,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         say(&format!("port {port}"), check_port(what, port));
     }
     match &args.redis {
-        Some(url) => say("Redis", check_redis(url).await),
+        Some(url) => say("Redis", check_redis(url, args.redis_ca.as_deref()).await),
         None => say("Redis", Finding::Fine("not configured, and not needed on one machine".into())),
     }
     if broken == 0 {
@@ -172,18 +177,11 @@ fn check_port(what: &str, port: u16) -> Finding {
     }
 }
 
-async fn check_redis(url: &str) -> Finding {
+async fn check_redis(url: &str, ca: Option<&Path>) -> Finding {
     let mend = "start it (apt-get install redis-server; redis-server --port 6379) or correct the address";
-    let address = url.strip_prefix("redis://").unwrap_or(url);
-    let address = address.rsplit('@').next().unwrap_or(address).split('/').next().unwrap_or(address);
-    let address = if address.contains(':') { address.to_owned() } else { format!("{address}:6379") };
-    let Some(socket) = address.to_socket_addrs().ok().and_then(|mut found| found.next()) else {
-        return Finding::Broken(format!("{address} is not an address"), mend.into());
-    };
-    let asked = tokio::time::timeout(Duration::from_secs(3), farm::ping_redis(url)).await;
-    match asked {
-        Ok(Ok(())) => Finding::Fine(format!("answers at {socket}")),
-        Ok(Err(error)) => Finding::Broken(format!("{socket}: {error}"), mend.into()),
-        Err(_) => Finding::Broken(format!("{socket} does not answer"), mend.into()),
+    let server = RedisServer { address: url.to_owned(), ca: ca.map(Path::to_owned) };
+    match farm::ping_redis(&server).await {
+        Ok(()) => Finding::Fine("answers".into()),
+        Err(error) => Finding::Broken(error.to_string(), mend.into()),
     }
 }

@@ -7,6 +7,7 @@ mod config;
 mod contact;
 mod demo;
 mod doctor;
+mod drain;
 mod export;
 mod judge;
 mod metrics;
@@ -49,6 +50,8 @@ enum Command {
     Master(serve::MasterArgs),
     /// Start a node alone: N browser instances for a master elsewhere.
     Node(serve::NodeArgs),
+    /// Let a node's leases run out while it gives no new ones, or take that back.
+    Drain(drain::DrainArgs),
     /// Start a server around a single browser instance.
     Instance(serve::InstanceArgs),
     /// Collect trajectories: tasks, your policy model, browsers, a judge.
@@ -122,6 +125,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::serve(args, quiet).await,
         Command::Master(args) => serve::master(args, quiet).await,
         Command::Node(args) => serve::node(args, quiet).await,
+        Command::Drain(args) => drain::run(&args).await,
         Command::Instance(args) => serve::instance(args, quiet).await,
         Command::Rollout(args) => rollout::rollout(args, quiet).await,
         Command::Config(command) => config::run(&command),

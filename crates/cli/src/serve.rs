@@ -1,15 +1,17 @@
 //! `webgym serve`, `master`, `node` and `instance`: start a farm, say where it listens, run until told to stop.
 
-use std::{io::IsTerminal, io::Write, net::IpAddr, process::ExitCode, time::Duration};
+use std::{io::IsTerminal, io::Write, net::IpAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, ValueEnum};
-use farm::{DEFAULT_KEY, Farm, FarmOptions, Limits, Mode, NetworkRules, PoolCounts, PoolOptions};
+use farm::{
+    DEFAULT_KEY, Farm, FarmOptions, Limits, Mode, NetworkRules, Pace, PoolCounts, PoolOptions, RedisServer,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::{
     browser_args::BrowserArgs,
-    signals::Signals,
+    signals::{Asked, Signals},
     words::{counted, how_many},
 };
 
@@ -31,9 +33,13 @@ struct NetArgs {
     /// The key clients must send as x-api-key.
     #[arg(long, env = "WEBGYM_API_KEY", hide_env_values = true, default_value = DEFAULT_KEY, hide_default_value = true)]
     api_key: String,
-    /// Redis to meet other machines in: redis://host:port.
-    #[arg(long, value_name = "URL")]
+    /// Redis to meet other machines in: redis://HOST:PORT, or rediss:// for TLS, with USER:PASSWORD@ before the host
+    /// where it wants one.
+    #[arg(long, value_name = "URL", env = "WEBGYM_REDIS", hide_env_values = true)]
     redis: Option<String>,
+    /// The authority (PEM file) that signed the certificate of Redis. Left out: those this machine trusts.
+    #[arg(long, value_name = "FILE", env = "WEBGYM_REDIS_CA")]
+    redis_ca: Option<PathBuf>,
     /// The Redis whose database 0 shows what this node's pool holds. Left out: the one of --redis if it is on this
     /// machine.
     #[arg(long, value_name = "URL")]
@@ -44,9 +50,19 @@ struct NetArgs {
     /// The address other machines reach this one under.
     #[arg(long, value_name = "IP")]
     advertise_ip: Option<String>,
+    /// This node's name in the registry, the same at every start. Left out: made of host name, machine and port.
+    #[arg(long, value_name = "ID", env = "WEBGYM_NODE_ID")]
+    node_id: Option<String>,
+    /// How much faster the registry's times pass: for tests.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", hide = true)]
+    registry_pace: f64,
     /// Seconds that running requests get to finish when told to stop.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     shutdown_secs: u64,
+    /// Seconds that a node's leases get to end after SIGTERM, while no new ones are given. Left out: 600 for a node
+    /// (worker), else 0. Ctrl-C never waits for leases; a second signal stops the waiting.
+    #[arg(long, value_name = "SECONDS")]
+    drain_secs: Option<u64>,
 }
 
 #[derive(Args, Debug)]
@@ -184,27 +200,41 @@ impl NetArgs {
             mode,
             host: self.host,
             api_key: self.api_key.clone(),
-            redis: self.redis.clone(),
+            redis: self.redis.as_ref().map(|url| self.server(url)),
             mirror: self.mirror(),
             advertise: self.advertise_ip.clone(),
-            limits: Limits { shutdown: Duration::from_secs(self.shutdown_secs), ..Limits::default() },
+            node_id: self.node_id.clone(),
+            limits: Limits {
+                shutdown: Duration::from_secs(self.shutdown_secs),
+                registry: Pace::default().faster(self.registry_pace),
+                ..Limits::default()
+            },
             ..FarmOptions::local(pool)
         }
     }
 }
 
 impl NetArgs {
+    fn server(&self, url: &str) -> RedisServer {
+        RedisServer { address: url.to_owned(), ca: self.redis_ca.clone() }
+    }
+
+    /// A node of many is worth waiting for: its leases belong to others. A farm on one machine stops when told.
+    fn drain(&self, mode: Mode) -> Duration {
+        const NODE: u64 = 600;
+        let usual = if mode == Mode::Worker { NODE } else { 0 };
+        Duration::from_secs(self.drain_secs.unwrap_or(usual))
+    }
+
     /// Nodes on several machines share the registry, but each shows its pool on its own machine only.
-    fn mirror(&self) -> Option<String> {
+    fn mirror(&self) -> Option<RedisServer> {
         let here = |url: &&String| {
             ["//127.", "//localhost", "//[::1]", "@127.", "@localhost", "@[::1]"]
                 .iter()
                 .any(|host| url.contains(host))
         };
-        match &self.mirror_redis {
-            Some(url) => Some(url.clone()),
-            None => self.redis.as_ref().filter(here).filter(|_| !self.no_mirror).cloned(),
-        }
+        let shared = || self.redis.as_ref().filter(here).filter(|_| !self.no_mirror);
+        self.mirror_redis.as_ref().or_else(shared).map(|url| self.server(url))
     }
 }
 
@@ -226,24 +256,27 @@ pub(crate) async fn serve(args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCo
     };
     let mut options = args.net.options(mode, pool);
     (options.master_port, options.node_port, options.nodes) = (args.master_port, args.node_port, args.node);
-    run(Farm::start(options).await?, quiet).await
+    let drain = args.net.drain(mode);
+    run(Farm::start(options).await?, drain, quiet).await
 }
 
 pub(crate) async fn master(args: MasterArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut options = args.net.options(Mode::Master, no_pool());
     (options.master_port, options.nodes) = (args.port, args.node);
-    run(Farm::start(options).await?, quiet).await
+    run(Farm::start(options).await?, Duration::ZERO, quiet).await
 }
 
 pub(crate) async fn node(args: NodeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut options = args.net.options(Mode::Worker, args.pool.options(args.instances)?);
     options.node_port = args.port;
-    run(Farm::start(options).await?, quiet).await
+    let drain = args.net.drain(Mode::Worker);
+    run(Farm::start(options).await?, drain, quiet).await
 }
 
 pub(crate) async fn instance(args: InstanceArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let options = args.net.options(Mode::Worker, args.pool.options(1)?);
-    run(Farm::start_instance(options, args.port).await?, quiet).await
+    let drain = args.net.drain(Mode::Both);
+    run(Farm::start_instance(options, args.port).await?, drain, quiet).await
 }
 
 /// One line of JSON on standard output, for the program that started us. A person at a terminal is told in sentences.
@@ -255,7 +288,7 @@ fn tell(event: &serde_json::Value) {
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }
 
-async fn run(farm: Farm, quiet: bool) -> anyhow::Result<ExitCode> {
+async fn run(farm: Farm, drain: Duration, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     for bound in farm.bound() {
         tell(
@@ -266,7 +299,9 @@ async fn run(farm: Farm, quiet: bool) -> anyhow::Result<ExitCode> {
         () = get_ready(&farm, quiet) => {}
         () = signals.next() => return stop(farm, signals).await,
     }
-    signals.next().await;
+    if signals.which().await == Asked::Terminate && !drain.is_zero() {
+        let_leases_end(&farm, drain, &mut signals).await;
+    }
     stop(farm, signals).await
 }
 
@@ -296,6 +331,24 @@ async fn get_ready(farm: &Farm, quiet: bool) {
         capacity => counted(capacity, "instance"),
     };
     tracing::info!("ready: {what} in {seconds:.1} s at {front} (API at {front}/docs)");
+}
+
+/// Waits for the leases to end, at most so long, and not beyond a second signal.
+async fn let_leases_end(farm: &Farm, limit: Duration, signals: &mut Signals) {
+    let held = farm.pool().map_or(0, |pool| pool.counts().in_use);
+    tell(&json!({"event": "draining", "in_use": held}));
+    tracing::info!(
+        "draining {held} leases for at most {} s; once more to stop without them",
+        limit.as_secs()
+    );
+    tokio::select! {
+        all = farm.drain(limit) => {
+            if !all {
+                tracing::warn!("some leases did not end in time and are cut off");
+            }
+        }
+        () = signals.next() => {}
+    }
 }
 
 async fn stop(farm: Farm, mut signals: Signals) -> anyhow::Result<ExitCode> {

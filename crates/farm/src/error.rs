@@ -26,6 +26,9 @@ pub enum FarmError {
     UnknownNode(String),
     #[error("No available nodes with capacity to create new instance{}", because(.0.as_deref()))]
     NoCapacity(Option<String>),
+    /// The same words: whoever knows no draining takes the node for full, which is right.
+    #[error("No available nodes with capacity to create new instance: this node is being drained")]
+    Draining,
     #[error("Instance is already leased")]
     AlreadyLeased,
     #[error("the browser of this instance is lost: {0}; release it and take another")]
@@ -58,7 +61,7 @@ impl FarmError {
             Self::InvalidInstance => ErrorCode::InvalidInstance,
             Self::NotInUse => ErrorCode::NotInUse,
             Self::UnknownNode(_) => ErrorCode::UnknownNode,
-            Self::NoCapacity(_) => ErrorCode::NoCapacity,
+            Self::NoCapacity(_) | Self::Draining => ErrorCode::NoCapacity,
             Self::InstanceLost(_) => ErrorCode::InstanceLost,
             Self::NodeUnreachable { .. } => ErrorCode::NodeUnreachable,
             Self::ShuttingDown => ErrorCode::ShuttingDown,
@@ -111,6 +114,7 @@ mod tests {
                 503,
                 "No available nodes with capacity to create new instance",
             ),
+            (FarmError::Draining, 503, "No available nodes with capacity to create new instance"),
             (FarmError::InvalidInstance, 400, "Invalid instance UUID"),
             (FarmError::NotInUse, 400, "Instance not in use or already released"),
             (FarmError::UnknownNode("http://x".into()), 400, "Node http://x is not found"),

@@ -122,6 +122,12 @@ pub(crate) fn render_pool(pool: &Pool) -> String {
         "1 while new leases wait for memory or CPU",
         usize::from(pool.held_back().is_some()),
     );
+    gauge(
+        &mut registry,
+        "draining",
+        "1 while this node gives no new leases because it was told so",
+        usize::from(pool.draining()),
+    );
     let footprints: Vec<Footprint> = metrics.browsers.lock().values().map(|(_, print)| *print).collect();
     gauge(&mut registry, "browsers", "Chromium process trees alive", footprints.len());
     gauge(

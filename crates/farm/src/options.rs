@@ -4,6 +4,11 @@ use std::{net::IpAddr, time::Duration};
 
 use browser::{Launch, Options};
 
+use crate::{
+    identity::Identity,
+    registry::{Pace, RedisServer},
+};
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// A master and a node in this process.
@@ -23,19 +28,23 @@ pub struct FarmOptions {
     pub node_port: u16,
     pub api_key: String,
     /// Where nodes and masters meet.
-    pub redis: Option<String>,
+    pub redis: Option<RedisServer>,
     /// The Redis server whose database 0 shows this node's pool. One node a server can do that.
-    pub mirror: Option<String>,
+    pub mirror: Option<RedisServer>,
     /// Nodes named by hand: never dropped.
     pub nodes: Vec<String>,
     /// The address other machines reach this node under.
     pub advertise: Option<String>,
+    /// The node's name in the registry; made of host name, machine and port when left out.
+    pub node_id: Option<String>,
     pub pool: PoolOptions,
     pub limits: Limits,
 }
 
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
+    /// Who this node is.
+    pub identity: Identity,
     pub instances: usize,
     pub first_port: u16,
     pub instances_per_browser: usize,
@@ -83,6 +92,7 @@ pub struct Limits {
     pub shutdown: Duration,
     pub poll_interval: Duration,
     pub poll_timeout: Duration,
+    pub registry: Pace,
 }
 
 impl FarmOptions {
@@ -98,6 +108,7 @@ impl FarmOptions {
             mirror: None,
             nodes: Vec::new(),
             advertise: None,
+            node_id: None,
             pool,
             limits: Limits::default(),
         }
@@ -107,6 +118,7 @@ impl FarmOptions {
 impl PoolOptions {
     pub fn new(instances: usize, launch: Launch) -> Self {
         Self {
+            identity: Identity::default(),
             instances,
             first_port: 9000,
             instances_per_browser: 8,
@@ -137,6 +149,7 @@ impl Default for Limits {
             shutdown: Duration::from_secs(10),
             poll_interval: Duration::from_secs(5),
             poll_timeout: Duration::from_secs(5),
+            registry: Pace::default(),
         }
     }
 }

@@ -9,13 +9,15 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    advertise::Advertised,
     api::{self, Key, listen},
-    master::{Entry, Master, Origin, Table},
+    identity::{BadNodeId, Identity},
+    master::{Entry, Master, Origin, SharedKeys, Table},
     node::{AnyNode, HttpClient, LocalNode, RemoteNode},
     options::{FarmOptions, Limits, Mode, PoolOptions},
     pool::{Pool, PoolCounts},
     process::raise_file_limit,
-    registry::{self, Link, MIRROR_DATABASE, REGISTRY_DATABASE, Registry, RegistryError},
+    registry::{self, Link, MIRROR_DATABASE, REGISTRY_DATABASE, RedisServer, Registry, RegistryError},
     tasks::Tasks,
 };
 
@@ -36,6 +38,8 @@ pub enum StartError {
     UnusableKey,
     #[error("{0:?} is not the address of a node; give one like http://10.0.0.5:8080")]
     NodeAddress(String),
+    #[error("{0}")]
+    NodeId(#[from] BadNodeId),
     #[error("a farm needs at least one instance")]
     NoInstances,
     #[error("{0} instances from slot {1} on would run past slot 65535")]
@@ -70,20 +74,24 @@ impl Farm {
         let key = check_key(&options.api_key, options.host)?;
         let mut farm = Self::empty(options.limits.clone());
         let table = Table::default();
-        let mut node_url = None;
         if options.mode != Mode::Master {
             check_pool(&options.pool)?;
             let listener = listen::bind((options.host, options.node_port).into()).await?;
-            let pool = Pool::start(options.pool.clone()).await?;
-            let bound = bound("node", listener.local_addr()?, options.advertise.as_deref());
-            let url = bound.url.clone();
+            let address = listener.local_addr()?;
+            let identity = Identity::new(options.node_id.as_deref(), address.port())?;
+            let pool = Pool::start(PoolOptions { identity, ..options.pool.clone() }).await?;
+            let advertised = Advertised::new(options.advertise.as_deref(), address, options.redis.as_ref());
+            let url = advertised.url().await;
+            let bound = Bound { tier: "node", address, url: url.clone() };
             farm.serve(listener, api::node_routes(LocalNode(pool.clone()), key.clone()), bound);
             table.add(Entry::new(url.clone(), Origin::Named, AnyNode::Local(LocalNode(pool.clone()))));
+            if let Some(redis) = &options.redis {
+                if advertised.misleads(&url) {
+                    tracing::warn!(%url, "other machines cannot reach this node there; give --host 0.0.0.0 or --advertise-ip");
+                }
+                farm.register(redis, advertised, pool.identity().clone())?;
+            }
             farm.pool = Some(pool);
-            node_url = Some(url);
-        }
-        if let (Some(redis), Some(url)) = (&options.redis, &node_url) {
-            farm.register(redis, url)?;
         }
         if let Some(redis) = &options.mirror {
             farm.mirror(redis)?;
@@ -104,7 +112,8 @@ impl Farm {
         let slot = pool.first_port;
         let pool = Pool::start(pool).await?;
         let routes = api::instance_routes(LocalNode(pool.clone()), slot, key);
-        farm.serve(listener, routes, bound("instance", address, None));
+        let url = Advertised::new(options.advertise.as_deref(), address, None).url().await;
+        farm.serve(listener, routes, Bound { tier: "instance", address, url });
         farm.pool = Some(pool);
         Ok(farm)
     }
@@ -130,16 +139,14 @@ impl Farm {
         self.bound.push(bound);
     }
 
-    fn register(&self, redis: &str, url: &str) -> Result<(), StartError> {
-        let name = host_name();
-        let id = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
+    fn register(&self, redis: &RedisServer, at: Advertised, identity: Identity) -> Result<(), StartError> {
         let link = Link::new(redis, REGISTRY_DATABASE)?;
-        let beat = registry::heartbeat(link, name, id, url.to_owned(), self.tasks.clone());
+        let beat = registry::heartbeat(link, identity, at, self.limits.registry, self.tasks.clone());
         self.tasks.spawn("heartbeat", beat);
         Ok(())
     }
 
-    fn mirror(&self, redis: &str) -> Result<(), StartError> {
+    fn mirror(&self, redis: &RedisServer) -> Result<(), StartError> {
         let Some(pool) = &self.pool else { return Ok(()) };
         let link = Link::new(redis, MIRROR_DATABASE)?;
         self.tasks.spawn("mirror", registry::mirror(link, pool.clone(), self.tasks.clone()));
@@ -168,18 +175,21 @@ impl Farm {
             };
             table.add(Entry::new(url, Origin::Named, AnyNode::Remote(node)));
         }
-        let registry = match &options.redis {
-            Some(redis) => Some(Registry {
-                link: Link::new(redis, REGISTRY_DATABASE)?,
-                client,
-                key: header,
-                limits: options.limits.clone(),
-            }),
-            None => None,
+        let (registry, shared) = match &options.redis {
+            Some(redis) => {
+                let link = || Link::new(redis, REGISTRY_DATABASE);
+                let limits = options.limits.clone();
+                let registry = Registry { link: link()?, client, key: header, limits };
+                (Some(registry), Some(SharedKeys::new(link()?)))
+            }
+            None => (None, None),
         };
         let listener = listen::bind((options.host, options.master_port).into()).await?;
-        let bound = bound("master", listener.local_addr()?, options.advertise.as_deref());
-        let master = Master::start(table, options.limits.clone(), registry, &self.tasks);
+        let address = listener.local_addr()?;
+        let redis = options.redis.as_ref();
+        let url = Advertised::new(options.advertise.as_deref(), address, redis).url().await;
+        let bound = Bound { tier: "master", address, url };
+        let master = Master::start(table, options.limits.clone(), registry, shared, &self.tasks);
         self.serve(listener, api::master_routes(master.clone(), key.clone()), bound);
         self.master = Some(master);
         Ok(())
@@ -205,6 +215,14 @@ impl Farm {
         }
         if let Some(master) = &self.master {
             master.looked().await;
+        }
+    }
+
+    /// Gives no new leases here and returns when those held have ended, or at the limit. True when all have.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        match &self.pool {
+            Some(pool) => tokio::time::timeout(limit, pool.leave()).await.is_ok(),
+            None => true,
         }
     }
 
@@ -247,27 +265,4 @@ fn check_pool(pool: &PoolOptions) -> Result<(), StartError> {
         return Err(StartError::TooManySlots(pool.instances, pool.first_port));
     }
     Ok(())
-}
-
-fn bound(tier: &'static str, address: SocketAddr, advertise: Option<&str>) -> Bound {
-    let host = match advertise {
-        Some(host) => host.to_owned(),
-        None if address.ip().is_unspecified() => host_address().unwrap_or_else(|| "127.0.0.1".into()),
-        None => match address.ip() {
-            IpAddr::V4(v4) => v4.to_string(),
-            IpAddr::V6(v6) => format!("[{v6}]"),
-        },
-    };
-    Bound { tier, address, url: format!("http://{host}:{}", address.port()) }
-}
-
-fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// The address this machine would use towards others; nothing is sent.
-fn host_address() -> Option<String> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    Some(socket.local_addr().ok()?.ip().to_string())
 }

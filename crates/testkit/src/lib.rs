@@ -10,10 +10,13 @@
 
 mod eventually;
 mod farm;
+mod history;
+pub mod hosts;
 mod http;
 mod invariant;
 mod nginx;
 mod process;
+mod python_master;
 mod python_node;
 mod redis;
 pub mod sim_farm;
@@ -23,11 +26,13 @@ mod webgym;
 
 pub use eventually::{eventually, poll_until};
 pub use farm::{Farm, Lease, Tier};
+pub use history::{Entry, History, LEDGER_LOG};
 pub use http::{Http, Reply};
 pub use invariant::{Slots, Watch};
 pub use nginx::Nginx;
 pub use process::{Browser, Process, browsers_of, connections_at, descendants, group, signal};
+pub use python_master::PythonMaster;
 pub use python_node::{PythonNode, Trouble};
-pub use redis::Redis;
+pub use redis::{REDIS_USER, Redis};
 pub use trap::{Served, Trap};
 pub use webgym::{Listening, Webgym};

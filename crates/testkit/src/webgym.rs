@@ -14,11 +14,13 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStdout, Command},
+    task::JoinHandle,
 };
 
 use crate::{
     eventually::eventually,
     farm::{Farm, Tier},
+    history::Entry,
     process::{Browser, browsers_of, processes_naming, signal, stands_still},
 };
 
@@ -40,6 +42,8 @@ pub struct Webgym {
     out: tokio::io::Lines<BufReader<ChildStdout>>,
     listening: Vec<Listening>,
     words: Arc<Mutex<Vec<String>>>,
+    ledger: Arc<Mutex<Vec<Entry>>>,
+    reading: JoinHandle<()>,
     command: String,
     folder: TempDir,
 }
@@ -52,9 +56,26 @@ impl Webgym {
 
     /// The same with these environment variables.
     pub fn spawn_with(program: impl AsRef<Path>, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::spawn_on(&[], program, arguments, variables)
+    }
+
+    /// The same on another host: behind the words that lead there and become the program.
+    pub fn spawn_on(
+        launcher: &[String],
+        program: impl AsRef<Path>,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let program: PathBuf = program.as_ref().to_owned();
         let folder = TempDir::with_prefix("wg-").expect("a folder");
-        let mut command = Command::new(&program);
+        let mut command = match launcher.split_first() {
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(&program);
+                command
+            }
+            None => Command::new(&program),
+        };
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env_remove("WEBGYM_API_KEY").env("TMPDIR", folder.path()).envs(variables.iter().copied());
         command.kill_on_drop(true);
@@ -63,10 +84,15 @@ impl Webgym {
         let pid = child.id().expect("it has just been started");
         let out = BufReader::new(child.stdout.take().expect("piped")).lines();
         let words: Arc<Mutex<Vec<String>>> = Arc::default();
-        let heard = Arc::clone(&words);
+        let ledger: Arc<Mutex<Vec<Entry>>> = Arc::default();
+        let (heard, written) = (Arc::clone(&words), Arc::clone(&ledger));
         let mut err = BufReader::new(child.stderr.take().expect("piped")).lines();
-        tokio::spawn(async move {
+        let reading = tokio::spawn(async move {
             while let Ok(Some(line)) = err.next_line().await {
+                if let Some(entry) = Entry::read(&line) {
+                    written.lock().unwrap().push(entry);
+                    continue;
+                }
                 let mut words = heard.lock().unwrap();
                 words.push(line);
                 if words.len() > MOST_WORDS {
@@ -75,7 +101,7 @@ impl Webgym {
             }
         });
         let command = format!("webgym {}", arguments.join(" "));
-        Self { child, pid, out, listening: Vec::new(), words, command, folder }
+        Self { child, pid, out, listening: Vec::new(), words, ledger, reading, command, folder }
     }
 
     /// Starts it and waits until it says that it is ready.
@@ -164,6 +190,20 @@ impl Webgym {
     /// What it has written to standard error so far.
     pub fn log(&self) -> String {
         self.words.lock().unwrap().join("\n")
+    }
+
+    /// Its books so far; see [`crate::History`].
+    pub fn ledger(&self) -> Vec<Entry> {
+        self.ledger.lock().unwrap().clone()
+    }
+
+    /// Its books once it has ended, to the last line.
+    pub async fn closed_ledger(&mut self) -> Vec<Entry> {
+        let read = tokio::time::timeout(Duration::from_secs(30), &mut self.reading).await;
+        assert!(read.is_ok(), "{} has not closed its standard error", self.command);
+        let mut entries = self.ledger();
+        entries.push(Entry::ProcessEnded);
+        entries
     }
 
     pub fn signal(&self, which: Signal) {

@@ -3,10 +3,15 @@
 
 mod browsers;
 mod crowds;
+mod draining;
 mod ending;
+mod identity;
+mod masters;
+mod mixed;
 mod network;
 mod nodes;
 mod redis;
+mod secrets;
 mod tenants;
 
 use std::{net::SocketAddr, time::Duration};

@@ -15,9 +15,9 @@ use super::{
     docs, home,
     input::{Body, Query},
     openapi::Tier,
-    reply::{Answer, Failed, success},
+    reply::{Answer, Failed, drained, success},
 };
-use crate::{master::Master, metrics};
+use crate::{ledger, master::Master, metrics};
 
 pub(crate) fn master_routes(master: Master, key: Key) -> Router {
     let guarded = Router::new()
@@ -30,6 +30,8 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/metadata", get(metadata))
         .route("/probe", get(probe))
         .route("/info", get(info))
+        .route("/drain", post(drain))
+        .route("/undrain", post(undrain))
         .route("/metrics", get(figures))
         .route_layer(middleware::from_fn_with_state(key, auth::require));
     guarded
@@ -40,8 +42,10 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
 }
 
 async fn get_instance(State(master): State<Master>, query: Query) -> Answer {
-    let placed = master.get(&query.get_request()?).await?;
+    let wish = query.get_request()?;
+    let placed = master.get(&wish).await?;
     let answer = Json(json!({"instance_id": placed.granted.id(), "node": placed.node})).into_response();
+    ledger::given(placed.granted.id(), &placed.node, wish.key.as_deref());
     placed.granted.keep();
     Ok(answer)
 }
@@ -77,12 +81,20 @@ async fn probe(State(master): State<Master>, query: Query) -> Answer {
     Ok(master.call(query.need("node")?, &query.instance()?, crate::node::Call::Probe).await?)
 }
 
+async fn drain(State(master): State<Master>, query: Query) -> Answer {
+    Ok(drained(master.drain(query.need("node")?, true).await?))
+}
+
+async fn undrain(State(master): State<Master>, query: Query) -> Answer {
+    Ok(drained(master.drain(query.need("node")?, false).await?))
+}
+
 async fn info(State(master): State<Master>) -> Response {
     Json(master.info().await).into_response()
 }
 
 async fn figures(State(master): State<Master>) -> Response {
-    let entries = master.table().entries();
+    let entries = master.table().distinct();
     let healthy: Vec<_> = entries.iter().filter(|entry| entry.healthy()).collect();
     let (capacity, available) = healthy
         .iter()

@@ -17,7 +17,7 @@ use super::{
     input::{Body, Query},
     master::accept,
     openapi::Tier,
-    reply::{Answer, success},
+    reply::{Answer, drained, success},
 };
 use crate::{
     error::FarmError,
@@ -55,6 +55,8 @@ pub(crate) fn node_routes(node: LocalNode, key: Key) -> Router {
     let guarded = Router::new()
         .route("/get", post(get_instance))
         .route("/info", get(info))
+        .route("/drain", post(drain))
+        .route("/undrain", post(undrain))
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
     let face = Face { node, lone: None };
@@ -90,6 +92,14 @@ async fn info(State(face): State<Face>) -> Answer {
     Ok(Json(face.node.info().await?).into_response())
 }
 
+async fn drain(State(face): State<Face>) -> Answer {
+    Ok(drained(face.node.drain(true).await?))
+}
+
+async fn undrain(State(face): State<Face>) -> Answer {
+    Ok(drained(face.node.drain(false).await?))
+}
+
 async fn screenshot(State(face): State<Face>, query: Query) -> Answer {
     Ok(face.node.call(&face.named(&query)?, query.screenshot()?).await?)
 }
@@ -119,5 +129,5 @@ async fn figures(State(face): State<Face>) -> Response {
 }
 
 pub(crate) async fn ready(State(face): State<Face>) -> Response {
-    docs::readiness(face.node.0.is_open(), "no instance is up, or the node is stopping")
+    docs::readiness(face.node.0.is_open(), "no instance is up, or the node is being drained or stopped")
 }

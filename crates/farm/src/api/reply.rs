@@ -8,7 +8,7 @@ use axum::{
 };
 use serde_json::json;
 
-use crate::error::FarmError;
+use crate::{error::FarmError, pool::Drained};
 
 pub(crate) struct Failed {
     error: FarmError,
@@ -42,6 +42,12 @@ impl IntoResponse for Failed {
 }
 
 pub(crate) type Answer = Result<Response, Failed>;
+
+/// How far a node's draining is.
+pub(crate) fn drained(drained: Drained) -> Response {
+    let Drained { draining, in_use } = drained;
+    Json(json!({"status": "success", "draining": draining, "in_use": in_use})).into_response()
+}
 
 pub(crate) fn success() -> Response {
     Json(json!({"status": "success"})).into_response()

@@ -4,6 +4,7 @@
 mod keys;
 mod place;
 mod schedule;
+mod shared_keys;
 mod table;
 mod watch;
 
@@ -19,13 +20,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch as tell;
 
 use keys::Keys;
-pub(crate) use table::{Entry, Origin, Table};
+pub(crate) use shared_keys::SharedKeys;
+pub(crate) use table::{Entry, Glance, Origin, Table};
 
 use crate::{
     error::FarmError,
     node::{AnyNode, Call, LocalNode, Node},
     options::Limits,
-    pool::Pool,
+    pool::{Drained, Pool},
     queue::Queue,
     registry::Registry,
     tasks::Tasks,
@@ -37,6 +39,8 @@ struct Shared {
     table: Table,
     queue: Queue,
     keys: Keys,
+    /// The same over several masters, where they meet in Redis.
+    shared: Option<SharedKeys>,
     limits: Limits,
     stopping: AtomicBool,
     /// How many of the first looks (nodes, registry) have been taken.
@@ -49,11 +53,18 @@ struct Shared {
 pub(crate) struct Master(Arc<Shared>);
 
 impl Master {
-    pub(crate) fn start(table: Table, limits: Limits, registry: Option<Registry>, tasks: &Tasks) -> Self {
+    pub(crate) fn start(
+        table: Table,
+        limits: Limits,
+        registry: Option<Registry>,
+        shared: Option<SharedKeys>,
+        tasks: &Tasks,
+    ) -> Self {
         let shared = Arc::new(Shared {
             table,
             queue: Queue::default(),
             keys: Keys::default(),
+            shared,
             limits,
             stopping: AtomicBool::new(false),
             looked: tell::Sender::new(0),
@@ -101,7 +112,7 @@ impl Master {
     }
 
     fn node(&self, hash: &str) -> Result<Arc<Entry>, FarmError> {
-        self.0.table.find(hash).ok_or_else(|| FarmError::UnknownNode(hash.chars().take(200).collect()))
+        self.0.table.route(hash).ok_or_else(|| FarmError::UnknownNode(hash.chars().take(200).collect()))
     }
 
     pub(crate) async fn reset(&self, node: &str, id: &InstanceId) -> Result<(), FarmError> {
@@ -126,6 +137,15 @@ impl Master {
         answer
     }
 
+    /// Lets a node's leases run out, or takes that back. Other masters hear of it when they ask the node.
+    pub(crate) async fn drain(&self, node: &str, on: bool) -> Result<Drained, FarmError> {
+        let entry = self.node(node)?;
+        let drained = entry.node().drain(on).await?;
+        entry.is_draining(drained.draining);
+        self.announce();
+        Ok(drained)
+    }
+
     /// Asks these nodes how they are, all at once.
     async fn ask_after(&self, entries: Vec<Arc<Entry>>) {
         stream::iter(entries)
@@ -138,7 +158,7 @@ impl Master {
 
     /// `/info` of the master: fresh, as far as the nodes answer.
     pub(crate) async fn info(&self) -> Value {
-        let entries = self.0.table.entries();
+        let entries = self.0.table.distinct();
         let mut answering = entries.clone();
         answering.retain(|entry| entry.is_remote() && entry.healthy());
         self.ask_after(answering).await;

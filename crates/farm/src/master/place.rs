@@ -6,9 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use proto::InstanceId;
 use tokio::sync::oneshot;
 
-use super::{Entry, Master, keys::Given, schedule};
+use super::{Entry, Glance, Master, keys::Given, schedule, shared_keys::Standing};
 use crate::{
     error::FarmError,
     node::{GetRequest, Node},
@@ -47,6 +48,9 @@ impl Master {
             return Ok(placed);
         }
         // The same client asked twice at once: one lease is enough, ours goes back by being dropped.
+        if let Some(shared) = &self.0.shared {
+            shared.give(key, &held.node, &held.id).await;
+        }
         Ok(Placed { node: held.node, granted: Granted::again(held.id) })
     }
 
@@ -63,23 +67,53 @@ impl Master {
     }
 
     fn natural_wait(&self) -> Duration {
-        let healthy = self.table().entries().into_iter().filter(|entry| entry.healthy());
-        let known: Vec<_> = healthy.map(|entry| entry.info()).collect();
-        let held_back = known.iter().any(|info| info.held_back.is_some());
-        natural_wait(held_back, known.iter().any(|info| info.starting > 0))
+        let known: Vec<_> = self.table().distinct().iter().map(|entry| entry.glance()).collect();
+        let any = |is: fn(&Glance) -> bool| known.iter().filter(|node| node.open).any(is);
+        natural_wait(any(|node| node.held_back), any(|node| node.coming > 0))
+    }
+
+    /// One attempt. Under a key only one master makes it at a time, and none where the client holds something already.
+    async fn get_now(&self, request: &GetRequest) -> Result<Placed, FarmError> {
+        let Some((shared, key)) = self.0.shared.as_ref().zip(request.key.as_deref()) else {
+            return self.place(request).await;
+        };
+        let mut standing = shared.claim(key, None).await;
+        if let Standing::Given { node, id } = &standing {
+            if self.is_held(node, id).await {
+                self.0.keys.remember(key, Given::new(node, *id, true));
+                return Ok(Placed { node: node.clone(), granted: Granted::again(*id) });
+            }
+            standing = shared.claim(key, Some((node, id))).await;
+        }
+        if standing != Standing::Ours {
+            return Err(FarmError::NoCapacity(Some("another master is serving this key".into())));
+        }
+        let placed = self.place(request).await;
+        match &placed {
+            Ok(placed) => shared.give(key, &placed.node, placed.granted.id()).await,
+            Err(_) => shared.give_up(key).await,
+        }
+        placed
+    }
+
+    async fn is_held(&self, node: &str, id: &InstanceId) -> bool {
+        match self.table().route(node) {
+            Some(entry) => entry.node().info().await.is_ok_and(|info| info.holds(id)),
+            None => false,
+        }
     }
 
     /// Asks node after node, freest first. Full is not an error while there is another to ask.
-    async fn get_now(&self, request: &GetRequest) -> Result<Placed, FarmError> {
+    async fn place(&self, request: &GetRequest) -> Result<Placed, FarmError> {
         if self.is_stopping() {
             return Err(FarmError::ShuttingDown);
         }
         let mut full = FarmError::NoCapacity(None);
-        for entry in schedule::order(&self.table().entries()) {
+        for entry in schedule::order(&self.table().distinct()) {
             match self.ask(&entry, request).await {
                 Ok(granted) => return Ok(Placed { node: entry.hash().to_owned(), granted }),
                 Err(error @ FarmError::NoCapacity(_)) => full = error,
-                Err(FarmError::ShuttingDown | FarmError::NodeUnreachable { .. }) => {}
+                Err(FarmError::ShuttingDown | FarmError::Draining | FarmError::NodeUnreachable { .. }) => {}
                 // A request no node would take: asking the others cannot help.
                 Err(error) => return Err(error),
             }
@@ -100,7 +134,9 @@ impl Master {
             drop(claim);
             match &answer {
                 Ok(granted) => entry.has_leased(granted.id()),
-                Err(FarmError::NoCapacity(_) | FarmError::ShuttingDown) => entry.is_full(),
+                Err(FarmError::NoCapacity(_) | FarmError::ShuttingDown | FarmError::Draining) => {
+                    entry.is_full()
+                }
                 Err(error @ FarmError::NodeUnreachable { .. }) => {
                     tracing::warn!(node = entry.hash(), %error, "a node did not answer");
                     entry.is_unreachable();
@@ -120,11 +156,7 @@ impl Master {
     /// What was given out under this key, if it is still leased.
     async fn given_before(&self, key: Option<&str>) -> Option<Placed> {
         let (key, given) = key.and_then(|key| Some((key, self.0.keys.find(key)?)))?;
-        let holds = match self.table().find(&given.node) {
-            Some(entry) => entry.node().info().await.is_ok_and(|info| info.holds(&given.id)),
-            None => false,
-        };
-        if !holds {
+        if !self.is_held(&given.node, &given.id).await {
             self.0.keys.drop_if(key, |held| held.id == given.id);
             return None;
         }
@@ -140,8 +172,15 @@ impl Master {
         }
         let (master, entry, key) = (self.clone(), Arc::clone(entry), key.to_owned());
         self.0.tasks.spawn_until_stopped("unclaimed", async move {
+            if let Some(shared) = &master.0.shared {
+                shared.leave_unclaimed(&key, entry.hash(), &id).await;
+            }
             tokio::time::sleep(UNCLAIMED).await;
-            if master.0.keys.drop_if(&key, |given| given.id == id && !given.claimed) {
+            let elsewhere = match &master.0.shared {
+                Some(shared) => !shared.still_unclaimed(&key, entry.hash(), &id).await,
+                None => false,
+            };
+            if !elsewhere && master.0.keys.drop_if(&key, |given| given.id == id && !given.claimed) {
                 entry.has_released(granted.id());
                 drop(granted);
             } else {
@@ -165,6 +204,11 @@ impl Master {
             tokio::time::sleep(SETTLED).await;
             let key = asked.key.as_deref().unwrap_or_default();
             if master.0.keys.find(key).is_some_and(|given| given.node == entry.hash()) {
+                return;
+            }
+            if let Some(shared) = &master.0.shared
+                && shared.given_at(key, entry.hash()).await
+            {
                 return;
             }
             // Under that key it is either the lost lease or a new one; neither has anybody.

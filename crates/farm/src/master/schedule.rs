@@ -2,34 +2,21 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use super::Entry;
+use super::{Entry, Glance};
 
 /// How many nodes that seemed full are asked all the same: they may have been released by another master.
 const LONG_SHOTS: usize = 2;
 
-/// What counts about a node.
-#[derive(Clone, Copy)]
-struct Known {
-    healthy: bool,
-    free: usize,
-    coming: usize,
-}
-
 /// The nodes worth asking, freest first.
 pub(crate) fn order(entries: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
-    let known = |entry: &Arc<Entry>| Known {
-        healthy: entry.healthy(),
-        free: entry.available(),
-        coming: entry.info().starting,
-    };
-    let known: Vec<Known> = entries.iter().map(known).collect();
+    let known: Vec<Glance> = entries.iter().map(|entry| entry.glance()).collect();
     choose(&known).into_iter().filter_map(|index| entries.get(index).cloned()).collect()
 }
 
 /// Indices: those with room by room, then a few that claim to have none, the likeliest first.
-fn choose(known: &[Known]) -> Vec<usize> {
-    let healthy = known.iter().enumerate().filter(|(_, node)| node.healthy);
-    let (mut free, mut full): (Vec<_>, Vec<_>) = healthy.partition(|(_, node)| node.free > 0);
+fn choose(known: &[Glance]) -> Vec<usize> {
+    let open = known.iter().enumerate().filter(|(_, node)| node.open);
+    let (mut free, mut full): (Vec<_>, Vec<_>) = open.partition(|(_, node)| node.free > 0);
     free.sort_by_key(|(_, node)| Reverse(node.free));
     full.sort_by_key(|(_, node)| Reverse(node.coming));
     let long_shots = full.into_iter().take(LONG_SHOTS);
@@ -41,10 +28,11 @@ mod tests {
     use super::*;
 
     fn chosen(known: &[(bool, usize, usize)]) -> Vec<usize> {
-        let node = |(healthy, free, coming): &(bool, usize, usize)| Known {
-            healthy: *healthy,
+        let node = |(open, free, coming): &(bool, usize, usize)| Glance {
+            open: *open,
             free: *free,
             coming: *coming,
+            held_back: false,
         };
         choose(&known.iter().map(node).collect::<Vec<_>>())
     }

@@ -8,7 +8,6 @@ use crate::{node::AnyNode, registry::Registry};
 
 /// Nodes that do not answer are asked this often, so that they are back soon.
 const ASK_SICK_EVERY: Duration = Duration::from_secs(1);
-const READ_REGISTRY_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) async fn poll(master: Master) {
     let limits = master.limits().clone();
@@ -53,7 +52,7 @@ pub(crate) async fn discover(master: Master, registry: Registry) {
             master.ask_after(unasked).await;
             master.0.looked.send_modify(|looked| *looked += 1);
         }
-        tokio::time::sleep(READ_REGISTRY_EVERY).await;
+        tokio::time::sleep(registry.limits.registry.read).await;
     }
 }
 

@@ -13,7 +13,7 @@ use super::{Call, GetRequest, Node, NodeInfo};
 use crate::{
     error::FarmError,
     observe::{Encoding, ObserveCall},
-    pool::{Granted, Operation, Outcome, Pool, Seen},
+    pool::{Drained, Granted, Operation, Outcome, Pool, Seen},
 };
 
 #[derive(Clone)]
@@ -45,13 +45,19 @@ impl Node for LocalNode {
     async fn info(&self) -> Result<NodeInfo, FarmError> {
         Ok(self.info_now())
     }
+
+    async fn drain(&self, on: bool) -> Result<Drained, FarmError> {
+        if on { Ok(self.0.drain()) } else { self.0.reopen() }
+    }
 }
 
 impl LocalNode {
     pub(crate) fn info_now(&self) -> NodeInfo {
         let (counts, in_use) = self.0.snapshot();
+        let draining = self.0.draining();
         NodeInfo {
-            available: counts.available,
+            // Masters that know no draining must not come here either.
+            available: if draining { 0 } else { counts.available },
             capacity: counts.capacity,
             in_use: in_use.iter().map(ToString::to_string).collect(),
             starting: counts.starting,
@@ -60,6 +66,9 @@ impl LocalNode {
             held_back: self.0.held_back(),
             dead_because: self.0.dead_because(),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            id: Some(self.0.identity().id.clone()),
+            incarnation: Some(self.0.identity().incarnation.clone()),
+            draining,
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) use remote::{HttpClient, RemoteNode};
 use crate::{
     error::FarmError,
     observe::{Encoding, ObserveCall},
-    pool::Granted,
+    pool::{Drained, Granted},
 };
 
 /// A wish for an instance.
@@ -59,6 +59,15 @@ pub(crate) struct NodeInfo {
     pub(crate) dead_because: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
+    /// The node's name, which stays over restarts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
+    /// Which process answers: two addresses with the same one are one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) incarnation: Option<String>,
+    /// Gives no new leases: nothing counts as available then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) draining: bool,
 }
 
 impl NodeInfo {
@@ -74,6 +83,8 @@ pub(crate) trait Node: Send + Sync {
     fn reset(&self, id: &InstanceId) -> impl Future<Output = Result<(), FarmError>> + Send;
     fn call(&self, id: &InstanceId, call: Call) -> impl Future<Output = Result<Response, FarmError>> + Send;
     fn info(&self) -> impl Future<Output = Result<NodeInfo, FarmError>> + Send;
+    /// Lets the node's leases run out, or takes that back.
+    fn drain(&self, on: bool) -> impl Future<Output = Result<Drained, FarmError>> + Send;
 }
 
 /// Either kind of node.
@@ -109,6 +120,13 @@ impl Node for AnyNode {
         match self {
             Self::Local(node) => node.info().await,
             Self::Remote(node) => node.info().await,
+        }
+    }
+
+    async fn drain(&self, on: bool) -> Result<Drained, FarmError> {
+        match self {
+            Self::Local(node) => node.drain(on).await,
+            Self::Remote(node) => node.drain(on).await,
         }
     }
 }

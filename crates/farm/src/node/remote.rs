@@ -22,7 +22,11 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::{Call, GetRequest, Node, NodeInfo};
-use crate::{error::FarmError, observe::Encoding, pool::Granted};
+use crate::{
+    error::FarmError,
+    observe::Encoding,
+    pool::{Drained, Granted},
+};
 
 /// A pooled HTTP client, shared by all remote nodes of a master.
 #[derive(Clone)]
@@ -225,6 +229,18 @@ impl Node for RemoteNode {
     async fn info(&self) -> Result<NodeInfo, FarmError> {
         let response = self.ask(Method::GET, "/info", &[], None, None, self.info_limit).await?;
         self.json(response).await
+    }
+
+    async fn drain(&self, on: bool) -> Result<Drained, FarmError> {
+        let path = if on { "/drain" } else { "/undrain" };
+        match self.ask(Method::POST, path, &[], None, None, self.info_limit).await {
+            Ok(response) => self.json(response).await,
+            Err(FarmError::Passed { status: 404 | 405, .. }) => Err(FarmError::BadRequest(format!(
+                "node {} cannot be drained: it knows no {path}; it is of the Python system or of an older version",
+                self.url
+            ))),
+            Err(error) => Err(error),
+        }
     }
 }
 

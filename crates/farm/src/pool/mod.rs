@@ -2,6 +2,7 @@
 //! accounting; everything outside only asks. The invariant: available + in use + starting + dead = capacity.
 
 mod addresses;
+mod drain;
 mod group;
 mod keeper;
 mod lease;
@@ -17,13 +18,21 @@ use std::{
 use proto::{InstanceId, LeaseId};
 use tokio::sync::{Semaphore, mpsc, watch};
 
+pub use drain::Drained;
 pub(crate) use lease::Granted;
 pub use slots::PoolCounts;
 use slots::{SlotState, State};
 pub(crate) use tenancy::{Operation, Outcome, Seen};
 
 use crate::{
-    error::FarmError, guard::Proxy, metrics::PoolMetrics, options::PoolOptions, queue::Queue, tasks::Tasks,
+    error::FarmError,
+    guard::Proxy,
+    identity::Identity,
+    ledger::{self, End},
+    metrics::PoolMetrics,
+    options::PoolOptions,
+    queue::Queue,
+    tasks::Tasks,
 };
 
 pub(crate) struct Shared {
@@ -80,6 +89,11 @@ impl Pool {
         self.0.state().counts()
     }
 
+    /// Who this node is.
+    pub fn identity(&self) -> &Identity {
+        &self.0.options.identity
+    }
+
     /// Ids of the leased instances.
     pub fn in_use(&self) -> Vec<InstanceId> {
         self.0.state().in_use()
@@ -110,7 +124,7 @@ impl Pool {
     pub(crate) fn is_open(&self) -> bool {
         let state = self.0.state();
         let counts = state.counts();
-        state.opened && !state.closing && counts.dead < counts.capacity
+        state.opened && !state.closing && !state.draining && counts.dead < counts.capacity
     }
 
     pub(crate) fn lease_ages(&self) -> Vec<Duration> {
@@ -171,10 +185,14 @@ impl Pool {
         if let Some(id) = key.and_then(|key| state.leased_under(key)) {
             return Ok(Granted::again(id));
         }
+        if state.draining {
+            return Err(FarmError::Draining);
+        }
         if let Some(why) = &state.held_back {
             return Err(FarmError::NoCapacity(Some(why.clone())));
         }
         let id = state.lease(LeaseId::new(), lifetime, key).ok_or(FarmError::NoCapacity(None))?;
+        ledger::leased(&id);
         drop(state);
         self.0.note_change();
         let pool = self.clone();
@@ -219,6 +237,7 @@ impl Pool {
             return Ok(());
         }
         let tenancy = state.end(id).ok_or(FarmError::NotInUse)?;
+        ledger::ended(id, End::Released);
         drop(state);
         self.0.retire(tenancy);
         self.0.remake(id.slot);
@@ -311,6 +330,7 @@ impl Shared {
     fn lose(&self, id: &InstanceId, why: &str) {
         let mut state = self.state();
         let Some(tenancy) = state.end(id) else { return };
+        ledger::ended(id, End::Lost);
         state.remember_lost(*id, why);
         drop(state);
         tracing::warn!(instance = %id, why, "a leased instance was lost");

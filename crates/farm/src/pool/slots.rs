@@ -54,6 +54,10 @@ pub(crate) struct State {
     /// The first instance has been up.
     pub(crate) opened: bool,
     pub(crate) closing: bool,
+    /// No new leases; those held go on.
+    pub(crate) draining: bool,
+    /// The draining is the first part of stopping: it is not taken back.
+    pub(crate) leaving: bool,
 }
 
 impl State {
@@ -74,6 +78,8 @@ impl State {
             held_back: None,
             opened: false,
             closing: false,
+            draining: false,
+            leaving: false,
         }
     }
 

@@ -7,7 +7,11 @@ use std::{
 };
 
 use super::Shared;
-use crate::{pressure::Reading, process::footprints};
+use crate::{
+    ledger::{self, End},
+    pressure::Reading,
+    process::footprints,
+};
 
 const PACE: Duration = Duration::from_millis(250);
 /// The process table is looked at every so many rounds.
@@ -37,7 +41,11 @@ impl Shared {
     }
 
     fn take_back_expired(&self) {
-        let expired = self.state().end_expired(Instant::now());
+        let mut state = self.state();
+        let expired = state.end_expired(Instant::now());
+        // Written under the lock: the next lease of the slot must not be entered before the end of this one.
+        expired.iter().for_each(|tenancy| ledger::ended(tenancy.id(), End::Expired));
+        drop(state);
         for tenancy in expired {
             let id = *tenancy.id();
             tracing::info!(instance = %id, age = ?tenancy.age(), "a lease ran out unused; the slot is taken back");

@@ -1,47 +1,66 @@
-//! A node's sign of life in the registry: its address under its name, renewed well before it runs out.
+//! A node's sign of life in the registry: its address under its name, renewed well before it runs out. Beside it
+//! stands whose entry it is, so that two nodes of one name, or a node that moved, are never taken for each other.
 
 use std::time::{Duration, Instant};
 
-use super::{Link, PREFIX, RegistryError};
-use crate::tasks::Tasks;
+use super::{Link, Pace, RegistryError};
+use crate::{advertise::Advertised, identity::Identity, tasks::Tasks};
 
-const TTL_SECS: u64 = 120;
-const BEAT: Duration = Duration::from_secs(30);
-/// How often to look whether the entry is still there: a Redis that was restarted has forgotten it.
-const LOOK: Duration = Duration::from_secs(5);
-/// While Redis is away, look for it this often.
-const LOOK_FOR_REDIS: Duration = Duration::from_secs(2);
+/// Where the Python system looks; one address a key.
+pub(super) const PREFIX: &str = "omnibox:nodes:";
+/// Which process an entry belongs to; for us alone.
+const OWNER: &str = "webgym:owners:";
+
+/// Writes the entry unless another node's stands there. That node is taken for alive while its entry has been renewed
+/// lately; an entry with our own address can only be ours, from an earlier life.
+const BEAT: &str = "
+local entry = redis.call('GET', KEYS[1])
+local ours = redis.call('GET', KEYS[2]) == ARGV[1] and (entry == ARGV[2] or entry == ARGV[5])
+if entry and entry ~= ARGV[2] and not ours and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[4]) then return entry end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[3])
+return false";
+
+/// Takes the entry out if it is ours.
+const LEAVE: &str = "
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1], KEYS[2])";
+
+/// What a node says of itself, and how far that has come.
+struct Voice {
+    link: Link,
+    identity: Identity,
+    pace: Pace,
+    /// The name it goes by: its id, or one of its own where that is taken.
+    name: String,
+    /// The address told last, and when.
+    told: Option<(String, Instant)>,
+}
 
 /// Registers until stopped, then takes the name out again.
-pub(crate) async fn heartbeat(link: Link, name: String, id: String, url: String, tasks: Tasks) {
+pub(crate) async fn heartbeat(
+    link: Link,
+    identity: Identity,
+    advertised: Advertised,
+    pace: Pace,
+    tasks: Tasks,
+) {
     let stop = tasks.stopping().clone();
-    let plain = format!("{PREFIX}{name}");
-    let own = format!("{plain}-{id}");
+    let mut voice = Voice { link, name: identity.id.clone(), identity, pace, told: None };
     let mut known = true;
-    let mut held: Option<(String, Instant)> = None;
     loop {
-        let beaten = match &held {
-            Some((key, at)) if at.elapsed() < BEAT => stands(&link, key, &url).await,
-            _ => Ok(false),
-        };
-        let beaten = match beaten {
-            Ok(true) => Ok(None),
-            Ok(false) => beat(&link, &plain, &own, &url).await.map(Some),
-            Err(error) => Err(error),
-        };
-        let pause = match beaten {
-            Ok(key) => {
+        let pause = match voice.speak(&advertised.url().await).await {
+            Ok(()) => {
                 if !std::mem::replace(&mut known, true) {
                     tracing::info!("registered again");
                 }
-                held = key.map(|key| (key.to_owned(), Instant::now())).or(held);
-                LOOK
+                voice.pace.look
             }
             Err(error) => {
                 if std::mem::replace(&mut known, false) {
                     tracing::warn!(%error, "cannot register; going on and trying again");
                 }
-                LOOK_FOR_REDIS
+                voice.pace.look_for_redis
             }
         };
         tokio::select! {
@@ -49,28 +68,65 @@ pub(crate) async fn heartbeat(link: Link, name: String, id: String, url: String,
             () = tokio::time::sleep(pause) => {}
         }
     }
-    let Some((key, _)) = held else { return };
-    if let Err(error) = link.run::<()>(redis::cmd("DEL").arg(&key).arg(&own)).await {
-        tracing::debug!(%error, "could not take the name out of the registry; it will run out");
+    voice.leave().await;
+}
+
+impl Voice {
+    /// Sees to it that the entry stands and is fresh.
+    async fn speak(&mut self, url: &str) -> Result<(), RegistryError> {
+        if let Some((told, at)) = &self.told
+            && told == url
+            && at.elapsed() < self.pace.beat
+            && self.stands(url).await?
+        {
+            return Ok(());
+        }
+        if let Some((before, _)) = self.told.as_ref().filter(|(before, _)| before != url) {
+            tracing::warn!(%before, now = url, "the address of this node has changed");
+        }
+        if let Some(other) = self.beat(url).await? {
+            tracing::warn!(
+                name = self.name, %other,
+                "another node is registered under this name; taking one of our own (see --node-id)"
+            );
+            self.name = self.identity.own_id();
+            self.beat(url).await?;
+        }
+        self.told = Some((url.to_owned(), Instant::now()));
+        Ok(())
+    }
+
+    fn keys(&self) -> [String; 2] {
+        [PREFIX, OWNER].map(|prefix| format!("{prefix}{}", self.name))
+    }
+
+    async fn stands(&self, url: &str) -> Result<bool, RegistryError> {
+        let [key, _] = self.keys();
+        let entry: Option<String> = self.link.run(redis::cmd("GET").arg(key)).await?;
+        Ok(entry.as_deref() == Some(url))
+    }
+
+    /// Says once that we are here; gives the address of another node that holds the name.
+    async fn beat(&self, url: &str) -> Result<Option<String>, RegistryError> {
+        let before = self.told.as_ref().map_or(url, |(before, _)| before.as_str());
+        let mut command = redis::cmd("EVAL");
+        command.arg(BEAT).arg(2).arg(&self.keys()).arg(&self.identity.incarnation).arg(url);
+        command.arg(millis(self.pace.ttl)).arg(millis(self.pace.fresh())).arg(before);
+        self.link.run(&command).await
+    }
+
+    async fn leave(&self) {
+        if self.told.is_none() {
+            return;
+        }
+        let mut command = redis::cmd("EVAL");
+        command.arg(LEAVE).arg(2).arg(&self.keys()).arg(&self.identity.incarnation);
+        if let Err(error) = self.link.run::<()>(&command).await {
+            tracing::debug!(%error, "could not take the name out of the registry; it will run out");
+        }
     }
 }
 
-async fn stands(link: &Link, key: &str, url: &str) -> Result<bool, RegistryError> {
-    let entry: Option<String> = link.run(redis::cmd("GET").arg(key)).await?;
-    Ok(entry.as_deref() == Some(url))
-}
-
-/// Says once that we are here: under the plain name, or if another node of that name has it, under one of our
-/// own. Returns the key that was used.
-async fn beat<'a>(link: &Link, plain: &'a str, own: &'a str, url: &str) -> Result<&'a str, RegistryError> {
-    let mut claim = redis::cmd("SET");
-    claim.arg(plain).arg(url).arg("NX").arg("EX").arg(TTL_SECS);
-    let claimed: Option<String> = link.run(&claim).await?;
-    if claimed.is_some() {
-        return Ok(plain);
-    }
-    let holder: Option<String> = link.run(redis::cmd("GET").arg(plain)).await?;
-    let key = if holder.is_some_and(|holder| holder != url) { own } else { plain };
-    link.run::<()>(redis::cmd("SET").arg(key).arg(url).arg("EX").arg(TTL_SECS)).await?;
-    Ok(key)
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -2,14 +2,17 @@
 //! writes. A farm without Redis never comes here.
 
 mod heartbeat;
-mod link;
 mod mirror;
+mod pace;
 
 use axum::http::HeaderValue;
 
+pub(crate) use ground::Link;
+pub use ground::{LinkError as RegistryError, Server as RedisServer};
+use heartbeat::PREFIX;
 pub(crate) use heartbeat::heartbeat;
-pub(crate) use link::{Link, RegistryError};
 pub(crate) use mirror::mirror;
+pub use pace::Pace;
 
 use crate::{
     node::{HttpClient, RemoteNode},
@@ -19,7 +22,6 @@ use crate::{
 /// The registry's database, as the Python system has it; the pools' mirrors are in the other.
 pub(crate) const REGISTRY_DATABASE: u8 = 1;
 pub(crate) const MIRROR_DATABASE: u8 = 0;
-const PREFIX: &str = "omnibox:nodes:";
 
 /// Reads the nodes that have registered, and makes them reachable.
 pub(crate) struct Registry {
@@ -67,6 +69,6 @@ impl Registry {
 }
 
 /// Sees whether a Redis server answers.
-pub async fn ping_redis(address: &str) -> Result<(), RegistryError> {
-    Link::new(address, REGISTRY_DATABASE)?.run::<()>(&redis::cmd("PING")).await
+pub async fn ping_redis(server: &RedisServer) -> Result<(), RegistryError> {
+    Link::new(server, REGISTRY_DATABASE)?.run::<()>(&redis::cmd("PING")).await
 }

@@ -14,7 +14,7 @@ const sums = (nodes) => {
 };
 
 const row = (node) => {
-  const state = !node.healthy ? 'does not answer' : node.dead_because ?? node.held_back ?? 'healthy';
+  const state = !node.healthy ? 'does not answer' : node.draining ? 'draining' : node.dead_because ?? node.held_back ?? 'healthy';
   const cells = [node.capacity, node.instances.length, node.available, node.starting, node.dead, node.version ?? '–', state];
   const name = element('th', node.url);
   name.scope = 'row';

@@ -64,6 +64,16 @@ pub(super) fn lease(tier: Tier) -> Value {
     json_answer("The lease", &json!({"type": "object", "required": required, "properties": properties}))
 }
 
+pub(super) fn drained() -> Value {
+    let schema = json!({
+        "type": "object", "required": ["status", "draining", "in_use"],
+        "properties": {
+            "status": {"const": "success"}, "draining": {"type": "boolean"}, "id": {"type": "string"}, "in_use": {"type": "integer", "minimum": 0},
+        },
+    });
+    json_answer("How far it is", &schema)
+}
+
 pub(super) fn info(tier: Tier) -> Value {
     let ids = json!({"type": "array", "items": name()});
     let count = json!({"type": "integer", "minimum": 0});
@@ -72,7 +82,7 @@ pub(super) fn info(tier: Tier) -> Value {
             let properties = json!({
                 "url": name(), "hash": name(), "healthy": {"type": "boolean"}, "capacity": count, "available": count,
                 "instances": ids, "starting": count, "dead": count,
-                "held_back": {"type": "string"}, "dead_because": {"type": "string"}, "version": {"type": "string"},
+                "held_back": {"type": "string"}, "dead_because": {"type": "string"}, "version": {"type": "string"}, "draining": {"type": "boolean"}, "id": {"type": "string"},
             });
             let required = json!(["url", "hash", "healthy", "capacity", "available", "instances"]);
             let node = json!({"type": "object", "required": required, "properties": properties});
@@ -82,7 +92,7 @@ pub(super) fn info(tier: Tier) -> Value {
             "type": "object", "required": ["available", "capacity", "in_use"],
             "properties": {
                 "available": count, "capacity": count, "in_use": ids, "starting": count, "dead": count,
-                "waiting": count, "held_back": {"type": "string"}, "dead_because": {"type": "string"}, "version": {"type": "string"},
+                "waiting": count, "held_back": {"type": "string"}, "dead_because": {"type": "string"}, "version": {"type": "string"}, "draining": {"type": "boolean"}, "id": {"type": "string"},
             },
         }),
         Tier::Instance => json!({

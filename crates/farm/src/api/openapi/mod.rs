@@ -93,7 +93,7 @@ fn operations(tier: Tier) -> Vec<(&'static str, &'static str, Value)> {
         "type": "object", "required": ["width", "height"],
         "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}},
     });
-    vec![
+    let mut all = vec![
         ("/get", "post", get.build()),
         (
             "/reset",
@@ -114,6 +114,24 @@ fn operations(tier: Tier) -> Vec<(&'static str, &'static str, Value)> {
         ("/metrics", "get", Operation::new("Figures for Prometheus").answer(bodies::figures()).build()),
         ("/healthz", "get", open("The process is up", false)),
         ("/readyz", "get", open("Instances can be had", true)),
+    ];
+    all.extend(draining(tier));
+    all
+}
+
+/// A lone instance has nothing to drain: it has one lease.
+fn draining(tier: Tier) -> Vec<(&'static str, &'static str, Value)> {
+    let node = || parameter("node", true, bodies::name(), "The node, as /info names it");
+    let asked = |summary| {
+        let parameters = (tier == Tier::Master).then(node).into_iter().collect();
+        Operation::new(summary).parameters(parameters).answer(bodies::drained()).build()
+    };
+    if tier == Tier::Instance {
+        return Vec::new();
+    }
+    vec![
+        ("/drain", "post", asked("Give no new leases on a node; those held go on")),
+        ("/undrain", "post", asked("Give leases on the node again")),
     ]
 }
 
@@ -144,6 +162,9 @@ mod tests {
                 "/step",
             ] {
                 assert!(document["paths"][path].is_object(), "{path}");
+            }
+            for path in ["/drain", "/undrain"] {
+                assert_eq!(document["paths"][path].is_object(), tier != Tier::Instance, "{path}");
             }
         }
     }

@@ -1,0 +1,123 @@
+//! Nodes that could be mistaken for each other: same names, same machine, addresses that change. None is lost, none is
+//! counted twice, and what is held stays held.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use testkit::{Farm, PythonNode, Redis, eventually};
+
+use crate::{SECONDS, webgym};
+
+async fn nodes_of(master: &Farm) -> Vec<String> {
+    let info = master.info().await;
+    let nodes = info["nodes"].as_array().cloned().unwrap_or_default();
+    nodes.iter().filter_map(|node| Some(node["hash"].as_str()?.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn two_nodes_with_the_same_id() {
+    let redis = Redis::start().await;
+    let words =
+        format!("node 1 --port 0 --no-mirror --node-id twin --registry-pace 20 --redis {}", redis.url());
+    let (first, second) = tokio::join!(webgym(&words), webgym(&words));
+    eventually("both are registered", SECONDS, async || redis.registered().await.len() == 2).await;
+    let front = webgym(&format!("master --port 0 --registry-pace 20 --redis {}", redis.url())).await;
+    let master = front.master();
+    eventually("both are found", SECONDS, async || nodes_of(&master).await.len() == 2).await;
+    let names: Vec<String> = redis.registered().await.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names[0], "twin");
+    assert!(names[1].starts_with("twin-"), "{names:?}");
+    let leases = [master.get().await, master.get().await];
+    assert_ne!(leases[0].node, leases[1].node);
+    for lease in &leases {
+        master.reset(lease).await.ok();
+    }
+    // Each takes out its own name only.
+    let stays = if redis.registered().await[0].1 == first.url("node") { second } else { first };
+    eventually("one is gone, the other is not", SECONDS, async || nodes_of(&master).await.len() == 2).await;
+    stays.stop().await;
+    eventually("one name is left", SECONDS, async || redis.registered().await.len() == 1).await;
+    assert_eq!(redis.registered().await[0].0, "twin");
+}
+
+#[tokio::test]
+async fn node_killed_and_started_again_is_the_same_node() {
+    let redis = Redis::start().await;
+    let words = |port: &str| format!("node 1 --port {port} --no-mirror --redis {}", redis.url());
+    let first = webgym(&words("0")).await;
+    let (url, port) = (first.url("node"), first.url("node").rsplit(':').next().expect("a port").to_owned());
+    eventually("it is registered", SECONDS, async || redis.registered().await.len() == 1).await;
+    let before = redis.registered().await;
+    first.signal(Signal::KILL);
+    first.leaves_nothing(SECONDS).await;
+    let second = webgym(&words(&port)).await;
+    assert_eq!(second.url("node"), url);
+    eventually("the entry is its own now", SECONDS, async || {
+        let owner = redis.ask(1, &["GET", &format!("webgym:owners:{}", before[0].0)]).await;
+        let incarnation = second.node().info().await["incarnation"].as_str().unwrap_or_default().to_owned();
+        owner == [incarnation]
+    })
+    .await;
+    assert_eq!(redis.registered().await, before, "one entry, under the same name");
+    second.stop().await;
+    assert!(redis.registered().await.is_empty());
+}
+
+#[tokio::test]
+async fn entry_of_another_kind_under_our_name() {
+    let redis = Redis::start().await;
+    let python = PythonNode::start(1).await;
+    // A node of the Python system on a machine whose name somebody gave to ours by hand.
+    redis.ask(1, &["SET", "omnibox:nodes:worker-7", &python.url, "EX", "120"]).await;
+    let words = format!("node 1 --port 0 --no-mirror --node-id worker-7 --redis {}", redis.url());
+    let ours = webgym(&words).await;
+    let front = webgym(&format!("master --port 0 --redis {}", redis.url())).await;
+    let master = front.master();
+    eventually("both are found", SECONDS, async || {
+        let nodes = nodes_of(&master).await;
+        nodes.contains(&python.url) && nodes.contains(&ours.url("node"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_node_under_two_addresses_counts_once() {
+    let node = webgym("node 1 --port 0 --host 127.0.0.1").await;
+    let by_name = node.url("node").replace("127.0.0.1", "localhost");
+    let front = webgym(&format!("master --port 0 --node {} --node {by_name}", node.url("node"))).await;
+    let master = front.master();
+    assert_eq!(nodes_of(&master).await.len(), 1);
+    let lease = master.get().await;
+    let metrics = master.http.get("/metrics", &[]).await.text();
+    assert!(metrics.contains("\nwebgym_master_capacity 1\n"), "{metrics}");
+    // It answers to both names.
+    for name in [node.url("node"), by_name] {
+        master.probe(&testkit::Lease { node: name, ..lease.clone() }).await.ok();
+    }
+    master.reset(&lease).await.ok();
+}
+
+#[tokio::test]
+async fn node_whose_address_changes_keeps_its_leases() {
+    let redis = Redis::start().await;
+    // It listens on all addresses of this machine and is told to others by one of them, then by another: what a new
+    // address from the network's server does to a machine, without touching this one's.
+    let node = webgym("node 1 --port 0 --host 127.0.0.1").await;
+    let old = node.url("node");
+    let new = old.replace("127.0.0.1", "localhost");
+    let entry = "omnibox:nodes:mover";
+    redis.ask(1, &["SET", entry, &old, "EX", "120"]).await;
+    let front = webgym(&format!("master --port 0 --registry-pace 20 --redis {}", redis.url())).await;
+    let master = front.master();
+    let lease = master.get().await;
+    assert_eq!(lease.node, old);
+    redis.ask(1, &["SET", entry, &new, "EX", "120"]).await;
+    eventually("the new address is known", SECONDS, async || {
+        master.probe(&testkit::Lease { node: new.clone(), ..lease.clone() }).await.status == 200
+    })
+    .await;
+    assert_eq!(nodes_of(&master).await.len(), 1, "and it is still one node");
+    master.probe(&lease).await.ok();
+    master.reset(&lease).await.ok();
+    tokio::time::timeout(Duration::from_secs(30), node.stop()).await.expect("it stops");
+}

@@ -1,0 +1,109 @@
+//! Nodes without browsers: real HTTP servers, a pool of numbers each, that answer at once.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use axum::{
+    Json, Router,
+    extract::{Query, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde_json::json;
+use tokio::{net::TcpListener, task::AbortHandle};
+
+struct Pool {
+    free: Vec<u16>,
+    in_use: HashSet<String>,
+    keys: HashMap<String, String>,
+    capacity: usize,
+    incarnation: String,
+}
+
+type Shared = Arc<Mutex<Pool>>;
+
+pub struct Node {
+    pub url: String,
+    pool: Shared,
+    serving: AbortHandle,
+}
+
+impl Node {
+    pub async fn start(capacity: u16) -> Self {
+        let pool = Pool {
+            free: (9000..9000 + capacity).rev().collect(),
+            in_use: HashSet::new(),
+            keys: HashMap::new(),
+            capacity: capacity.into(),
+            incarnation: uuid::Uuid::new_v4().simple().to_string(),
+        };
+        let pool: Shared = Arc::new(Mutex::new(pool));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let routes = Router::new()
+            .route("/get", post(lease))
+            .route("/reset", post(reset))
+            .route("/info", get(info))
+            .with_state(Arc::clone(&pool));
+        let serving = tokio::spawn(async move {
+            axum::serve(listener, routes).await.expect("it serves");
+        });
+        Self { url, pool, serving: serving.abort_handle() }
+    }
+
+    pub fn load(&self) -> usize {
+        lock(&self.pool).in_use.len()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+fn lock(pool: &Shared) -> MutexGuard<'_, Pool> {
+    pool.lock().expect("no node panics")
+}
+
+async fn lease(State(pool): State<Shared>, Query(query): Query<HashMap<String, String>>) -> Response {
+    let mut pool = lock(&pool);
+    let key = query.get("idempotency_key").cloned().unwrap_or_default();
+    if let Some(id) = pool.keys.get(&key).filter(|id| pool.in_use.contains(*id)) {
+        return Json(json!({ "instance_id": id })).into_response();
+    }
+    let Some(port) = pool.free.pop() else {
+        let body = json!({"detail": "No available nodes with capacity to create new instance", "code": "no_capacity"});
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+    };
+    let id = format!("{}:{port}", uuid::Uuid::new_v4());
+    pool.in_use.insert(id.clone());
+    pool.keys.insert(key, id.clone());
+    Json(json!({ "instance_id": id })).into_response()
+}
+
+async fn reset(State(pool): State<Shared>, Query(query): Query<HashMap<String, String>>) -> Response {
+    let id = query.get("instance_id").cloned().unwrap_or_default();
+    let mut pool = lock(&pool);
+    if !pool.in_use.remove(&id) {
+        let body = json!({"detail": "Instance not in use or already released", "code": "not_in_use"});
+        return (StatusCode::BAD_REQUEST, Json(body)).into_response();
+    }
+    let port = id.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("our own id");
+    pool.free.push(port);
+    pool.keys.retain(|_, held| *held != id);
+    Json(json!({"status": "success"})).into_response()
+}
+
+async fn info(State(pool): State<Shared>) -> Response {
+    let pool = lock(&pool);
+    let (available, capacity) = (pool.free.len(), pool.capacity);
+    Json(json!({
+        "available": available, "capacity": capacity, "in_use": pool.in_use, "id": pool.incarnation,
+        "incarnation": pool.incarnation,
+    }))
+    .into_response()
+}
