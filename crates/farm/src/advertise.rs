@@ -27,12 +27,18 @@ impl Advertised {
         Self { fixed: given.map(str::to_owned).or(listened), port: bound.port(), towards }
     }
 
+    /// The address at the start; of this machine alone where no other is found.
     pub(crate) async fn url(&self) -> String {
+        self.now().await.unwrap_or_else(|| format!("http://127.0.0.1:{}", self.port))
+    }
+
+    /// The address at the moment. A machine that has just lost its network has none.
+    pub(crate) async fn now(&self) -> Option<String> {
         let host = match &self.fixed {
             Some(host) => host.clone(),
-            None => self.found().await,
+            None => self.found().await?,
         };
-        format!("http://{host}:{}", self.port)
+        Some(format!("http://{host}:{}", self.port))
     }
 
     /// Whether only this machine could follow the address, though others are to.
@@ -42,14 +48,14 @@ impl Advertised {
         local(host) && self.towards.as_ref().is_some_and(|(redis, _)| !local(redis))
     }
 
-    async fn found(&self) -> String {
+    async fn found(&self) -> Option<String> {
         let redis = self.towards.as_ref().map(|(host, port)| (host.as_str(), *port));
         for towards in redis.into_iter().chain([ANYWHERE]) {
             if let Some(ip) = source_towards(towards).await.filter(|ip| !ip.is_loopback()) {
-                return in_url(ip);
+                return Some(in_url(ip));
             }
         }
-        "127.0.0.1".to_owned()
+        None
     }
 }
 

@@ -102,7 +102,7 @@ impl Link {
             .set_connection_timeout(Some(LIMIT))
             .set_response_timeout(Some(LIMIT));
         let making = self.client.get_multiplexed_async_connection_with_config(&limits);
-        let made = tokio::time::timeout(LIMIT, making).await;
+        let made = tokio::time::timeout(LIMIT * 2, making).await;
         let connection = self.read(made)?;
         *held = Some(connection.clone());
         Ok(connection)

@@ -101,10 +101,14 @@ impl LinkError {
         match error.kind() {
             ErrorKind::AuthenticationFailed => Self::WrongPassword(place),
             ErrorKind::Server(ServerErrorKind::NoPerm) => Self::Forbidden(place, words),
-            _ if words.contains("NOAUTH") => Self::NoPassword(place),
+            _ if words.contains("NOAUTH") || words.contains("Authentication required") => {
+                Self::NoPassword(place)
+            }
             _ if words.contains("WRONGPASS") => Self::WrongPassword(place),
             _ if error.is_connection_refusal() => Self::Unreachable(place, "nothing listens there".into()),
             _ if error.is_connection_dropped() => Self::HungUp(place),
+            // A server without TLS waits for the rest of what it takes for a command.
+            _ if error.is_timeout() && place.0.starts_with("rediss:") => Self::NoTls(place, words),
             ErrorKind::Io => Self::Unreachable(place, words),
             _ => Self::Redis(place, error),
         }

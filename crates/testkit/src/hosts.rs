@@ -128,8 +128,8 @@ impl Host {
     /// Takes another address and gives up the old one.
     pub fn move_away(&mut self) {
         let (old, new) = (self.ip, Self::free_address());
-        self.must(&format!("addr add {new}/24 dev eth0"));
         self.must(&format!("addr del {old}/24 dev eth0"));
+        self.must(&format!("addr add {new}/24 dev eth0"));
         self.ip = new;
     }
 }

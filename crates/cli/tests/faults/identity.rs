@@ -116,7 +116,7 @@ async fn node_whose_address_changes_keeps_its_leases() {
         master.probe(&testkit::Lease { node: new.clone(), ..lease.clone() }).await.status == 200
     })
     .await;
-    assert_eq!(nodes_of(&master).await.len(), 1, "and it is still one node");
+    eventually("and it is still one node", SECONDS, async || nodes_of(&master).await.len() == 1).await;
     master.probe(&lease).await.ok();
     master.reset(&lease).await.ok();
     tokio::time::timeout(Duration::from_secs(30), node.stop()).await.expect("it stops");

@@ -48,8 +48,11 @@ pub(crate) async fn heartbeat(
     let stop = tasks.stopping().clone();
     let mut voice = Voice { link, name: identity.id.clone(), identity, pace, told: None };
     let mut known = true;
+    let mut url = advertised.url().await;
     loop {
-        let pause = match voice.speak(&advertised.url().await).await {
+        // Without a network the last address is still the likeliest.
+        url = advertised.now().await.unwrap_or(url);
+        let pause = match voice.speak(&url).await {
             Ok(()) => {
                 if !std::mem::replace(&mut known, true) {
                     tracing::info!("registered again");
@@ -81,9 +84,6 @@ impl Voice {
         {
             return Ok(());
         }
-        if let Some((before, _)) = self.told.as_ref().filter(|(before, _)| before != url) {
-            tracing::warn!(%before, now = url, "the address of this node has changed");
-        }
         if let Some(other) = self.beat(url).await? {
             tracing::warn!(
                 name = self.name, %other,
@@ -92,7 +92,10 @@ impl Voice {
             self.name = self.identity.own_id();
             self.beat(url).await?;
         }
-        self.told = Some((url.to_owned(), Instant::now()));
+        let before = self.told.replace((url.to_owned(), Instant::now()));
+        if let Some((before, _)) = before.filter(|(before, _)| before != url) {
+            tracing::warn!(%before, now = url, "the address of this node has changed");
+        }
         Ok(())
     }
 
