@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
+use rollout::plan::SharedPlan;
 use store::{
     SavePath, Split,
     aggregate::{AggregateOptions, aggregate},
@@ -79,7 +80,7 @@ pub(crate) struct AggregateArgs {
     /// How many ranks there must be.
     #[arg(long, value_name = "N")]
     ranks: Option<u32>,
-    /// Merge even though a rank is missing or still running.
+    /// Merge what is there even though a rank is missing or still running.
     #[arg(long)]
     partial: bool,
     /// Replace a merged file that is there already.
@@ -88,12 +89,17 @@ pub(crate) struct AggregateArgs {
 }
 
 pub(crate) fn run_aggregate(args: &AggregateArgs) -> anyhow::Result<ExitCode> {
+    let save_path = SavePath::new(&args.save_path);
+    // A run that is not merged in full still has its plan, which knows how much there should be.
+    let plan = SharedPlan::read(&save_path.plan(args.split, args.iteration))?;
+    let planned = plan.as_ref().map(|plan| plan.ranks() as u32);
     let options = AggregateOptions {
-        ranks: args.ranks,
+        ranks: args.ranks.or(planned),
+        tasks: plan.as_ref().map(|plan| plan.total() as u64),
+        run_id: plan.map(|plan| plan.run_id),
         partial: args.partial,
         overwrite: args.overwrite,
-        ..AggregateOptions::default()
     };
-    print!("{}", aggregate(&SavePath::new(&args.save_path), args.split, args.iteration, options)?);
+    print!("{}", aggregate(&save_path, args.split, args.iteration, &options)?);
     Ok(ExitCode::SUCCESS)
 }

@@ -13,7 +13,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("ground", &[]),
     ("farm", &["browser", "ground", "proto"]),
     ("store", &["proto"]),
-    ("rollout", &["proto", "store"]),
+    ("rollout", &["ground", "proto", "store"]),
     ("practice", &["proto"]),
     ("baseline", &["proto"]),
     ("web", &["proto", "rollout", "store"]),

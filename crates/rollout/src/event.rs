@@ -136,6 +136,10 @@ pub enum Event {
         attempt: u32,
         why: String,
     },
+    /// Another collector of the run has made it durable.
+    Elsewhere {
+        index: usize,
+    },
     /// Collected, judged and durable.
     Finished {
         index: usize,

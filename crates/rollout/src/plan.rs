@@ -1,6 +1,8 @@
 //! Before a run: which tasks, in which order, under which number, written to which journal. A resumed run takes
 //! all of that from what the interrupted one wrote down, whatever has changed since.
 
+mod shared;
+
 use std::{
     collections::{BTreeMap, HashSet},
     io::Write,
@@ -8,11 +10,14 @@ use std::{
 };
 
 use proto::trajectory::{Outcome, Task};
+pub use shared::SharedPlan;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{
     IterationId, Journal, JournalError, RunMetadata, RunRecord, SavePath,
     durable::{AtomicFile, Existing},
+    journal::{JournalReader, Record},
+    layout::FoundFile,
 };
 
 use crate::{
@@ -43,6 +48,16 @@ pub enum PlanError {
     Io { doing: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{path} does not fit the run it should resume: {why}", path = path.display())]
     Mismatch { path: PathBuf, why: String },
+    #[error(
+        "the ranks do not agree: {key} is {here} here, but {there} for the rank that began the run ({path}). Start all ranks \
+         with the same configuration", path = path.display()
+    )]
+    Disagree { path: PathBuf, key: String, there: String, here: String },
+    #[error(
+        "iteration {iteration} was begun by another launch at {begun} ({path}) and is not merged. To take part in it add \
+         --resume; to leave it aside and start a new run add --fresh, for all ranks", path = path.display()
+    )]
+    OtherLaunch { path: PathBuf, begun: String, iteration: u64 },
     #[error("cannot read what earlier iterations collected: {0}")]
     Earlier(String),
 }
@@ -74,6 +89,8 @@ pub struct Plan {
     /// How many trajectories this rank's iteration will have.
     pub total: usize,
     pub journal: Journal,
+    /// What all ranks agree on, where there are several.
+    pub shared: Option<SharedPlan>,
     pub notes: Vec<String>,
 }
 
@@ -100,12 +117,14 @@ pub fn prepare(
     let split = split(config.env_config.split);
     let ranks = Ranks::of(&config.env_config).map_err(|(key, why)| PlanError::Ranks(key, why))?;
     let rank = (ranks.count() > 1).then_some(ranks.rank as u32);
+    let _deciding = is_shared(config, &ranks).then(|| shared::Deciding::begin(&save_path, split));
     let found =
         save_path.unfinished_journal(split, rank).map_err(|source| io("look through", &root, source))?;
     let resume = match (unfinished, found) {
         (Unfinished::ResumeFrom(path), _) => Some(path.clone()),
         (Unfinished::Resume, Some(found)) => Some(found.path),
         (Unfinished::SetAside, Some(found)) => {
+            retire_plan(&save_path, &found)?;
             let aside = store::journal::set_aside(&found.path)?;
             // Its choice of tasks goes with it, so that it can still be resumed by name.
             let _ = std::fs::rename(choice_path(&found.path), choice_path(&aside));
@@ -116,8 +135,30 @@ pub fn prepare(
     };
     match resume {
         Some(journal) => resume_run(config, save_path, ranks, &journal),
-        None => new_run(resolved, save_path, ranks, rank, now),
+        None => new_run(resolved, save_path, ranks, rank, unfinished, now),
     }
+}
+
+/// Several collectors work on one choice of tasks.
+fn is_shared(config: &Config, ranks: &Ranks) -> bool {
+    ranks.count() > 1 || config.env_config.work_queue.is_some()
+}
+
+/// A plan goes aside with the journal of the first rank that leaves it; a newer one stays.
+fn retire_plan(save_path: &SavePath, journal: &FoundFile) -> Result<(), PlanError> {
+    let path = save_path.plan(journal.id.split, journal.id.iteration);
+    let Some(plan) = SharedPlan::read(&path)? else { return Ok(()) };
+    let first = JournalReader::open(&journal.path)?.next();
+    let own = match first.and_then(Result::ok).map(|entry| entry.record) {
+        Some(Ok(Record::Run(header))) => run_id(&header.run).map(str::to_owned),
+        _ => None,
+    };
+    if own.is_some_and(|own| own == plan.run_id) { shared::set_aside(&path) } else { Ok(()) }
+}
+
+/// What tells the run of this record from every other; only runs of several ranks have it.
+pub fn run_id(run: &RunRecord) -> Option<&str> {
+    run.metadata.extra.get(store::aggregate::RUN_ID)?.as_str()
 }
 
 fn unfinished_error(path: &Path) -> PlanError {
@@ -131,22 +172,22 @@ fn new_run(
     save_path: SavePath,
     ranks: Ranks,
     rank: Option<u32>,
+    unfinished: &Unfinished,
     now: jiff::Timestamp,
 ) -> Result<Plan, PlanError> {
     let config = &resolved.config;
     let split = split(config.env_config.split);
-    let root = save_path.root().to_owned();
-    let iteration =
-        save_path.next_iteration(split, rank).map_err(|source| io("look through", &root, source))?;
-    let id = IterationId::new(split, iteration).with_rank(rank);
-    let seed = config.seed.unwrap_or_else(|| now.as_nanosecond() as u64);
     let path = dataset(config)?;
     let file = TaskFile::open(&path, config.env_config.skip_bad_tasks)?;
     let mut notes = resolved.notes.clone();
-    let selection = choose(config, &file, &save_path, &ranks, seed, now, &mut notes)?;
-    if selection.tasks.is_empty() {
-        return Err(PlanError::NoTasks(format!("{} has none that may be used now", path.display())));
-    }
+    let id = IterationId::new(split, 0).with_rank(rank);
+    let Agreed { iteration, seed, selection, shared } = if is_shared(config, &ranks) {
+        let proposal = shared::Proposal { config, ranks: &ranks, file: &file, now };
+        agree(&proposal, &save_path, id, unfinished, &mut notes)?
+    } else {
+        alone(config, &file, &save_path, id, now, &mut notes)?
+    };
+    let id = IterationId { iteration, ..id };
     let tasks = selection.load(&file, max_steps(config))?;
     let run = RunRecord {
         split,
@@ -155,7 +196,10 @@ fn new_run(
         seed,
         config_digest: digest(config),
         tasks: tasks.len() as u64,
-        metadata: metadata(config, &path, iteration, seed, now),
+        metadata: RunMetadata {
+            server_size: i64::try_from(ranks.share(config.env_config.server_size)).ok(),
+            ..metadata(config, &path, (iteration, seed), shared.as_ref(), now)
+        },
     };
     // Not before all is well: a run that is refused leaves nothing behind.
     save_path.create_directories(split).map_err(|source| io("create", &root, source))?;
@@ -166,7 +210,59 @@ fn new_run(
     })?;
     notes.extend(selection.notes);
     let total = tasks.len();
-    Ok(Plan { id, run, save_path, ranks, tasks, finished: BTreeMap::new(), total, journal, notes })
+    Ok(Plan { id, run, save_path, ranks, tasks, finished: BTreeMap::new(), total, journal, shared, notes })
+}
+
+/// What a new run collects.
+struct Agreed {
+    iteration: u64,
+    seed: u64,
+    selection: Selection,
+    shared: Option<SharedPlan>,
+}
+
+fn alone(
+    config: &Config,
+    file: &TaskFile,
+    save_path: &SavePath,
+    id: IterationId,
+    now: jiff::Timestamp,
+    notes: &mut Vec<String>,
+) -> Result<Agreed, PlanError> {
+    let next = save_path.next_iteration(id.split, id.rank);
+    let iteration = next.map_err(|source| io("look through", save_path.root(), source))?;
+    let seed = config.seed.unwrap_or_else(|| now.as_nanosecond() as u64);
+    let selection = choose(config, file, save_path, seed, now, notes)?;
+    Ok(Agreed { iteration, seed, selection, shared: None })
+}
+
+/// Takes part in the run that another rank has begun, or begins one for all.
+fn agree(
+    proposal: &shared::Proposal<'_>,
+    save_path: &SavePath,
+    id: IterationId,
+    unfinished: &Unfinished,
+    notes: &mut Vec<String>,
+) -> Result<Agreed, PlanError> {
+    let shared::Proposal { config, ranks, file, now } = *proposal;
+    let env = &config.env_config;
+    let plan = match shared::find(save_path, id, unfinished, env.launch_id.as_deref())? {
+        Some((path, plan)) => {
+            proposal.agrees_with(&plan, &path)?;
+            notes.push(format!("taking part in iteration {}, planned in {}", plan.iteration, path.display()));
+            plan
+        }
+        None => {
+            let begun = alone(config, file, save_path, id.with_rank(None), now, notes)?;
+            let plan = proposal.plan(begun.iteration, begun.seed, &begun.selection.tasks);
+            notes.extend(begun.selection.notes);
+            plan.publish(&save_path.plan(id.split, begun.iteration))?;
+            plan
+        }
+    };
+    let tasks = if env.work_queue.is_some() { plan.all() } else { plan.share(env.split, ranks) };
+    let selection = Selection { tasks, notes: Vec::new(), total: plan.total() };
+    Ok(Agreed { iteration: plan.iteration, seed: plan.seed, selection, shared: Some(plan) })
 }
 
 fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -> Result<Plan, PlanError> {
@@ -205,26 +301,42 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
         );
     }
     let run = recovered.run;
-    Ok(Plan { id: run.id(), run, save_path, ranks, tasks, finished, total, journal, notes })
+    let shared = if is_shared(config, &ranks) { shared_of(&save_path, &run, path)? } else { None };
+    Ok(Plan { id: run.id(), run, save_path, ranks, tasks, finished, total, journal, shared, notes })
 }
 
+/// The plan that a resumed rank took part in. Journals of before there were plans have none.
+fn shared_of(
+    save_path: &SavePath,
+    run: &RunRecord,
+    journal: &Path,
+) -> Result<Option<SharedPlan>, PlanError> {
+    let Some(own) = run_id(run) else { return Ok(None) };
+    let path = save_path.plan(run.split, run.iteration);
+    match SharedPlan::read(&path)? {
+        Some(plan) if plan.run_id == own => Ok(Some(plan)),
+        found => {
+            let what = if found.is_some() { "is of another run" } else { "is not there" };
+            let why = format!("{} {what}; the run was merged or started afresh without this rank", path.display());
+            Err(PlanError::Mismatch { path: journal.to_owned(), why })
+        }
+    }
+}
+
+/// All tasks of a new run, whoever collects them.
 fn choose(
     config: &Config,
     file: &TaskFile,
     save_path: &SavePath,
-    ranks: &Ranks,
     seed: u64,
     now: jiff::Timestamp,
     notes: &mut Vec<String>,
 ) -> Result<Selection, PlanError> {
     let env = &config.env_config;
+    let ranks = &Ranks::single();
     if env.split == Split::Test {
-        return Ok(sampler::test(
-            file.entries(),
-            env.test_tasks_rollout_size,
-            env.test_tasks_repeat_times,
-            ranks,
-        ));
+        let (size, repeat) = (env.test_tasks_rollout_size, env.test_tasks_repeat_times);
+        return Ok(sampler::test(file.entries(), size, repeat, ranks));
     }
     let (blocked, warnings) = Blocklist::read(save_path.root(), now)
         .map_err(|source| io("read", &save_path.blocklist(), source))?;
@@ -236,7 +348,12 @@ fn choose(
     };
     let size = usize::try_from(env.train_tasks_rollout_size).unwrap_or(0);
     let draw = Draw { size, sampler, seed };
-    Ok(sampler::train(file, &draw, |domain| blocked.is_blocked(domain), |key| seen.contains(key), ranks))
+    let selection =
+        sampler::train(file, &draw, |domain| blocked.is_blocked(domain), |key| seen.contains(key), ranks);
+    if selection.tasks.is_empty() {
+        return Err(PlanError::NoTasks(format!("{} has none that may be used now", file.path().display())));
+    }
+    Ok(selection)
 }
 
 fn seen(save_path: &SavePath) -> Result<HashSet<TaskKey>, PlanError> {
@@ -254,7 +371,13 @@ fn seen(save_path: &SavePath) -> Result<HashSet<TaskKey>, PlanError> {
     Ok(keys)
 }
 
-fn metadata(config: &Config, dataset: &Path, iteration: u64, seed: u64, now: jiff::Timestamp) -> RunMetadata {
+fn metadata(
+    config: &Config,
+    dataset: &Path,
+    (iteration, seed): (u64, u64),
+    shared: Option<&SharedPlan>,
+    now: jiff::Timestamp,
+) -> RunMetadata {
     let env = &config.env_config;
     let judge = |question| config.judge_endpoint(question).model;
     let overrides = json!({
@@ -269,12 +392,12 @@ fn metadata(config: &Config, dataset: &Path, iteration: u64, seed: u64, now: jif
         judge_model_overrides: overrides,
         dataset_file: Some(dataset.display().to_string()),
         split: Some(split(env.split).to_string()),
-        server_size: i64::try_from(env.server_size).ok(),
+        server_size: None,
         max_steps: json!({"easy": steps.easy, "medium": steps.medium, "hard": steps.hard}),
         timestamp: Some(now.to_string()),
         iteration: i64::try_from(iteration).ok(),
         seed: Some(seed),
-        extra: serde_json::Map::new(),
+        extra: shared.map(|plan| (store::aggregate::RUN_ID.to_owned(), json!(plan.run_id))).into_iter().collect(),
     }
 }
 

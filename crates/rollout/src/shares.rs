@@ -18,7 +18,7 @@ const SCALE: f64 = 1e6;
 
 impl Ranks {
     pub fn single() -> Self {
-        Self { rank: 0, weights: vec![1] }
+        Self { rank: 0, weights: vec![SCALE as u64] }
     }
 
     pub fn new(rank: usize, weights: &[f64]) -> Result<Self, RankProblem> {
@@ -52,6 +52,11 @@ impl Ranks {
         let ranks = Self::new(rank, &weights)?;
         check_loads(env, &weights, rank)?;
         Ok(ranks)
+    }
+
+    /// The weights as they were given.
+    pub fn weights(&self) -> Vec<f64> {
+        self.weights.iter().map(|weight| *weight as f64 / SCALE).collect()
     }
 
     pub fn count(&self) -> usize {

@@ -1,10 +1,11 @@
 //! Merges the files of the ranks of an iteration into one, in the order of the trajectory indices. Says what is missing;
-//! never puts anything in the place of a finished file unless told to.
+//! never puts anything in the place of a finished file unless told to. What a rank has finished counts, whether the
+//! rank itself has finished or not.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -14,12 +15,20 @@ use crate::layout::{FileKind, FoundFile, IterationId, SavePath, Split};
 use crate::pt::{PtError, PtFile, PtWriter};
 use crate::run::RunMetadata;
 
-#[derive(Clone, Copy, Debug, Default)]
+/// In the metadata of a run of several ranks: what tells it from every other.
+pub const RUN_ID: &str = "run_id";
+/// In the metadata of a trajectory that several collectors may have had: when it was finished.
+pub const FINISHED_AT: &str = "finished_at";
+
+#[derive(Clone, Debug, Default)]
 pub struct AggregateOptions {
     /// How many ranks there must be; when not said, as many as the highest that left anything.
     pub ranks: Option<u32>,
-    /// How many trajectories there must be; when not said, one more than the highest index.
+    /// How many trajectories there must be; when not said, one more than the highest index. When all of them are
+    /// there, it does not matter which rank has not finished.
     pub tasks: Option<u64>,
+    /// Leave out files of other runs.
+    pub run_id: Option<String>,
     /// Merge even though a rank is missing or still running.
     pub partial: bool,
     /// Replace a merged file that is there already.
@@ -36,8 +45,10 @@ pub struct AggregateReport {
     pub unfinished_ranks: Vec<u32>,
     /// From – to, both included.
     pub missing_indices: Vec<(i64, i64)>,
-    /// Indices that several ranks had; the lowest rank's was taken.
+    /// Indices that several ranks had; the first to be finished was taken, the lowest rank's if that is not known.
     pub repeated_indices: Vec<i64>,
+    /// Files of another run that lay in the way.
+    pub strangers: Vec<PathBuf>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +85,13 @@ impl fmt::Display for AggregateReport {
             if !runs.is_empty() {
                 writeln!(out, "trajectory indices {what}: {}", words(runs))?;
             }
+        }
+        if !self.repeated_indices.is_empty() {
+            let count = self.repeated_indices.len();
+            writeln!(out, "{count} trajectories that another rank had finished before were dropped")?;
+        }
+        for path in &self.strangers {
+            writeln!(out, "left out, of another run: {}", path.display())?;
         }
         Ok(())
     }
@@ -138,66 +156,132 @@ pub fn rank_status(
     Ok(RankStatus { finished, unfinished, missing })
 }
 
-/// Merges the finished files of the ranks.
+/// What the ranks of an iteration have on disk: finished files, and the journals of those that have none.
+pub fn of_run(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
+    let mut files: Vec<FoundFile> = save_path.files(split)?;
+    files.retain(|file| file.id.iteration == iteration && file.kind != FileKind::SetAside);
+    let several = files.iter().any(|file| file.id.rank.is_some());
+    files.retain(|file| file.id.rank.is_some() == several);
+    let finished: Vec<IterationId> =
+        files.iter().filter(|file| file.kind == FileKind::Finished).map(|file| file.id).collect();
+    files.retain(|file| file.kind == FileKind::Finished || !finished.contains(&file.id));
+    Ok(files)
+}
+
+/// Merges what the ranks have finished. Once every trajectory is there, the plan of the run has done its duty.
 pub fn aggregate(
     save_path: &SavePath,
     split: Split,
     iteration: u64,
-    options: AggregateOptions,
+    options: &AggregateOptions,
 ) -> Result<AggregateReport, AggregateError> {
     let path = save_path.iteration_file(IterationId::new(split, iteration));
-    let status = rank_status(save_path, split, iteration, options.ranks)
-        .map_err(|error| PtError::io("list", &save_path.split_directory(split), error))?;
-    if status.finished.is_empty() {
+    let listing = |error| PtError::io("list", &save_path.split_directory(split), error);
+    let status = rank_status(save_path, split, iteration, options.ranks).map_err(listing)?;
+    let files = open_all(save_path, split, iteration).map_err(AggregateError::File)?;
+    let mut report = AggregateReport { path, ..AggregateReport::default() };
+    let files = of_this_run(files, options, &mut report);
+    if files.is_empty() {
         return Err(AggregateError::Nothing { split, iteration, path: save_path.root().to_path_buf() });
     }
-    if path.exists() && !options.overwrite {
-        return Err(AggregateError::Exists { path });
+    if report.path.exists() && !options.overwrite {
+        return Err(AggregateError::Exists { path: report.path });
     }
-    let is_complete = status.missing.is_empty() && status.unfinished.is_empty();
+    let places = places(&files, options, &mut report)?;
+    let is_covered = options.tasks.is_some() && report.missing_indices.is_empty();
+    let is_complete = is_covered || (status.missing.is_empty() && status.unfinished.is_empty());
     if !is_complete && !options.partial {
         return Err(AggregateError::Incomplete { missing: status.missing, unfinished: status.unfinished });
     }
-    let mut report = AggregateReport {
-        ranks: status.finished.iter().filter_map(|file| file.id.rank).collect(),
-        missing_ranks: status.missing,
-        unfinished_ranks: status.unfinished,
-        path,
-        ..AggregateReport::default()
-    };
-    merge(&status.finished, options, &mut report)?;
+    report.ranks = files.iter().filter_map(|file| file.rank).collect();
+    (report.missing_ranks, report.unfinished_ranks) = (status.missing, status.unfinished);
+    write(&files, &places, options, &mut report)?;
+    if is_covered {
+        // Left behind it would only make the iteration look unfinished.
+        let _ = std::fs::remove_file(save_path.plan(split, iteration));
+    }
     Ok(report)
 }
 
-fn merge(
-    found: &[FoundFile],
-    options: AggregateOptions,
+/// Opens the files of all ranks. A journal may become a finished file at any moment, so it is looked for once more.
+fn open_all(save_path: &SavePath, split: Split, iteration: u64) -> Result<Vec<Indexed>, PtError> {
+    let mut tries = 0;
+    loop {
+        let listing = |error| PtError::io("list", &save_path.split_directory(split), error);
+        let found = of_run(save_path, split, iteration).map_err(listing)?;
+        let opened = found.iter().filter(|file| file.id.rank.is_some()).map(|file| {
+            let opened = Indexed::open(file);
+            opened.map_err(|error| (error, file.path.exists()))
+        });
+        match opened.collect::<Result<Vec<_>, _>>() {
+            Ok(files) => return Ok(files),
+            Err((_, false)) if tries < 5 => tries += 1,
+            Err((error, _)) => return Err(error),
+        }
+    }
+}
+
+fn of_this_run(files: Vec<Indexed>, options: &AggregateOptions, report: &mut AggregateReport) -> Vec<Indexed> {
+    let is_ours = |file: &Indexed| {
+        let theirs = file.file.metadata().extra.get(RUN_ID).and_then(|id| id.as_str());
+        theirs.is_none() || options.run_id.is_none() || theirs == options.run_id.as_deref()
+    };
+    let (ours, others): (Vec<_>, Vec<_>) = files.into_iter().partition(is_ours);
+    report.strangers = others.iter().map(|file| file.file.path().to_path_buf()).collect();
+    ours
+}
+
+/// Index → file and place. The files are in the order of the ranks.
+type Places = BTreeMap<i64, (usize, usize)>;
+
+fn places(
+    files: &[Indexed],
+    options: &AggregateOptions,
     report: &mut AggregateReport,
-) -> Result<(), AggregateError> {
-    let files = found.iter().map(|file| Indexed::open(&file.path)).collect::<Result<Vec<_>, _>>()?;
-    // Index → file and place; the files are in the order of the ranks.
-    let mut places: BTreeMap<i64, (usize, usize)> = BTreeMap::new();
+) -> Result<Places, AggregateError> {
+    let mut places = Places::new();
     for (number, file) in files.iter().enumerate() {
         for (position, summary) in file.file.summaries().iter().enumerate() {
             match places.entry(summary.trajectory_index) {
-                Entry::Vacant(vacant) => {
-                    vacant.insert((number, position));
+                Entry::Vacant(vacant) => _ = vacant.insert((number, position)),
+                Entry::Occupied(mut there) => {
+                    report.repeated_indices.push(summary.trajectory_index);
+                    let (other, place) = *there.get();
+                    if is_earlier(finished_at(file, position)?, finished_at(&files[other], place)?) {
+                        there.insert((number, position));
+                    }
                 }
-                Entry::Occupied(_) => report.repeated_indices.push(summary.trajectory_index),
             }
         }
     }
     report.repeated_indices.sort_unstable();
     let count = options.tasks.and_then(|tasks| i64::try_from(tasks).ok()).unwrap_or(0);
     report.missing_indices = gaps(places.keys().copied(), count);
+    Ok(places)
+}
 
+fn finished_at(file: &Indexed, position: usize) -> Result<Option<jiff::Timestamp>, PtError> {
+    let trajectory = file.file.read(position)?;
+    Ok(trajectory.metadata.extra.get(FINISHED_AT).and_then(|at| at.as_str()?.parse().ok()))
+}
+
+fn is_earlier(one: Option<jiff::Timestamp>, other: Option<jiff::Timestamp>) -> bool {
+    matches!((one, other), (Some(one), Some(other)) if one < other)
+}
+
+fn write(
+    files: &[Indexed],
+    places: &Places,
+    options: &AggregateOptions,
+    report: &mut AggregateReport,
+) -> Result<(), AggregateError> {
     let mut writer = PtWriter::create(&report.path)?;
     for (file, position) in places.values() {
         writer.push(&files[*file].file.read(*position)?)?;
     }
     report.trajectories = writer.len() as u64;
     let existing = if options.overwrite { Existing::Replace } else { Existing::Refuse };
-    writer.finish(&merged_metadata(&files), existing)?;
+    writer.finish(&merged_metadata(files), existing)?;
     Ok(())
 }
 
@@ -212,14 +296,19 @@ fn merged_metadata(files: &[Indexed]) -> RunMetadata {
 /// A file that any trajectory can be read from directly. Files of the Python system are first written again as ours.
 struct Indexed {
     file: IterationFile,
+    rank: Option<u32>,
     temporary: Option<PathBuf>,
 }
 
 impl Indexed {
-    fn open(path: &Path) -> Result<Self, PtError> {
+    fn open(found: &FoundFile) -> Result<Self, PtError> {
+        let (path, rank) = (found.path.as_path(), found.id.rank);
+        if found.kind != FileKind::Finished {
+            return Ok(Self { file: IterationFile::open_found(found)?, rank, temporary: None });
+        }
         let original = PtFile::open(path)?;
         if original.entries().is_some() {
-            return Ok(Self { file: IterationFile::open(path)?, temporary: None });
+            return Ok(Self { file: IterationFile::open(path)?, rank, temporary: None });
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.{}-merge.tmp", std::process::id()));
@@ -229,7 +318,7 @@ impl Indexed {
             writer.push(&trajectory?)?;
         }
         writer.finish(&trajectories.metadata()?, Existing::Replace)?;
-        Ok(Self { file: IterationFile::open(&temporary)?, temporary: Some(temporary) })
+        Ok(Self { file: IterationFile::open(&temporary)?, rank, temporary: Some(temporary) })
     }
 }
 

@@ -120,6 +120,33 @@ impl SavePath {
         self.split_directory(id.split).join(format!("{}{JOURNAL_SUFFIX}", id.file_name()))
     }
 
+    /// What the ranks of an iteration agree on.
+    pub fn plan(&self, split: Split, iteration: u64) -> PathBuf {
+        let name = format!("{}{PLAN_SUFFIX}", IterationId::new(split, iteration).file_name());
+        self.split_directory(split).join(name)
+    }
+
+    /// The plans of iterations that ranks have begun and not merged in full, in order.
+    pub fn plans(&self, split: Split) -> io::Result<Vec<(u64, PathBuf)>> {
+        let entries = match std::fs::read_dir(self.split_directory(split)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_str().and_then(|name| name.strip_suffix(PLAN_SUFFIX));
+            if let Some((IterationId { iteration, rank: None, .. }, FileKind::Finished)) =
+                name.and_then(|name| parse_name(split, name))
+            {
+                found.push((iteration, entry.path()));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
     pub fn blocklist(&self) -> PathBuf {
         self.0.join("blocklist.jsonl")
     }
@@ -177,14 +204,16 @@ impl SavePath {
         Ok(highest.map_or(0, |highest| highest + 1))
     }
 
-    /// The journal to resume: of the latest iteration that has one and is not finished.
+    /// The journal to resume: of the latest iteration that has one and is not finished. What was merged without this
+    /// rank (its plan is still there) is not finished for it.
     pub fn unfinished_journal(&self, split: Split, rank: Option<u32>) -> io::Result<Option<FoundFile>> {
         let files = self.files(split)?;
         let finished = |id: IterationId| {
             files.iter().any(|file| {
                 file.kind == FileKind::Finished
                     && file.id.iteration == id.iteration
-                    && (file.id.rank.is_none() || file.id.rank == id.rank)
+                    && (file.id.rank == id.rank
+                        || (file.id.rank.is_none() && !self.plan(split, id.iteration).exists()))
             })
         };
         let wanted =
@@ -214,6 +243,7 @@ impl SavePath {
 }
 
 const JOURNAL_SUFFIX: &str = ".checkpoint";
+const PLAN_SUFFIX: &str = ".plan.json";
 
 /// Reads a file name back; `None` for anything that is not ours, such as a temporary file.
 fn parse_name(split: Split, name: &str) -> Option<(IterationId, FileKind)> {

@@ -69,7 +69,7 @@ fn ranks_are_merged_in_the_order_of_the_indices_and_gaps_are_said() {
     write(&save_path, id().with_rank(Some(0)), [6, 0, 3]);
     write(&save_path, id().with_rank(Some(1)), [1, 3, 4]);
     let options = AggregateOptions { tasks: Some(9), ..AggregateOptions::default() };
-    let report = aggregate(&save_path, SPLIT, 0, options).unwrap();
+    let report = aggregate(&save_path, SPLIT, 0, &options).unwrap();
     assert_eq!(indices(&save_path), [0, 1, 3, 4, 6]);
     assert_eq!((report.trajectories, &report.ranks[..]), (5, &[0, 1][..]));
     assert_eq!(report.missing_indices, [(2, 2), (5, 5), (7, 8)]);
@@ -86,11 +86,11 @@ fn a_finished_file_is_replaced_only_when_told() {
     let (_guard, save_path) = fresh();
     write(&save_path, id().with_rank(Some(0)), [0, 1]);
     write(&save_path, id(), [7]);
-    let refused = aggregate(&save_path, SPLIT, 0, AggregateOptions::default());
+    let refused = aggregate(&save_path, SPLIT, 0, &AggregateOptions::default());
     assert!(matches!(refused, Err(AggregateError::Exists { .. })));
     assert_eq!(indices(&save_path), [7]);
     let options = AggregateOptions { overwrite: true, ..AggregateOptions::default() };
-    aggregate(&save_path, SPLIT, 0, options).unwrap();
+    aggregate(&save_path, SPLIT, 0, &options).unwrap();
     assert_eq!(indices(&save_path), [0, 1]);
 }
 
@@ -98,13 +98,13 @@ fn a_finished_file_is_replaced_only_when_told() {
 fn missing_and_running_ranks_are_named_and_merged_without_only_when_told() {
     let (_guard, save_path) = fresh();
     assert!(matches!(
-        aggregate(&save_path, SPLIT, 0, AggregateOptions::default()),
+        aggregate(&save_path, SPLIT, 0, &AggregateOptions::default()),
         Err(AggregateError::Nothing { .. })
     ));
     write(&save_path, id().with_rank(Some(1)), [1]);
     let journal = begin_journal(&save_path, id().with_rank(Some(2)));
     let mut options = AggregateOptions { ranks: Some(4), ..AggregateOptions::default() };
-    match aggregate(&save_path, SPLIT, 0, options) {
+    match aggregate(&save_path, SPLIT, 0, &options) {
         Err(AggregateError::Incomplete { missing, unfinished }) => {
             assert_eq!((missing, unfinished), (vec![0, 3], vec![2]));
         }
@@ -113,7 +113,7 @@ fn missing_and_running_ranks_are_named_and_merged_without_only_when_told() {
     assert!(!save_path.iteration_file(id()).exists());
     assert_eq!(rank_status(&save_path, SPLIT, 0, None).unwrap().missing, [0], "up to the highest seen");
     options.partial = true;
-    assert_eq!(aggregate(&save_path, SPLIT, 0, options).unwrap().missing_ranks, [0, 3]);
+    assert_eq!(aggregate(&save_path, SPLIT, 0, &options).unwrap().missing_ranks, [0, 3]);
     assert_eq!(indices(&save_path), [1]);
     journal.close_blocking().unwrap();
 }

@@ -267,7 +267,7 @@ fn every_way_in_which_torch_saves_reads_back_equal() {
     save_path.create_directories(Split::Test).unwrap();
     let rank = IterationId::new(Split::Test, 0).with_rank(Some(0));
     std::fs::copy(out.join("zip4.pt"), save_path.iteration_file(rank)).unwrap();
-    let report = aggregate(&save_path, Split::Test, 0, AggregateOptions::default()).unwrap();
+    let report = aggregate(&save_path, Split::Test, 0, &AggregateOptions::default()).unwrap();
     assert_eq!((report.trajectories, report.missing_indices.len()), (300, 0));
     assert_eq!(read_all(&report.path), (trajectories, metadata()));
     assert_eq!(

@@ -48,6 +48,8 @@ pub struct Totals {
     pub steps: u64,
     pub retried: u64,
     pub troubles: u64,
+    /// Collected by others of the same run.
+    pub elsewhere: usize,
     pub outcomes: BTreeMap<&'static str, usize>,
 }
 
@@ -168,7 +170,8 @@ impl Board {
 
     /// Tasks that are over, in whatever way.
     pub fn done(&self) -> usize {
-        self.state().totals.outcomes.values().sum()
+        let totals = &self.state().totals;
+        totals.outcomes.values().sum::<usize>() + totals.elsewhere
     }
 
     /// A trajectory of an earlier part of the run, taken over when it was resumed.
@@ -220,7 +223,21 @@ impl State {
         *self.stages.entry(stage).or_default() += 1;
     }
 
+    /// Done by another collector, so that its outcome is not known here.
+    fn leave_to_others(&mut self, index: usize) {
+        if self.cell(index).is_some_and(|cell| !cell.stage.is_over()) {
+            self.move_to(index, Stage::Finished);
+            self.totals.elsewhere += 1;
+            if let Some(place) = self.place(index) {
+                self.traces.over(place);
+            }
+        }
+    }
+
     fn finish(&mut self, index: usize, outcome: Outcome) {
+        if self.is_elsewhere(index) {
+            self.totals.elsewhere -= 1;
+        }
         let failed = matches!(outcome, Outcome::InfraLost | Outcome::Cancelled);
         self.move_to(index, if failed { Stage::Failed } else { Stage::Finished });
         if let Some(cell) = self.cell(index) {
@@ -232,6 +249,10 @@ impl State {
         }
     }
 
+    fn is_elsewhere(&mut self, index: usize) -> bool {
+        self.cell(index).is_some_and(|cell| cell.stage == Stage::Finished && cell.outcome.is_none())
+    }
+
     fn place(&self, index: usize) -> Option<usize> {
         self.places.get(&index).copied()
     }
@@ -241,6 +262,8 @@ impl Listener for Board {
     fn event(&self, event: &Event) {
         let mut state = self.state();
         match event {
+            // What others have done stays done, though it may be on its way here as well.
+            Event::Stage { index, .. } if state.is_elsewhere(*index) => {}
             Event::Stage { index, step, stage } => {
                 state.move_to(*index, *stage);
                 if let Some(cell) = state.cell(*index) {
@@ -289,6 +312,10 @@ impl Listener for Board {
                     cell.attempt = *attempt;
                 }
             }
+            Event::Elsewhere { index } => {
+                state.leave_to_others(*index);
+                state.progress = Instant::now();
+            }
             Event::Finished { index, outcome, .. } => {
                 state.finish(*index, *outcome);
                 state.progress = Instant::now();
@@ -318,6 +345,20 @@ mod tests {
         assert_eq!(board.done(), 2);
         assert_eq!(board.diagnosis(), "1 at policy (wait for the policy); last trouble: 503");
     }
+
+    #[test]
+    fn what_others_collect_is_done_and_counted_once() {
+        let board = Board::new(0..2);
+        board.event(&Event::Stage { index: 0, step: 1, stage: Stage::Policy });
+        board.event(&Event::Elsewhere { index: 0 });
+        board.event(&Event::Elsewhere { index: 0 });
+        board.event(&Event::Stage { index: 0, step: 2, stage: Stage::Execute });
+        assert_eq!(board.stages(), BTreeMap::from([(Stage::NotStarted, 1), (Stage::Finished, 1)]));
+        assert_eq!((board.done(), board.totals().elsewhere), (1, 1));
+        board.event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 2 });
+        assert_eq!((board.done(), board.totals().elsewhere), (1, 0), "it was finished here as well");
+    }
+
     #[test]
     fn whoever_looks_closer_sees_where_the_agent_is_and_what_it_did() {
         let board = Board::new([7, 9]);

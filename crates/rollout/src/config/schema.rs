@@ -151,6 +151,12 @@ pub struct EnvConfig {
     pub test_total_workers: Option<usize>,
     /// `redis://…`: collectors take their tasks from one queue instead of by fixed shares.
     pub work_queue: Option<String>,
+    /// Seconds without a sign of life after which other collectors take over what one had begun.
+    pub work_queue_stale_after: f64,
+    /// Minutes that rank 0 waits for the other ranks before it merges what is there.
+    pub merge_wait_minutes: f64,
+    /// Names what started the ranks, so that they do not take up what an earlier launch left.
+    pub launch_id: Option<String>,
     /// Unset: no monitor. 0: any free port.
     pub monitor_port: Option<u16>,
     /// Accepted for existing files; the log level is set on the command line.

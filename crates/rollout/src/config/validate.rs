@@ -85,6 +85,7 @@ fn environment(rules: &mut Rules, env: &EnvConfig) {
         ("operation_timeout", env.operation_timeout),
         ("vllm_timeout", env.vllm_timeout),
         ("task_timeout_minutes", env.task_timeout_minutes),
+        ("work_queue_stale_after", env.work_queue_stale_after),
     ];
     for (name, seconds) in times {
         rules.positive(&key(name), seconds);
@@ -95,6 +96,11 @@ fn environment(rules: &mut Rules, env: &EnvConfig) {
     let grace = env.completion_grace_period;
     let reason = format!("must be 0 or more, not {grace}");
     rules.check(&key("completion_grace_period"), grace.is_finite() && grace >= 0.0, reason);
+    let wait = env.merge_wait_minutes;
+    let reason = format!("must be 0 or more, not {wait}");
+    rules.check(&key("merge_wait_minutes"), wait.is_finite() && wait >= 0.0, reason);
+    let queue = env.work_queue.as_deref().is_none_or(|address| ground::Link::to(address).is_ok());
+    rules.check(&key("work_queue"), queue, "must be an address like redis://127.0.0.1:6379 or rediss://host:6380");
     let percent = env.save_every_percent;
     let reason = format!("must be above 0 and at most 100, not {percent}");
     rules.check(&key("save_every_percent"), percent > 0.0 && percent <= 100.0, reason);
@@ -159,7 +165,8 @@ fn ranks(rules: &mut Rules, env: &EnvConfig) {
         }
     }
     if let Err((name, reason)) = crate::shares::Ranks::of(env) {
-        rules.check(&key(name), false, reason);
+        // How many there are may still be said by whatever started this process.
+        rules.check(&key(name), name == "multinode_total_workers", reason);
     }
 }
 

@@ -32,6 +32,10 @@ impl Shared {
     }
 
     async fn finish(self: Arc<Self>, ending: Ending, mut trajectory: Trajectory, gallery: Gallery) {
+        let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
+        if self.is_late(index).await {
+            return gallery.discard().await;
+        }
         if ending.outcome() == Outcome::InfraLost {
             return match self.losses.lost(&ending.why(), (trajectory, gallery)) {
                 Told::Counts((trajectory, gallery)) => self.save(trajectory, gallery).await,
@@ -43,7 +47,6 @@ impl Shared {
             for (trajectory, gallery) in self.losses.worked() {
                 self.save(trajectory, gallery).await;
             }
-            let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
             let (steps, announcer) = (trajectory.steps.len(), &self.around.announcer);
             announcer.say(&Event::Stage { index, step: steps, stage: Stage::Reward });
             let since = Instant::now();
@@ -67,12 +70,20 @@ impl Shared {
         let (steps, announcer) = (trajectory.steps.len(), &self.around.announcer);
         announcer.say(&Event::Stage { index, step: steps, stage: Stage::Save });
         prompts(self.around.settings.prompting, &mut trajectory);
+        if self.queue.is_some() {
+            // Two collectors may have had it: the merge takes the first.
+            let now = Value::from(jiff::Timestamp::now().to_string());
+            trajectory.metadata.extra.insert(store::aggregate::FINISHED_AT.to_owned(), now);
+        }
         let saved = async {
             gallery.sync().await.map_err(|error| error.to_string())?;
             self.around.journal.append_finished(&trajectory).await.map_err(|error| error.to_string())
         };
         if let Err(why) = saved.await {
             return self.fail(RunError::Disk(why));
+        }
+        if let Some(queue) = &self.queue {
+            queue.finished(index);
         }
         let outcome = trajectory.metadata.outcome.unwrap_or(Outcome::Failure);
         self.finished.fetch_add(1, Ordering::Relaxed);
@@ -100,6 +111,17 @@ impl Shared {
     fn nothing_works(&self) {
         let (count, why) = self.losses.summary().unwrap_or_default();
         self.fail(RunError::NothingWorks { count, why });
+    }
+
+    /// Another collector took this task over and has finished it: judging and keeping ours would be for nothing.
+    async fn is_late(self: &Arc<Self>, index: usize) -> bool {
+        let Some(queue) = &self.queue else { return false };
+        let late = queue.is_done_elsewhere(index).await;
+        if late {
+            queue.drop_late(index);
+            self.around.announcer.say(&Event::Elsewhere { index });
+        }
+        late
     }
 
     fn block(&self, site: &BlockedSite) {

@@ -58,6 +58,11 @@ impl<T> Losses<T> {
         if state.held.len() < NO_ACCIDENT { Told::Held } else { Told::NothingWorks }
     }
 
+    /// How many are held back.
+    pub(super) fn held(&self) -> usize {
+        self.state().held.len()
+    }
+
     /// What is still held when all tasks are through, if it is little enough to count; `None` if nothing works.
     pub(super) fn at_the_end(&self) -> Option<Vec<T>> {
         let mut state = self.state();

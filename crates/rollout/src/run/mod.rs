@@ -22,9 +22,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use watchdog::watch;
 
-use crate::{episode::Surroundings, gallery::Gallery, http::Deadline, judge::Judge};
+use crate::{
+    episode::Surroundings, event::Event, gallery::Gallery, http::Deadline, judge::Judge, queue::WorkQueue,
+};
 
 const FIRST_CONTACT: Duration = Duration::from_secs(5);
+const LOOK_AROUND: Duration = Duration::from_secs(1);
 
 /// How a run goes about its tasks.
 #[derive(Clone, Debug)]
@@ -68,12 +71,21 @@ pub struct Collected {
     pub lost: Option<(usize, String)>,
 }
 
+/// Where a collector's tasks come from.
+pub enum Source {
+    /// These, the rest of so many.
+    Own(Vec<Task>, usize),
+    /// A queue that all collectors of the run share.
+    Queue(WorkQueue),
+}
+
 struct Shared {
     around: Arc<Surroundings>,
     judge: Judge,
     limits: RunLimits,
     stop: Stop,
-    queue: Mutex<VecDeque<Task>>,
+    own: Mutex<VecDeque<Task>>,
+    queue: Option<WorkQueue>,
     /// Over, with those of earlier parts of the run.
     done: AtomicUsize,
     total: usize,
@@ -86,21 +98,25 @@ struct Shared {
     losses: Losses<(Trajectory, Gallery)>,
 }
 
-/// Collects `tasks`, the rest of a run of `total`.
+/// Collects what the source has.
 pub async fn collect(
     around: Arc<Surroundings>,
     judge: Judge,
     limits: RunLimits,
-    tasks: Vec<Task>,
-    total: usize,
+    source: Source,
     stop: Stop,
 ) -> Result<Collected, RunError> {
-    let count = tasks.len();
+    let (tasks, total, queue) = match source {
+        Source::Own(tasks, total) => (tasks, total, None),
+        Source::Queue(queue) => (Vec::new(), queue.total(), Some(queue)),
+    };
+    let count = queue.as_ref().map_or(tasks.len(), |queue| total - queue.done());
     let shared = Arc::new(Shared {
         around,
         judge,
         unjudged: Arc::new(Semaphore::new(limits.unjudged.max(1))),
-        queue: Mutex::new(tasks.into()),
+        own: Mutex::new(tasks.into()),
+        queue,
         done: AtomicUsize::new(total - count),
         total,
         finished: AtomicUsize::new(0),
@@ -118,7 +134,8 @@ pub async fn collect(
         workers.spawn(worker::work(Arc::clone(&shared)));
     }
     workers.close();
-    shared.note_done(0);
+    shared.consider_the_end(None, total - count);
+    let listening = shared.queue.is_some().then(|| tokio::spawn(Arc::clone(&shared).hear_of_others()));
     shared.wait_for(&workers).await;
     // Nobody is left to be ended by it.
     shared.grace_over.cancel();
@@ -127,11 +144,21 @@ pub async fn collect(
         () = shared.finishing.wait() => shared.settle_losses().await,
         () = shared.stop.hard.cancelled() => {}
     }
+    if let Some(listening) = listening {
+        listening.abort();
+    }
     let failure = shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
     let finished = shared.finished.load(Ordering::Relaxed);
+    let unfinished = match &shared.queue {
+        Some(queue) => {
+            queue.close().await;
+            total - queue.done()
+        }
+        None => count - finished,
+    };
     match failure {
         Some(failure) => Err(failure),
-        None => Ok(Collected { finished, unfinished: count - finished, lost: shared.losses.summary() }),
+        None => Ok(Collected { finished, unfinished, lost: shared.losses.summary() }),
     }
 }
 
@@ -152,21 +179,52 @@ impl Shared {
         workers.wait().await;
     }
 
-    fn next_task(&self) -> Option<Task> {
+    async fn next_task(&self) -> Option<Task> {
         if self.stop.soft.is_cancelled() || self.stop.hard.is_cancelled() {
             return None;
         }
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        match &self.queue {
+            Some(queue) => queue.next(&self.stop).await,
+            None => self.own.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
+        }
     }
 
-    /// Counts episodes that are over; once enough are, the others get a last while.
+    /// What other collectors finish counts as well. Losses that are held back here must not hold up the others: when
+    /// nothing else is left, they are settled.
+    async fn hear_of_others(self: Arc<Self>) {
+        let Some(queue) = &self.queue else { return };
+        loop {
+            let elsewhere = tokio::time::timeout(LOOK_AROUND, queue.elsewhere()).await.unwrap_or_default();
+            for index in elsewhere {
+                self.around.announcer.say(&Event::Elsewhere { index });
+            }
+            self.note_done(0);
+            let held = self.losses.held();
+            if held > 0 && queue.waits_only_for(held) {
+                self.settle_losses().await;
+            }
+        }
+    }
+
+    /// Counts episodes that are over.
     fn note_done(self: &Arc<Self>, more: usize) {
-        let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
-        let share = done as f64 / self.total.max(1) as f64;
-        let before = (done - more) as f64 / self.total.max(1) as f64;
-        let threshold = self.limits.completion_threshold;
-        let crossed = share >= threshold && (before < threshold || more == 0) && done < self.total;
-        if crossed {
+        let (before, done) = match &self.queue {
+            Some(queue) => {
+                let done = queue.done();
+                (self.done.fetch_max(done, Ordering::Relaxed), done)
+            }
+            None => {
+                let before = self.done.fetch_add(more, Ordering::Relaxed);
+                (before, before + more)
+            }
+        };
+        self.consider_the_end(Some(before), done);
+    }
+
+    /// Once enough episodes are over, the others get a last while.
+    fn consider_the_end(self: &Arc<Self>, before: Option<usize>, done: usize) {
+        let enough = |count: usize| count as f64 / self.total.max(1) as f64 >= self.limits.completion_threshold;
+        if enough(done) && !before.is_some_and(enough) && done < self.total {
             let (grace_over, grace) = (self.grace_over.clone(), self.limits.completion_grace);
             let (left, over) = (self.total - done, self.finishing.clone());
             tracing::info!(

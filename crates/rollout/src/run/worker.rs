@@ -23,7 +23,7 @@ const PROBE: Duration = Duration::from_secs(5);
 const LAST_RELEASE: Duration = Duration::from_secs(3);
 
 pub(super) async fn work(shared: Arc<Shared>) {
-    while let Some(task) = shared.next_task() {
+    while let Some(task) = shared.next_task().await {
         let Some((ending, attempt, episode)) = shared.see_through(task).await else { return };
         match &ending {
             Ending::Stopped => return,

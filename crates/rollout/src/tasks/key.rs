@@ -15,8 +15,14 @@ impl TaskKey {
     }
 }
 
+impl TaskKey {
+    pub(super) fn bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
+    }
+}
+
 /// FNV-1a over 128 bits; each part is followed by its length, so that parts cannot flow into each other.
-pub(super) fn digest(parts: &[&[u8]]) -> u128 {
+pub(crate) fn digest(parts: &[&[u8]]) -> u128 {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let mut state: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     let mut feed = |bytes: &[u8]| {

@@ -15,6 +15,7 @@ use std::{
 
 use proto::trajectory::{Task, TaskId};
 
+pub(crate) use key::digest;
 pub use key::TaskKey;
 pub use line::parse as parse_line;
 use lines::{Line, Lines};
@@ -107,6 +108,12 @@ impl TaskFile {
 
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The same for the same tasks in the same order.
+    pub fn digest(&self) -> String {
+        let keys: Vec<u8> = self.entries.iter().flat_map(|entry| entry.key.bytes()).collect();
+        format!("{:032x}", digest(&[&keys]))
     }
 
     /// The domain of a task's website, as the blocklist knows it.

@@ -18,7 +18,7 @@ use rollout::{
     model::{Images, ModelClient, ModelOptions},
     policy::Prompting,
     pools::Pools,
-    run::{self, Collected, RunError, RunLimits, Stop},
+    run::{self, Collected, RunError, RunLimits, Source, Stop},
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
 use testkit::{
@@ -192,7 +192,7 @@ impl Bench {
         let around = Arc::new(self.surroundings(journal.clone()));
         let judge = std::mem::replace(&mut self.judge, Judge::None);
         let collected =
-            run::collect(around, judge, self.limits.clone(), tasks, total, self.stop.clone()).await;
+            run::collect(around, judge, self.limits.clone(), Source::Own(tasks, total), self.stop.clone()).await;
         journal.close().await.unwrap();
         Left { collected, trajectories: self.saved() }
     }

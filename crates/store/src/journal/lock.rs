@@ -50,6 +50,11 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     })
 }
 
+/// Whether some process holds this journal. Where there are no locks, nobody is known to.
+pub fn is_being_written(path: &Path) -> bool {
+    matches!(open_locked(path), Err(JournalError::Locked { .. }))
+}
+
 /// Renames a journal to `….checkpoint.<time>` so that a fresh run can take its place; answers the new name.
 /// Refused while another process writes it.
 pub fn set_aside(path: &Path) -> Result<PathBuf, JournalError> {

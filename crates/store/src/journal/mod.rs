@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use lock::open_locked as lock_existing;
-pub use lock::set_aside;
+pub use lock::{is_being_written, set_aside};
 pub use read::{Entry, JournalReader, LineError};
 pub use record::{Episode, Finished, Record, StepRecord};
 pub use scan::{Damage, Located, Scan, UnfinishedEpisode, read_finished, read_unfinished, scan};

@@ -36,7 +36,7 @@ pub enum PtError {
 }
 
 impl PtError {
-    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+    pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         if source.kind() == io::ErrorKind::AlreadyExists {
             Self::Exists { path }

@@ -1,0 +1,235 @@
+//! What the ranks of one run agree on: a file beside the trajectories that the first of them writes and the others
+//! read. It holds the choice of tasks itself, so that a blocklist or a clock that moves between two starts cannot
+//! make two ranks choose differently.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::{
+    IterationId, SavePath,
+    durable::{AtomicFile, Existing},
+};
+
+use super::{PlanError, Unfinished, io};
+use crate::{
+    config::{Config, RankWeights, Split},
+    sampler::Selected,
+    shares::Ranks,
+    tasks::TaskFile,
+};
+
+const FORMAT: u32 = 1;
+/// A plan this young may belong to a rank that has not begun its journal yet.
+const JUST_MADE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SharedPlan {
+    format: u32,
+    /// Tells this run from every other, also of the same iteration.
+    pub run_id: String,
+    pub iteration: u64,
+    pub seed: u64,
+    begun: String,
+    /// What started the ranks, such as a Slurm job, where that is known.
+    launch: Option<String>,
+    /// What every rank must have alike, by the key it is set with.
+    terms: BTreeMap<String, Value>,
+    /// By trajectory index, the place of its task in the file.
+    tasks: Vec<usize>,
+}
+
+/// What this rank would plan, to be held against what is there.
+pub(super) struct Proposal<'a> {
+    pub(super) config: &'a Config,
+    pub(super) ranks: &'a Ranks,
+    pub(super) file: &'a TaskFile,
+    pub(super) now: jiff::Timestamp,
+}
+
+impl Proposal<'_> {
+    /// What must be alike in all ranks for their shares to fit together.
+    fn terms(&self) -> BTreeMap<String, Value> {
+        let env = &self.config.env_config;
+        let mut terms = vec![
+            ("env_config.split", json!(env.split)),
+            ("env_config.all_rank_weights", json!(RankWeights(self.ranks.weights()))),
+            ("env_config.work_queue", json!(if env.work_queue.is_some() { "a queue" } else { "fixed shares" })),
+            ("the content of the task file", json!(self.file.digest())),
+        ];
+        match env.split {
+            Split::Train => terms.extend([
+                ("env_config.train_tasks_rollout_size", json!(env.train_tasks_rollout_size)),
+                ("env_config.train_tasks_sampler", json!(env.train_tasks_sampler)),
+                ("env_config.difficulty_ratio", json!(env.difficulty_ratio)),
+                ("env_config.train_difficulty_max_steps", json!(env.train_difficulty_max_steps)),
+            ]),
+            Split::Test => terms.extend([
+                ("env_config.test_tasks_rollout_size", json!(env.test_tasks_rollout_size)),
+                ("env_config.test_tasks_repeat_times", json!(env.test_tasks_repeat_times)),
+                ("env_config.test_difficulty_max_steps", json!(env.test_difficulty_max_steps)),
+            ]),
+        }
+        terms.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    pub(super) fn plan(&self, iteration: u64, seed: u64, tasks: &[Selected]) -> SharedPlan {
+        let mut places = vec![0; tasks.len()];
+        for selected in tasks {
+            places[selected.trajectory_index] = selected.place;
+        }
+        SharedPlan {
+            format: FORMAT,
+            run_id: uuid::Uuid::new_v4().simple().to_string(),
+            iteration,
+            seed,
+            begun: self.now.to_string(),
+            launch: self.config.env_config.launch_id.clone(),
+            terms: self.terms(),
+            tasks: places,
+        }
+    }
+
+    /// Refuses a plan that was made under other terms, naming the first that differs.
+    pub(super) fn agrees_with(&self, plan: &SharedPlan, path: &Path) -> Result<(), PlanError> {
+        let here = self.terms();
+        let differs = here.iter().find_map(|(key, value)| {
+            let there = plan.terms.get(key).unwrap_or(&Value::Null);
+            (there != value).then(|| (key.clone(), there.to_string(), value.to_string()))
+        });
+        let seed = self.config.seed.filter(|seed| *seed != plan.seed);
+        let differs =
+            differs.or_else(|| seed.map(|seed| ("seed".into(), plan.seed.to_string(), seed.to_string())));
+        match differs {
+            None => Ok(()),
+            Some((key, there, here)) => Err(PlanError::Disagree { path: path.to_owned(), key, there, here }),
+        }
+    }
+}
+
+impl SharedPlan {
+    pub fn read(path: &Path) -> Result<Option<Self>, PlanError> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(io("read", path, source)),
+        };
+        let mismatch = |why: String| PlanError::Mismatch { path: path.to_owned(), why };
+        let plan: Self = serde_json::from_slice(&bytes).map_err(|error| mismatch(error.to_string()))?;
+        if plan.format > FORMAT {
+            return Err(mismatch(format!("it is of format {}, which a later webgym wrote", plan.format)));
+        }
+        Ok(Some(plan))
+    }
+
+    pub(super) fn publish(&self, path: &Path) -> Result<(), PlanError> {
+        let written = AtomicFile::create(path).and_then(|mut file| {
+            file.write_all(&serde_json::to_vec(self)?)?;
+            file.commit(Existing::Refuse)
+        });
+        written.map_err(|source| io("write", path, source))
+    }
+
+    /// How many trajectories all ranks have together.
+    pub fn total(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// How many ranks take part.
+    pub fn ranks(&self) -> usize {
+        let weights = self.terms.get("env_config.all_rank_weights").and_then(Value::as_str);
+        weights.map_or(1, |weights| weights.split(',').count())
+    }
+
+    /// The same for the same choice under the same terms, on every machine.
+    pub fn digest(&self) -> String {
+        let text = json!([self.run_id, self.seed, self.terms, self.tasks]).to_string();
+        format!("{:032x}", crate::tasks::digest(&[text.as_bytes()]))
+    }
+
+    /// All tasks in queue order.
+    pub(super) fn all(&self) -> Vec<Selected> {
+        let tasks = self.tasks.iter().enumerate();
+        tasks.map(|(trajectory_index, place)| Selected { place: *place, trajectory_index }).collect()
+    }
+
+    /// A rank's fixed share: train by the order of the queue, test by the order of the file.
+    pub(super) fn share(&self, split: Split, ranks: &Ranks) -> Vec<Selected> {
+        let mut order: Vec<usize> = (0..self.tasks.len()).collect();
+        if split == Split::Test {
+            order.sort_by_key(|index| (self.tasks[*index], *index));
+        }
+        let mut owner = vec![0; order.len()];
+        for (index, rank) in order.into_iter().zip(ranks.deal(self.tasks.len())) {
+            owner[index] = rank;
+        }
+        self.all().into_iter().filter(|selected| owner[selected.trajectory_index] == ranks.rank).collect()
+    }
+
+    /// Whether the same launch made it; `None` when one of the two does not know its launch.
+    fn is_of_launch(&self, launch: Option<&str>) -> Option<bool> {
+        Some(self.launch.as_deref()? == launch?)
+    }
+}
+
+/// Held while a rank looks for a plan or makes one, so that two never make one each.
+pub(super) struct Deciding(#[allow(dead_code, reason = "held for its lock")] Option<File>);
+
+impl Deciding {
+    pub(super) fn begin(save_path: &SavePath, split: store::Split) -> Self {
+        let path = save_path.split_directory(split).join(".plans.tmp");
+        let file = File::options().create(true).append(true).open(path).ok();
+        // Where there are no locks, publishing under a taken name still fails.
+        Self(file.filter(|file| file.lock().is_ok()))
+    }
+}
+
+/// The plan that this rank has still to take part in, if another rank has made one.
+pub(super) fn find(
+    save_path: &SavePath,
+    id: IterationId,
+    unfinished: &Unfinished,
+    launch: Option<&str>,
+) -> Result<Option<(PathBuf, SharedPlan)>, PlanError> {
+    let root = save_path.root();
+    let plans = save_path.plans(id.split).map_err(|source| io("look through", root, source))?;
+    for (iteration, path) in plans {
+        let of = |rank| save_path.iteration_file(IterationId { iteration, rank, ..id });
+        if of(None).exists() || of(id.rank).exists() {
+            continue;
+        }
+        let Some(plan) = SharedPlan::read(&path)? else { continue };
+        match (unfinished, plan.is_of_launch(launch)) {
+            (Unfinished::Refuse, Some(false)) => {
+                return Err(PlanError::OtherLaunch { path, begun: plan.begun, iteration });
+            }
+            (Unfinished::SetAside, Some(false)) => set_aside(&path)?,
+            (Unfinished::SetAside, None) if is_left(save_path, id, iteration, &path) => set_aside(&path)?,
+            _ => return Ok(Some((path, plan))),
+        }
+    }
+    Ok(None)
+}
+
+/// Nobody works on this plan any more: it is not new, and no rank keeps its journal locked.
+fn is_left(save_path: &SavePath, id: IterationId, iteration: u64, path: &Path) -> bool {
+    let age = std::fs::metadata(path).and_then(|about| about.modified()).ok().and_then(|at| at.elapsed().ok());
+    let young = age.is_some_and(|age| age < JUST_MADE);
+    let files = save_path.files(id.split).unwrap_or_default();
+    let journals = files.iter().filter(|file| file.id.iteration == iteration);
+    !young && !journals.into_iter().any(|file| store::journal::is_being_written(&file.path))
+}
+
+/// Renames a plan that nobody is to join any more. Nothing is deleted.
+pub(super) fn set_aside(path: &Path) -> Result<(), PlanError> {
+    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ").to_string();
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{time}"));
+    std::fs::rename(path, &name).map_err(|source| io("set aside", path, source))
+}
