@@ -63,6 +63,7 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         allow_private_network: true,
         allow_host: Vec::new(),
         stall_secs: 60,
+        ranks: crate::ranks::RankArgs::alone(),
         audience: Audience::People,
         watching: crate::monitor::WatchingArgs::default(),
         browser: args.browser,

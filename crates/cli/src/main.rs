@@ -15,6 +15,7 @@ mod monitor;
 mod nginx_config;
 mod plot;
 mod progress;
+mod ranks;
 mod report;
 mod rollout;
 mod serve;

@@ -12,11 +12,13 @@ use rollout::{
     episode::{Settings, Surroundings},
     event::{Announcer, Stage},
     leases::LeaseLog,
+    merge::Merge,
     model::ModelClient,
     plan::{self, Plan, Unfinished},
     policy::Prompting,
     pools::Pools,
-    run::{self, Collected, RunLimits, Stop},
+    queue::WorkQueue,
+    run::{self, Collected, RunLimits, Source, Stop},
 };
 
 use crate::{
@@ -25,6 +27,7 @@ use crate::{
     contact, judge,
     monitor::WatchingArgs,
     progress::Progress,
+    ranks::{self, RankArgs},
     report::{self, Audience},
     signals::Signals,
     words::counted,
@@ -49,6 +52,8 @@ pub(crate) struct RolloutArgs {
     /// Say who waits for what when nothing has progressed for this many seconds.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub(crate) stall_secs: u64,
+    #[command(flatten)]
+    pub(crate) ranks: RankArgs,
     #[arg(skip)]
     pub(crate) audience: Audience,
     #[command(flatten)]
@@ -58,7 +63,8 @@ pub(crate) struct RolloutArgs {
 }
 
 pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let resolved = args.config.load()?;
+    let mut resolved = args.config.load()?;
+    args.ranks.settle(&mut resolved.config)?;
     let signals = Signals::listen()?;
     let outcome = run_to_end(&args, resolved, quiet, signals).await?;
     let all_lost = outcome.lost.is_some_and(|(count, _)| count >= outcome.finished);
@@ -102,15 +108,24 @@ async fn run_to_end(
             ("iteration", plan.id.iteration.into()),
             ("seed", plan.run.seed.into()),
             ("policy_model", config.policy_model().into()),
+            ("rank", plan.id.rank.into()),
+            ("ranks", plan.ranks.count().into()),
         ],
     )?;
+    let queue = match &config.env_config.work_queue {
+        Some(address) => {
+            let stale = seconds(config.env_config.work_queue_stale_after);
+            Some(WorkQueue::open(address, &plan, stale).await?)
+        }
+        None => None,
+    };
     let own_farm = start_farm(args, config, &plan).await?;
     let url = match (&own_farm, config.farm_url()) {
         (Some(farm), _) => farm.url("master").unwrap_or_default().to_owned(),
         (None, Some(url)) => url,
         (None, None) => anyhow::bail!("no farm to use"),
     };
-    let outcome = collect(args, config, plan, &url, policy, quiet, signals).await;
+    let outcome = collect(args, config, (plan, queue), &url, policy, quiet, signals).await;
     if let Some(farm) = own_farm {
         farm.stop().await;
     }
@@ -136,7 +151,7 @@ async fn start_farm(args: &RolloutArgs, config: &Config, plan: &Plan) -> anyhow:
 async fn collect(
     args: &RolloutArgs,
     config: &Config,
-    plan: Plan,
+    (plan, queue): (Plan, Option<WorkQueue>),
     farm_url: &str,
     policy: ModelClient,
     quiet: bool,
@@ -175,9 +190,11 @@ async fn collect(
     let limits = limits(config, &plan);
     let with_reference = plan.tasks.iter().filter(|task| task.reference_answer.is_some()).count();
     let judge = judge::choose(config, Some((with_reference, plan.tasks.len())))?;
-    let outcome = run::collect(around, judge, limits, plan.tasks, plan.total, stop).await;
+    let merge = Merge::of(&plan);
+    let (waiting, all_done) = (stop.soft.clone(), queue.is_some());
+    let source = queue.map_or_else(|| Source::Own(plan.tasks, plan.total), Source::Queue);
+    let outcome = run::collect(around, judge, limits, source, stop).await;
     watchdog.abort();
-    stopping.abort();
     drop(progress);
     drop(monitor);
     let journal = plan.save_path.journal(plan.id);
@@ -188,6 +205,7 @@ async fn collect(
             "Stopped with {} trajectories left to collect. Everything finished is safe; go on with the same command and --resume.",
             collected.unfinished
         );
+        stopping.abort();
         return Ok(collected);
     }
     if let Some((count, why)) = &collected.lost {
@@ -205,7 +223,19 @@ async fn collect(
     }
     let audience = if quiet { Audience::Programs } else { args.audience };
     report::finish(&plan.save_path, plan.id, audience)?;
-    Ok(collected)
+    let patience = seconds(config.env_config.merge_wait_minutes * 60.0);
+    let missing = match merge {
+        Some(merge) if plan.ranks.rank == 0 => {
+            ranks::merge(merge, all_done, patience, &waiting, audience).await?
+        }
+        Some(merge) => {
+            tracing::info!("rank 0 merges what the ranks have collected; by hand: {}", merge.command());
+            0
+        }
+        None => 0,
+    };
+    stopping.abort();
+    Ok(Collected { unfinished: missing, ..collected })
 }
 
 /// What remains of a run that could not go on. A journal in which nothing is finished would only be in the way.

@@ -136,7 +136,9 @@ async fn measure(servers: &Servers, episodes: usize, rounds: usize, steps: usize
     let sampler = tokio::spawn(sample(Arc::clone(&board), Arc::clone(&samples)));
     let tasks = (0..total).map(|index| task(index, steps)).collect();
     let collected =
-        run::collect(around, Judge::Reference, limits, Source::Own(tasks, total), Stop::default()).await.unwrap();
+        run::collect(around, Judge::Reference, limits, Source::Own(tasks, total), Stop::default())
+            .await
+            .unwrap();
     let (took, used) = (since.elapsed().as_secs_f64(), cpu() - cpu_before);
     sampler.abort();
     journal.close().await.unwrap();

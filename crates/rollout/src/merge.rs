@@ -57,6 +57,14 @@ impl Merge {
         Self { save_path, id: id.with_rank(None), options }
     }
 
+    pub const fn id(&self) -> IterationId {
+        self.id
+    }
+
+    pub const fn save_path(&self) -> &SavePath {
+        &self.save_path
+    }
+
     /// The command that does it by hand.
     pub fn command(&self) -> String {
         let IterationId { split, iteration, .. } = self.id;
@@ -82,12 +90,16 @@ impl Merge {
             let absent = merge.absent()?;
             if looks_whole || absent.is_empty() {
                 match Arc::clone(&merge).attempt(false).await {
-                    Err(AggregateError::Incomplete { .. } | AggregateError::Nothing { .. }) => looks_whole = false,
+                    Err(AggregateError::Incomplete { .. } | AggregateError::Nothing { .. }) => {
+                        looks_whole = false
+                    }
                     other => return other.map(Merged::from),
                 }
             }
             if told != absent {
-                tracing::info!("waiting for ranks {absent:?} to finish; what is there is merged after {patience:?}");
+                tracing::info!(
+                    "waiting for ranks {absent:?} to finish; what is there is merged after {patience:?}"
+                );
                 told = absent;
             }
             if end.is_some_and(|end| Instant::now() >= end) {

@@ -1,31 +1,29 @@
 //! Before a run: which tasks, in which order, under which number, written to which journal. A resumed run takes
 //! all of that from what the interrupted one wrote down, whatever has changed since.
 
+mod choice;
 mod shared;
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    io::Write,
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
+pub use choice::forget_choice;
+use choice::{Chosen, choice_path, choose, dataset, digest, max_steps, metadata, write_choice};
 use proto::trajectory::{Outcome, Task};
 pub use shared::SharedPlan;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 use store::{
     IterationId, Journal, JournalError, RunMetadata, RunRecord, SavePath,
-    durable::{AtomicFile, Existing},
     journal::{JournalReader, Record},
     layout::FoundFile,
 };
 
 use crate::{
-    blocklist::Blocklist,
-    config::{Config, MaxSteps, Question, Resolved, SamplerKind, Split},
-    sampler::{self, Draw, Sampler, Selected, Selection},
+    config::{Config, Resolved, Split},
+    sampler::{Selected, Selection},
     shares::Ranks,
-    tasks::{TaskError, TaskFile, TaskKey},
+    tasks::{TaskError, TaskFile},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -94,14 +92,6 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// The choice of tasks, beside the journal: the blocklist and the task file may change while a run is interrupted.
-#[derive(Serialize, Deserialize)]
-struct Chosen {
-    dataset: PathBuf,
-    tasks: Vec<(usize, usize)>,
-    total: usize,
-}
-
 /// Chooses the tasks and opens the journal.
 pub fn prepare(
     resolved: &Resolved,
@@ -117,7 +107,12 @@ pub fn prepare(
     let split = split(config.env_config.split);
     let ranks = Ranks::of(&config.env_config).map_err(|(key, why)| PlanError::Ranks(key, why))?;
     let rank = (ranks.count() > 1).then_some(ranks.rank as u32);
-    let _deciding = is_shared(config, &ranks).then(|| shared::Deciding::begin(&save_path, split));
+    let _deciding = if is_shared(config, &ranks) {
+        save_path.create_directories(split).map_err(|source| io("create", &root, source))?;
+        Some(shared::Deciding::begin(&save_path, split))
+    } else {
+        None
+    };
     let found =
         save_path.unfinished_journal(split, rank).map_err(|source| io("look through", &root, source))?;
     let resume = match (unfinished, found) {
@@ -202,7 +197,7 @@ fn new_run(
         },
     };
     // Not before all is well: a run that is refused leaves nothing behind.
-    save_path.create_directories(split).map_err(|source| io("create", &root, source))?;
+    save_path.create_directories(split).map_err(|source| io("create", save_path.root(), source))?;
     write_choice(&save_path.journal(id), &path, &selection)?;
     let journal = Journal::create(&save_path.journal(id), &run).map_err(|error| match error {
         JournalError::Unfinished { .. } => PlanError::Unfinished(error),
@@ -306,114 +301,17 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
 }
 
 /// The plan that a resumed rank took part in. Journals of before there were plans have none.
-fn shared_of(
-    save_path: &SavePath,
-    run: &RunRecord,
-    journal: &Path,
-) -> Result<Option<SharedPlan>, PlanError> {
+fn shared_of(save_path: &SavePath, run: &RunRecord, journal: &Path) -> Result<Option<SharedPlan>, PlanError> {
     let Some(own) = run_id(run) else { return Ok(None) };
     let path = save_path.plan(run.split, run.iteration);
     match SharedPlan::read(&path)? {
         Some(plan) if plan.run_id == own => Ok(Some(plan)),
         found => {
             let what = if found.is_some() { "is of another run" } else { "is not there" };
-            let why = format!("{} {what}; the run was merged or started afresh without this rank", path.display());
+            let why =
+                format!("{} {what}; the run was merged or started afresh without this rank", path.display());
             Err(PlanError::Mismatch { path: journal.to_owned(), why })
         }
-    }
-}
-
-/// All tasks of a new run, whoever collects them.
-fn choose(
-    config: &Config,
-    file: &TaskFile,
-    save_path: &SavePath,
-    seed: u64,
-    now: jiff::Timestamp,
-    notes: &mut Vec<String>,
-) -> Result<Selection, PlanError> {
-    let env = &config.env_config;
-    let ranks = &Ranks::single();
-    if env.split == Split::Test {
-        let (size, repeat) = (env.test_tasks_rollout_size, env.test_tasks_repeat_times);
-        return Ok(sampler::test(file.entries(), size, repeat, ranks));
-    }
-    let (blocked, warnings) = Blocklist::read(save_path.root(), now)
-        .map_err(|source| io("read", &save_path.blocklist(), source))?;
-    notes.extend(warnings);
-    let seen = if env.deduplicate_across_iterations { seen(save_path)? } else { HashSet::new() };
-    let sampler = match env.train_tasks_sampler {
-        SamplerKind::Uniform => Sampler::Uniform,
-        SamplerKind::Ratio => Sampler::Ratio(&env.difficulty_ratio),
-    };
-    let size = usize::try_from(env.train_tasks_rollout_size).unwrap_or(0);
-    let draw = Draw { size, sampler, seed };
-    let selection =
-        sampler::train(file, &draw, |domain| blocked.is_blocked(domain), |key| seen.contains(key), ranks);
-    if selection.tasks.is_empty() {
-        return Err(PlanError::NoTasks(format!("{} has none that may be used now", file.path().display())));
-    }
-    Ok(selection)
-}
-
-fn seen(save_path: &SavePath) -> Result<HashSet<TaskKey>, PlanError> {
-    let earlier = |error: &dyn std::fmt::Display| PlanError::Earlier(error.to_string());
-    let mut keys = HashSet::new();
-    for iteration in store::iteration::iterations(save_path, store::Split::Train).map_err(|e| earlier(&e))? {
-        let summaries = store::iteration::summaries_of(save_path, store::Split::Train, iteration)
-            .map_err(|e| earlier(&e))?;
-        keys.extend(
-            summaries
-                .iter()
-                .map(|one| TaskKey::new(&one.subdomain, &one.website, one.difficulty, &one.task_name)),
-        );
-    }
-    Ok(keys)
-}
-
-fn metadata(
-    config: &Config,
-    dataset: &Path,
-    (iteration, seed): (u64, u64),
-    shared: Option<&SharedPlan>,
-    now: jiff::Timestamp,
-) -> RunMetadata {
-    let env = &config.env_config;
-    let judge = |question| config.judge_endpoint(question).model;
-    let overrides = json!({
-        "keypoint_detection": judge(Question::KeypointDetection),
-        "blocking_detection": judge(Question::BlockingDetection),
-        "evaluation": judge(Question::Evaluation),
-    });
-    let steps = max_steps(config);
-    RunMetadata {
-        solution_model: config.policy_model(),
-        judge_model: Some(config.openai_config.model.clone()),
-        judge_model_overrides: overrides,
-        dataset_file: Some(dataset.display().to_string()),
-        split: Some(split(env.split).to_string()),
-        server_size: None,
-        max_steps: json!({"easy": steps.easy, "medium": steps.medium, "hard": steps.hard}),
-        timestamp: Some(now.to_string()),
-        iteration: i64::try_from(iteration).ok(),
-        seed: Some(seed),
-        extra: shared.map(|plan| (store::aggregate::RUN_ID.to_owned(), json!(plan.run_id))).into_iter().collect(),
-    }
-}
-
-fn dataset(config: &Config) -> Result<PathBuf, PlanError> {
-    let (key, example) = match config.env_config.split {
-        Split::Train => ("env_config.train_tasks", "train.jsonl"),
-        Split::Test => ("env_config.test_tasks", "test.jsonl"),
-    };
-    let path = config.tasks_path().ok_or(PlanError::Missing { key, example })?;
-    std::path::absolute(&path).map_err(|source| io("find", &path, source))
-}
-
-fn max_steps(config: &Config) -> &MaxSteps {
-    match config.env_config.split {
-        Split::Train => &config.env_config.train_difficulty_max_steps,
-        Split::Test => &config.env_config.test_difficulty_max_steps,
     }
 }
 
@@ -422,36 +320,6 @@ fn split(split: Split) -> store::Split {
         Split::Train => store::Split::Train,
         Split::Test => store::Split::Test,
     }
-}
-
-/// Tells whether two configurations are the same.
-fn digest(config: &Config) -> String {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    serde_json::to_string(config).unwrap_or_default().hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
-}
-
-fn choice_path(journal: &Path) -> PathBuf {
-    let mut name = journal.as_os_str().to_owned();
-    name.push(".tasks.json");
-    name.into()
-}
-
-fn write_choice(journal: &Path, dataset: &Path, selection: &Selection) -> Result<(), PlanError> {
-    let path = choice_path(journal);
-    let tasks = selection.tasks.iter().map(|selected| (selected.place, selected.trajectory_index)).collect();
-    let chosen = Chosen { dataset: dataset.to_owned(), tasks, total: selection.total };
-    let written = AtomicFile::create(&path).and_then(|mut file| {
-        file.write_all(&serde_json::to_vec(&chosen)?)?;
-        file.commit(Existing::Replace)
-    });
-    written.map_err(|source| io("write", &path, source))
-}
-
-/// Throws away what only an unfinished run needs.
-pub fn forget_choice(journal: &Path) {
-    let _ = std::fs::remove_file(choice_path(journal));
 }
 
 fn io(doing: &'static str, path: &Path, source: std::io::Error) -> PlanError {

@@ -35,7 +35,11 @@ impl<T> Said<T> {
 
 /// Writes this collector's place into the configuration, where everything else looks for it. Answers a line that says
 /// what was found where, when there are several ranks.
-pub fn settle(config: &mut Config, flags: &Flags, variables: Variables<'_>) -> Result<Option<String>, String> {
+pub fn settle(
+    config: &mut Config,
+    flags: &Flags,
+    variables: Variables<'_>,
+) -> Result<Option<String>, String> {
     let env = &mut config.env_config;
     if env.launch_id.is_none() {
         env.launch_id = launch(variables);
@@ -47,7 +51,8 @@ pub fn settle(config: &mut Config, flags: &Flags, variables: Variables<'_>) -> R
         (env.multinode_rank, env.multinode_total_workers, env.all_rank_weights) = (None, None, None);
         return Ok(None);
     };
-    let mut line = format!("rank {} of {} (rank from {}, number from {}", rank.value, count.value, rank.by, count.by);
+    let mut line =
+        format!("rank {} of {} (rank from {}, number from {}", rank.value, count.value, rank.by, count.by);
     if let Some(weights) = &weights {
         line += &format!(", weights {} from {}", String::from(weights.value.clone()), weights.by);
     }
@@ -75,11 +80,13 @@ fn place(env: &EnvConfig, flags: &Flags, variables: Variables<'_>) -> Result<Opt
     };
     let weights = Said::by("--rank-weights", flags.weights.clone())
         .or_else(|| Said::by("env_config.all_rank_weights", env.all_rank_weights.clone()));
-    let rank = Said::by("--rank", flags.rank)
-        .or_else(|| Said::by(format!("env_config.{rank_key}"), set_rank));
+    let rank =
+        Said::by("--rank", flags.rank).or_else(|| Said::by(format!("env_config.{rank_key}"), set_rank));
     let count = Said::by("--num-ranks", flags.num_ranks)
         .or_else(|| Said::by(format!("env_config.{total_key}"), set_total));
-    if count.as_ref().is_some_and(|count| count.value == 1) && rank.as_ref().is_none_or(|rank| rank.value == 0) {
+    if count.as_ref().is_some_and(|count| count.value == 1)
+        && rank.as_ref().is_none_or(|rank| rank.value == 0)
+    {
         return Ok(None);
     }
     // Weights alone say how many there are, unless the one who knows the rank knows that too.
@@ -88,9 +95,14 @@ fn place(env: &EnvConfig, flags: &Flags, variables: Variables<'_>) -> Result<Opt
     });
     let launched = if rank.is_some() && counted.is_some() { None } else { launcher(variables)? };
     let (launched_rank, launched_count) = launched.unzip();
-    let Some(rank) = rank.or_else(|| launched_rank.clone()) else { return without_rank(flags, count.as_ref()) };
+    let Some(rank) = rank.or_else(|| launched_rank.clone()) else {
+        return without_rank(flags, count.as_ref());
+    };
     let Some(count) = counted.clone().or_else(|| launched_count.clone()) else {
-        return Err(format!("{} says rank {}, but nothing says how many ranks there are; add --num-ranks", rank.by, rank.value));
+        return Err(format!(
+            "{} says rank {}, but nothing says how many ranks there are; add --num-ranks",
+            rank.by, rank.value
+        ));
     };
     let place = Place { rank, count, weights };
     place.check(launched_count.filter(|_| launched_rank.is_some_and(|launched| launched == place.rank)))?;
@@ -100,7 +112,9 @@ fn place(env: &EnvConfig, flags: &Flags, variables: Variables<'_>) -> Result<Opt
 /// Nobody says which rank this is: then it is the only one, unless the command line says that there are more.
 fn without_rank(flags: &Flags, count: Option<&Said<usize>>) -> Result<Option<Place>, String> {
     let by = match count {
-        Some(count) if flags.num_ranks.is_some() => format!("{} says that there are {} ranks", count.by, count.value),
+        Some(count) if flags.num_ranks.is_some() => {
+            format!("{} says that there are {} ranks", count.by, count.value)
+        }
         _ if flags.weights.is_some() => "--rank-weights is given".to_owned(),
         _ => return Ok(None),
     };
@@ -164,7 +178,8 @@ fn launcher(variables: Variables<'_>) -> Result<Option<(Said<usize>, Said<usize>
 
 fn number(name: &str, text: &str) -> Result<Said<usize>, String> {
     let value = text.trim().parse();
-    let value = value.map_err(|_| format!("{name} is {text:?}; it must be a number, or give --rank and --num-ranks"))?;
+    let value = value
+        .map_err(|_| format!("{name} is {text:?}; it must be a number, or give --rank and --num-ranks"))?;
     Ok(Said { value, by: name.to_owned() })
 }
 
@@ -246,15 +261,21 @@ mod tests {
 
     #[test]
     fn contradictions_name_both_sources() {
-        let refused = |flags: &Flags, change: &dyn Fn(&mut EnvConfig), variables: &[(&str, &str)], words: [&str; 2]| {
-            let error = settled(flags, change, variables).unwrap_err();
-            assert!(words.iter().all(|word| error.contains(word)), "{error}");
-        };
+        let refused =
+            |flags: &Flags, change: &dyn Fn(&mut EnvConfig), variables: &[(&str, &str)], words: [&str; 2]| {
+                let error = settled(flags, change, variables).unwrap_err();
+                assert!(words.iter().all(|word| error.contains(word)), "{error}");
+            };
         refused(&flags(Some(3), None, None), &three, &[], ["--rank", "env_config.multinode_total_workers"]);
         refused(&flags(Some(3), None, None), &nothing, &SLURM, ["--rank", "SLURM_NTASKS"]);
         refused(&flags(None, Some(4), None), &nothing, &SLURM, ["--num-ranks", "SLURM_NTASKS"]);
         refused(&flags(None, None, Some(&[1.0, 2.0])), &nothing, &SLURM, ["--rank-weights", "SLURM_NTASKS"]);
-        refused(&flags(None, None, Some(&[1.0, 2.0])), &three, &[], ["--rank-weights", "multinode_total_workers"]);
+        refused(
+            &flags(None, None, Some(&[1.0, 2.0])),
+            &three,
+            &[],
+            ["--rank-weights", "multinode_total_workers"],
+        );
         let both = [SLURM[0], SLURM[1], ("RANK", "2"), ("WORLD_SIZE", "8")];
         refused(&Flags::default(), &nothing, &both, ["SLURM_PROCID", "WORLD_SIZE"]);
         refused(&flags(None, Some(2), None), &nothing, &[], ["--num-ranks", "--rank,"]);

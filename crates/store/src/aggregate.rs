@@ -221,7 +221,11 @@ fn open_all(save_path: &SavePath, split: Split, iteration: u64) -> Result<Vec<In
     }
 }
 
-fn of_this_run(files: Vec<Indexed>, options: &AggregateOptions, report: &mut AggregateReport) -> Vec<Indexed> {
+fn of_this_run(
+    files: Vec<Indexed>,
+    options: &AggregateOptions,
+    report: &mut AggregateReport,
+) -> Vec<Indexed> {
     let is_ours = |file: &Indexed| {
         let theirs = file.file.metadata().extra.get(RUN_ID).and_then(|id| id.as_str());
         theirs.is_none() || options.run_id.is_none() || theirs == options.run_id.as_deref()

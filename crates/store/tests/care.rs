@@ -6,7 +6,7 @@
 mod sample;
 
 use proto::trajectory::Trajectory;
-use store::aggregate::{AggregateError, AggregateOptions, aggregate, rank_status};
+use store::aggregate::{AggregateError, AggregateOptions, FINISHED_AT, RUN_ID, aggregate, rank_status};
 use store::durable::Existing;
 use store::pt::{PtFile, PtWriter};
 use store::trajectories::{self, RemoveError, Severity, ShowOptions};
@@ -79,6 +79,52 @@ fn ranks_are_merged_in_the_order_of_the_indices_and_gaps_are_said() {
     let file = PtFile::open(&report.path).unwrap();
     assert_eq!(file.own_metadata().unwrap().server_size, Some(16), "the instances of all ranks");
     assert!(save_path.iteration_file(id().with_rank(Some(0))).exists(), "the ranks' files stay");
+}
+
+/// A rank that died with these finished at these times, and what it says of its run.
+fn dead_rank(save_path: &SavePath, rank: u32, run_id: &str, finished: &[(i64, &str)]) {
+    let id = id().with_rank(Some(rank));
+    let extra = serde_json::Map::from_iter([(RUN_ID.to_owned(), run_id.into())]);
+    let run = RunRecord {
+        split: id.split,
+        iteration: id.iteration,
+        rank: id.rank,
+        seed: 0,
+        config_digest: String::new(),
+        tasks: 3,
+        metadata: RunMetadata { extra, ..RunMetadata::default() },
+    };
+    let journal = Journal::create(&save_path.journal(id), &run).unwrap();
+    for (index, at) in finished {
+        let mut trajectory = sample::trajectory(*index, 2);
+        trajectory.metadata.extra.insert(FINISHED_AT.to_owned(), (*at).into());
+        trajectory.metadata.extra.insert("by".to_owned(), rank.into());
+        journal.append_finished_blocking(&trajectory).unwrap();
+    }
+    journal.close_blocking().unwrap();
+}
+
+#[test]
+fn what_dead_ranks_finished_counts_and_of_two_the_first() {
+    let (_guard, save_path) = fresh();
+    dead_rank(&save_path, 0, "a", &[(0, "2026-01-01T00:00:09Z"), (1, "2026-01-01T00:00:01Z")]);
+    dead_rank(&save_path, 1, "a", &[(0, "2026-01-01T00:00:05Z"), (1, "2026-01-01T00:00:07Z")]);
+    dead_rank(&save_path, 2, "b", &[(2, "2026-01-01T00:00:05Z")]);
+    std::fs::write(save_path.plan(SPLIT, 0), "{}").unwrap();
+    let mut options =
+        AggregateOptions { tasks: Some(3), run_id: Some("a".into()), ..AggregateOptions::default() };
+    let refused = aggregate(&save_path, SPLIT, 0, &options);
+    assert!(matches!(refused, Err(AggregateError::Incomplete { .. })), "{refused:?}");
+    options.tasks = Some(2);
+    let report = aggregate(&save_path, SPLIT, 0, &options).unwrap();
+    assert_eq!((&report.repeated_indices[..], report.strangers.len()), (&[0, 1][..], 1));
+    let said = report.to_string();
+    assert!(said.contains("2 trajectories that another rank had finished before were dropped"), "{said}");
+    assert!(said.contains("left out, of another run"), "{said}");
+    let file = PtFile::open(&report.path).unwrap();
+    let by = |place| file.read(place).unwrap().metadata.extra["by"].as_u64();
+    assert_eq!((by(0), by(1)), (Some(1), Some(0)));
+    assert!(!save_path.plan(SPLIT, 0).exists(), "everything is merged");
 }
 
 #[test]

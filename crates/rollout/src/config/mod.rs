@@ -166,9 +166,7 @@ fn fill(tree: &mut Node, defaults: &Node) {
 /// A secret given in the place of a variable's name must not be repeated by quoting the argument.
 fn discreet(origin: Origin, key: &str) -> Origin {
     match origin {
-        Origin::Argument(_) if key.ends_with("_env_var") || key.ends_with("work_queue") => {
-            Origin::Argument(format!("{key}=…").into())
-        }
+        Origin::Argument(_) if key.ends_with("_env_var") => Origin::Argument(format!("{key}=…").into()),
         other => other,
     }
 }

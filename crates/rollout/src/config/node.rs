@@ -37,7 +37,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File { name, line } => write!(f, "{name}:{line}"),
-            Self::Argument(text) => write!(f, "argument {text:?}"),
+            Self::Argument(text) => write!(f, "argument {:?}", super::show::without_password(text)),
         }
     }
 }

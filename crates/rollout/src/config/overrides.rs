@@ -5,6 +5,7 @@ use super::{
     error::ConfigError,
     grammar,
     node::{Node, NodeMap, Origin, Value},
+    show::without_password,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) type Known<'a> = &'a dyn Fn(&str) -> bool;
 
 impl Override {
     pub(super) fn parse(text: &str) -> Result<Self, ConfigError> {
-        let fail = |reason: String| ConfigError::Argument { argument: text.to_owned(), reason };
+        let fail = |reason: String| Self::failed(text, reason);
         let (kind, rest) = if let Some(rest) = text.strip_prefix("++") {
             (Kind::ForceAdd, rest)
         } else if let Some(rest) = text.strip_prefix('+') {
@@ -86,7 +87,7 @@ impl Override {
     }
 
     pub(super) fn failed(text: &str, reason: String) -> ConfigError {
-        ConfigError::Argument { argument: text.to_owned(), reason }
+        ConfigError::Argument { argument: without_password(text), reason }
     }
 
     pub(super) fn text(&self) -> &str {

@@ -124,7 +124,7 @@ fn hidden(node: &Node) -> Node {
 }
 
 /// `http://user:secret@host` → `http://***@host`.
-fn without_password(text: &str) -> String {
+pub(super) fn without_password(text: &str) -> String {
     let Some((before, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', '?', '#', ' ', '"']).next().unwrap_or_default();
     match authority.rfind('@') {

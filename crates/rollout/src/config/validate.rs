@@ -100,7 +100,11 @@ fn environment(rules: &mut Rules, env: &EnvConfig) {
     let reason = format!("must be 0 or more, not {wait}");
     rules.check(&key("merge_wait_minutes"), wait.is_finite() && wait >= 0.0, reason);
     let queue = env.work_queue.as_deref().is_none_or(|address| ground::Link::to(address).is_ok());
-    rules.check(&key("work_queue"), queue, "must be an address like redis://127.0.0.1:6379 or rediss://host:6380");
+    rules.check(
+        &key("work_queue"),
+        queue,
+        "must be an address like redis://127.0.0.1:6379 or rediss://host:6380",
+    );
     let percent = env.save_every_percent;
     let reason = format!("must be above 0 and at most 100, not {percent}");
     rules.check(&key("save_every_percent"), percent > 0.0 && percent <= 100.0, reason);

@@ -60,7 +60,10 @@ impl Proposal<'_> {
         let mut terms = vec![
             ("env_config.split", json!(env.split)),
             ("env_config.all_rank_weights", json!(RankWeights(self.ranks.weights()))),
-            ("env_config.work_queue", json!(if env.work_queue.is_some() { "a queue" } else { "fixed shares" })),
+            (
+                "env_config.work_queue",
+                json!(if env.work_queue.is_some() { "a queue" } else { "fixed shares" }),
+            ),
             ("the content of the task file", json!(self.file.digest())),
         ];
         match env.split {
@@ -201,7 +204,9 @@ pub(super) fn find(
     let plans = save_path.plans(id.split).map_err(|source| io("look through", root, source))?;
     for (iteration, path) in plans {
         let of = |rank| save_path.iteration_file(IterationId { iteration, rank, ..id });
-        if of(None).exists() || of(id.rank).exists() {
+        // What was merged without this rank is taken up again only when asked for.
+        let is_merged = of(None).exists() && *unfinished != Unfinished::Resume;
+        if is_merged || of(id.rank).exists() {
             continue;
         }
         let Some(plan) = SharedPlan::read(&path)? else { continue };
@@ -219,7 +224,8 @@ pub(super) fn find(
 
 /// Nobody works on this plan any more: it is not new, and no rank keeps its journal locked.
 fn is_left(save_path: &SavePath, id: IterationId, iteration: u64, path: &Path) -> bool {
-    let age = std::fs::metadata(path).and_then(|about| about.modified()).ok().and_then(|at| at.elapsed().ok());
+    let age =
+        std::fs::metadata(path).and_then(|about| about.modified()).ok().and_then(|at| at.elapsed().ok());
     let young = age.is_some_and(|age| age < JUST_MADE);
     let files = save_path.files(id.split).unwrap_or_default();
     let journals = files.iter().filter(|file| file.id.iteration == iteration);
@@ -232,4 +238,81 @@ pub(super) fn set_aside(path: &Path) -> Result<(), PlanError> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{time}"));
     std::fs::rename(path, &name).map_err(|source| io("set aside", path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sampler::{self, Draw, Sampler};
+
+    fn file(folder: &Path, difficulties: &[i64]) -> TaskFile {
+        let line = |(number, difficulty): (usize, &i64)| {
+            let task = json!({"task_name": format!("t{number}"), "website": format!("s{number}.test"), "domain": "d",
+                              "subdomain": "s", "difficulty": difficulty, "evaluator_reference": "r"});
+            format!("{task}\n")
+        };
+        let path = folder.join("tasks.jsonl");
+        std::fs::write(&path, difficulties.iter().enumerate().map(line).collect::<String>()).unwrap();
+        TaskFile::open(&path, false).unwrap()
+    }
+
+    fn plan(config: &Config, file: &TaskFile, tasks: &[Selected]) -> SharedPlan {
+        let proposal = Proposal { config, ranks: &Ranks::single(), file, now: jiff::Timestamp::UNIX_EPOCH };
+        proposal.plan(0, 1, tasks)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+        /// Who only reads the plan has the same share as who draws it.
+        #[test]
+        fn shares_of_a_plan_are_those_of_the_sampler(
+            difficulties in prop::collection::vec(1_i64..12, 1..40), seed: u64, is_test: bool,
+            weights in prop::collection::vec(1_u32..6, 1..5),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let file = file(folder.path(), &difficulties);
+            let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
+            let select = |ranks: &Ranks| if is_test {
+                sampler::test(file.entries(), 0, 2, ranks)
+            } else {
+                let draw = Draw { size: 30, sampler: Sampler::Uniform, seed };
+                sampler::train(&file, &draw, |_| false, |_| false, ranks)
+            };
+            let split = if is_test { Split::Test } else { Split::Train };
+            let whole = select(&Ranks::single()).tasks;
+            let plan = plan(&Config::default(), &file, &whole);
+            prop_assert_eq!(plan.all(), whole);
+            for rank in 0..weights.len() {
+                let ranks = Ranks::new(rank, &weights).unwrap();
+                prop_assert_eq!(plan.share(split, &ranks), select(&ranks).tasks);
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_that_would_plan_differently_is_told_what_differs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (file(folder.path(), &[1, 2]), file(folder.path(), &[1, 3]));
+        let mut config = Config { seed: Some(5), ..Config::default() };
+        let ranks = Ranks::new(0, &[1.0, 2.0]).unwrap();
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let agreed = Proposal { config: &config, ranks: &ranks, file: &one, now }.plan(0, 5, &[]);
+        let path = Path::new("p");
+        let refused = |config: &Config, ranks: &Ranks, file: &TaskFile| {
+            let proposal = Proposal { config, ranks, file, now };
+            proposal.agrees_with(&agreed, path).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert_eq!(refused(&config, &ranks, &one), "");
+        assert!(refused(&config, &ranks, &other).contains("the content of the task file"));
+        let weights = refused(&config, &Ranks::new(0, &[1.0, 1.0]).unwrap(), &one);
+        assert!(weights.contains("env_config.all_rank_weights is \"1,1\" here, but \"1,2\""), "{weights}");
+        config.seed = Some(6);
+        assert!(refused(&config, &ranks, &one).contains("seed is 6 here, but 5"));
+        config.seed = None;
+        assert_eq!(refused(&config, &ranks, &one), "", "who has none takes that of the plan");
+        config.env_config.work_queue = Some("redis://h".into());
+        assert!(refused(&config, &ranks, &one).contains("env_config.work_queue"));
+    }
 }

@@ -106,10 +106,13 @@ impl WorkQueue {
             "the journal to resume is of a run without a work queue; resume it without env_config.work_queue",
         ))?;
         let shown = without_password(address);
-        let link = Link::to(address).map_err(|source| QueueError::Unusable { address: shown.clone(), source })?;
+        let link =
+            Link::to(address).map_err(|source| QueueError::Unusable { address: shown.clone(), source })?;
         let index = |task: &Task| usize::try_from(task.trajectory_index).unwrap_or(0);
-        let own: BTreeSet<usize> = plan.finished.keys().filter_map(|index| usize::try_from(*index).ok()).collect();
-        let mut state = State { unreported: own.iter().map(|index| (*index, None)).collect(), own, ..State::default() };
+        let own: BTreeSet<usize> =
+            plan.finished.keys().filter_map(|index| usize::try_from(*index).ok()).collect();
+        let mut state =
+            State { unreported: own.iter().map(|index| (*index, None)).collect(), own, ..State::default() };
         state.own.iter().for_each(|index| _ = state.done.insert(*index));
         let inner = Arc::new(Inner {
             ledger: Ledger::new(link, &run_name(plan, shared), &collector(plan.id.rank)),
@@ -352,7 +355,9 @@ impl Inner {
             );
         }
         if late > 0 {
-            tracing::info!("{late} episodes were dropped here because another collector had finished them first");
+            tracing::info!(
+                "{late} episodes were dropped here because another collector had finished them first"
+            );
         }
         let _ = self.ledger.leave().await;
         if complete && left == 0 {

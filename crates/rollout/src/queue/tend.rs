@@ -74,8 +74,9 @@ impl Inner {
         let mut done = found.finished;
         done.extend(&self.state().own);
         done.retain(|index| *index < self.total);
-        let (begun, fresh): (Vec<usize>, Vec<usize>) =
-            (0..self.total).filter(|index| !done.contains(index)).partition(|index| found.begun.contains(index));
+        let (begun, fresh): (Vec<usize>, Vec<usize>) = (0..self.total)
+            .filter(|index| !done.contains(index))
+            .partition(|index| found.begun.contains(index));
         let todo = [fresh, begun].concat();
         let done: Vec<usize> = done.into_iter().collect();
         let generation = uuid::Uuid::new_v4().simple().to_string();
@@ -146,7 +147,11 @@ impl Inner {
 
     fn note_back(&self) {
         if let Some(since) = self.state().away_since.take() {
-            tracing::info!("the work queue at {} answers again after {} s", self.address, since.elapsed().as_secs());
+            tracing::info!(
+                "the work queue at {} answers again after {} s",
+                self.address,
+                since.elapsed().as_secs()
+            );
             self.news.notify_waiters();
         }
     }

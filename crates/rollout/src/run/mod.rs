@@ -223,7 +223,8 @@ impl Shared {
 
     /// Once enough episodes are over, the others get a last while.
     fn consider_the_end(self: &Arc<Self>, before: Option<usize>, done: usize) {
-        let enough = |count: usize| count as f64 / self.total.max(1) as f64 >= self.limits.completion_threshold;
+        let enough =
+            |count: usize| count as f64 / self.total.max(1) as f64 >= self.limits.completion_threshold;
         if enough(done) && !before.is_some_and(enough) && done < self.total {
             let (grace_over, grace) = (self.grace_over.clone(), self.limits.completion_grace);
             let (left, over) = (self.total - done, self.finishing.clone());

@@ -15,8 +15,8 @@ use std::{
 
 use proto::trajectory::{Task, TaskId};
 
-pub(crate) use key::digest;
 pub use key::TaskKey;
+pub(crate) use key::digest;
 pub use line::parse as parse_line;
 use lines::{Line, Lines};
 

@@ -192,7 +192,8 @@ impl Bench {
         let around = Arc::new(self.surroundings(journal.clone()));
         let judge = std::mem::replace(&mut self.judge, Judge::None);
         let collected =
-            run::collect(around, judge, self.limits.clone(), Source::Own(tasks, total), self.stop.clone()).await;
+            run::collect(around, judge, self.limits.clone(), Source::Own(tasks, total), self.stop.clone())
+                .await;
         journal.close().await.unwrap();
         Left { collected, trajectories: self.saved() }
     }
