@@ -92,6 +92,9 @@ async fn run_to_end(
     if let Some(url) = config.farm_url() {
         contact::farm(config, &url).await?;
     }
+    if let Some(address) = &config.env_config.work_queue {
+        rollout::queue::contact(address).await?;
+    }
     if config.policy_model().is_none() {
         tracing::info!("no model is named: the policy is {model}, the only one that is served");
         resolved.config.policy_config.base_model = Some(model);

@@ -173,6 +173,38 @@ async fn the_password_is_written_nowhere() {
     assert!(texts.iter().all(|text| !text.contains("sesame")), "{texts:?}");
 }
 
+/// Lets a Redis speak TLS as well, under a certificate of its own; answers its address and where the certificate is.
+async fn with_tls(redis: &Redis, folder: &std::path::Path) -> (String, String) {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    std::fs::write(&certificate, certified.cert.pem()).unwrap();
+    std::fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
+    let (certificate, key) = (certificate.to_str().unwrap().to_owned(), key.to_str().unwrap().to_owned());
+    let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = probe.local_addr().unwrap().port();
+    drop(probe);
+    let words =
+        ["CONFIG", "SET", "tls-cert-file", &certificate, "tls-key-file", &key, "tls-auth-clients", "no"];
+    redis.ask(0, &words).await;
+    redis.ask(0, &["CONFIG", "SET", "tls-port", &port.to_string()]).await;
+    (format!("rediss://localhost:{port}"), certificate)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_behind_tls() {
+    let redis = Redis::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (address, certificate) = with_tls(&redis, folder.path()).await;
+    let scene = Scene::new(1).await.queued(&address, 60.0);
+    let alone = "--num-ranks=1";
+    let mut run = scene.start_in(0, &scene.quick, &[alone], &[("SSL_CERT_FILE", &certificate)]);
+    ends_well(&mut run).await;
+    let scene = Scene::new(1).await.queued(&address, 60.0);
+    let mut stranger = scene.start(0, &scene.quick, &[]);
+    assert_eq!(stranger.ended(LIMIT).await.code(), Some(1), "a certificate that nobody vouches for");
+    assert!(stranger.log().contains(&address), "{}", stranger.log());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_absent_from_the_start() {
     let mut redis = Redis::start().await;

@@ -52,6 +52,12 @@ pub enum QueueError {
     NoPlan(&'static str),
 }
 
+/// Sees whether the queue's server answers, before a run begins.
+pub async fn contact(address: &str) -> Result<(), QueueError> {
+    let unusable = |source| QueueError::Unusable { address: without_password(address), source };
+    Link::to(address).map_err(unusable)?.run::<()>(&ground::redis::cmd("PING")).await.map_err(unusable)
+}
+
 /// A collector's end of the queue. Dropped, it gives no more signs of life.
 pub struct WorkQueue {
     inner: Arc<Inner>,
@@ -96,6 +102,8 @@ struct State {
     /// Collected here although another was first.
     late: usize,
     away_since: Option<Instant>,
+    /// An answer was lost: something may have been given to us that we do not know of.
+    unsure: bool,
     claims_after: Option<Instant>,
 }
 
@@ -240,6 +248,10 @@ impl Inner {
                 Err(error) => self.note_away(&error),
             }
             if self.is_given_up() {
+                tracing::error!(
+                    "the work queue at {} does not come back; no more tasks are taken",
+                    self.address
+                );
                 return None;
             }
             tokio::select! {
@@ -256,6 +268,12 @@ impl Inner {
 
     /// What nobody has had, else what a dead collector had.
     async fn look_for_more(&self) -> Result<Option<Entry>, LinkError> {
+        if self.state().unsure {
+            self.ask_what_is_ours().await?;
+            if let Some(entry) = self.left_over() {
+                return Ok(Some(entry));
+            }
+        }
         let taken = self.ledger.take().await?;
         self.state().drained = taken.is_none();
         if taken.is_some() {
@@ -280,6 +298,25 @@ impl Inner {
             }
         }
         Ok(Some(entry))
+    }
+
+    /// What the stream holds us to, and we do not work on.
+    async fn ask_what_is_ours(&self) -> Result<(), LinkError> {
+        self.state().unsure = false;
+        let asked = self.ledger.unacknowledged().await;
+        let mut state = self.state();
+        match asked {
+            Ok(ours) => {
+                let is_known = |index: &usize| state.held.contains_key(index) || state.own.contains(index);
+                let unknown: Vec<Entry> = ours.into_iter().filter(|(_, index)| !is_known(index)).collect();
+                state.left_over = unknown.into();
+                Ok(())
+            }
+            Err(error) => {
+                state.unsure = true;
+                Err(error)
+            }
+        }
     }
 
     /// The task behind an entry, unless it is done or on its way here already.
@@ -324,6 +361,7 @@ impl Inner {
     fn note_away(&self, error: &LinkError) {
         let mut state = self.state();
         state.claims_after = Some(Instant::now() + self.stale);
+        state.unsure = true;
         if state.away_since.is_none() {
             state.away_since = Some(Instant::now());
             tracing::warn!("the work queue at {} does not answer ({error}); what runs goes on", self.address);
