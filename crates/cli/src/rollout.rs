@@ -14,7 +14,7 @@ use rollout::{
     leases::LeaseLog,
     merge::Merge,
     model::ModelClient,
-    plan::{self, Plan, Unfinished},
+    plan::{self, Plan, PlanError, Unfinished},
     policy::Prompting,
     pools::Pools,
     queue::WorkQueue,
@@ -100,7 +100,13 @@ async fn run_to_end(
         resolved.config.policy_config.base_model = Some(model);
     }
     let (resolved, config) = (&resolved, &resolved.config);
-    let plan = plan::prepare(resolved, &unfinished, jiff::Timestamp::now())?;
+    let plan = match plan::prepare(resolved, &unfinished, jiff::Timestamp::now()) {
+        Err(done @ PlanError::DoneWithout { .. }) => {
+            tracing::info!("{done}");
+            return Ok(Collected { finished: 0, unfinished: 0, lost: None });
+        }
+        planned => planned?,
+    };
     for note in &plan.notes {
         tracing::info!("{note}");
     }

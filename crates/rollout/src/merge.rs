@@ -16,6 +16,11 @@ const FIRST_LOOK: Duration = Duration::from_millis(200);
 /// A directory on a network disk is looked at this seldom while nothing happens.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
+/// When all is done, ranks that live get this long to turn their journals into files: less to read twice.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// A journal that becomes a file while it is read is read again from there.
+const TRIES: usize = 5;
+
 /// What is to become one.
 #[derive(Clone)]
 pub struct Merge {
@@ -84,11 +89,13 @@ impl Merge {
         let end = Instant::now().checked_add(patience);
         let mut pause = FIRST_LOOK;
         let mut told = Vec::new();
+        let begun = Instant::now();
         // When all is known to be done, journals of ranks that died need not become files first.
         let mut looks_whole = all_done;
         loop {
             let absent = merge.absent()?;
-            if looks_whole || absent.is_empty() {
+            let ends = begun.elapsed() < LAST_WORDS && merge.is_any_being_written(&absent);
+            if (looks_whole && !ends) || absent.is_empty() {
                 match Arc::clone(&merge).attempt(false).await {
                     Err(AggregateError::Incomplete { .. } | AggregateError::Nothing { .. }) => {
                         looks_whole = false
@@ -96,7 +103,7 @@ impl Merge {
                     other => return other.map(Merged::from),
                 }
             }
-            if told != absent {
+            if told != absent && !looks_whole {
                 tracing::info!(
                     "waiting for ranks {absent:?} to finish; what is there is merged after {patience:?}"
                 );
@@ -125,10 +132,23 @@ impl Merge {
         Ok(absent)
     }
 
+    fn is_any_being_written(&self, ranks: &[u32]) -> bool {
+        let journal = |rank: &u32| self.save_path.journal(self.id.with_rank(Some(*rank)));
+        ranks.iter().any(|rank| store::journal::is_being_written(&journal(rank)))
+    }
+
     async fn attempt(self: Arc<Self>, partial: bool) -> Result<AggregateReport, AggregateError> {
         let work = tokio::task::spawn_blocking(move || {
             let options = AggregateOptions { partial, ..self.options.clone() };
-            aggregate::aggregate(&self.save_path, self.id.split, self.id.iteration, &options)
+            let once = || aggregate::aggregate(&self.save_path, self.id.split, self.id.iteration, &options);
+            let mut merged = once();
+            for _ in 1..TRIES {
+                if !matches!(merged, Err(AggregateError::File(_))) {
+                    break;
+                }
+                merged = once();
+            }
+            merged
         });
         work.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }

@@ -56,6 +56,10 @@ pub enum PlanError {
          --resume; to leave it aside and start a new run add --fresh, for all ranks", path = path.display()
     )]
     OtherLaunch { path: PathBuf, begun: String, iteration: u64 },
+    #[error(
+        "iteration {iteration} was collected and merged before this rank came; there is nothing left to do"
+    )]
+    DoneWithout { iteration: u64 },
     #[error("cannot read what earlier iterations collected: {0}")]
     Earlier(String),
 }
@@ -248,6 +252,9 @@ fn agree(
             plan
         }
         None => {
+            if let Some(iteration) = shared::missed(save_path, id, env.launch_id.as_deref())? {
+                return Err(PlanError::DoneWithout { iteration });
+            }
             let begun = alone(config, file, save_path, id.with_rank(None), now, notes)?;
             let plan = proposal.plan(begun.iteration, begun.seed, &begun.selection.tasks);
             notes.extend(begun.selection.notes);

@@ -189,7 +189,19 @@ fn senseless_values_are_refused_all_at_once() {
     }
     let both = error(&["env_config.server_size=0", "policy_config.top_p=3"]);
     assert!(both.contains("2 problems"), "{both}");
-    assert!(error(&["env_config.multinode_rank=1"]).contains("multinode_total_workers"));
+    let three = [
+        "env_config.multinode_rank=1",
+        "env_config.multinode_total_workers=2",
+        "env_config.all_rank_weights='1,1,1'",
+    ];
+    assert!(error(&three).contains("3 weights for 2 ranks"), "{}", error(&three));
+    for (argument, word) in
+        [("merge_wait_minutes=-1", "0 or more"), ("work_queue_stale_after=0", "more than 0")]
+    {
+        assert!(error(&[&format!("env_config.{argument}")]).contains(word), "{argument}");
+    }
+    let secret = error(&["env_config.work_queue=http://:sesame@h:1"]);
+    assert!(secret.contains("env_config.work_queue") && !secret.contains("sesame"), "{secret}");
     let ratio = error(&["env_config.train_tasks_sampler=ratio", "~env_config.difficulty_ratio"]);
     assert!(ratio.contains("needs classes"), "{ratio}");
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::durable::Existing;
-use crate::iteration::IterationFile;
+use crate::iteration::{IterationFile, open_all};
 use crate::layout::{FileKind, FoundFile, IterationId, SavePath, Split};
 use crate::pt::{PtError, PtFile, PtWriter};
 use crate::run::RunMetadata;
@@ -168,6 +168,12 @@ pub fn of_run(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Re
     Ok(files)
 }
 
+fn ranks_of_run(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
+    let mut files = of_run(save_path, split, iteration)?;
+    files.retain(|file| file.id.rank.is_some());
+    Ok(files)
+}
+
 /// Merges what the ranks have finished. Once every trajectory is there, the plan of the run has done its duty.
 pub fn aggregate(
     save_path: &SavePath,
@@ -178,7 +184,7 @@ pub fn aggregate(
     let path = save_path.iteration_file(IterationId::new(split, iteration));
     let listing = |error| PtError::io("list", &save_path.split_directory(split), error);
     let status = rank_status(save_path, split, iteration, options.ranks).map_err(listing)?;
-    let files = open_all(save_path, split, iteration).map_err(AggregateError::File)?;
+    let files = open_all(save_path, split, || ranks_of_run(save_path, split, iteration), Indexed::open)?;
     let mut report = AggregateReport { path, ..AggregateReport::default() };
     let files = of_this_run(files, options, &mut report);
     if files.is_empty() {
@@ -201,24 +207,6 @@ pub fn aggregate(
         let _ = std::fs::remove_file(save_path.plan(split, iteration));
     }
     Ok(report)
-}
-
-/// Opens the files of all ranks. A journal may become a finished file at any moment, so it is looked for once more.
-fn open_all(save_path: &SavePath, split: Split, iteration: u64) -> Result<Vec<Indexed>, PtError> {
-    let mut tries = 0;
-    loop {
-        let listing = |error| PtError::io("list", &save_path.split_directory(split), error);
-        let found = of_run(save_path, split, iteration).map_err(listing)?;
-        let opened = found.iter().filter(|file| file.id.rank.is_some()).map(|file| {
-            let opened = Indexed::open(file);
-            opened.map_err(|error| (error, file.path.exists()))
-        });
-        match opened.collect::<Result<Vec<_>, _>>() {
-            Ok(files) => return Ok(files),
-            Err((_, false)) if tries < 5 => tries += 1,
-            Err((error, _)) => return Err(error),
-        }
-    }
 }
 
 fn of_this_run(

@@ -148,15 +148,31 @@ pub fn iterations(save_path: &SavePath, split: Split) -> std::io::Result<Vec<u64
 
 /// The summaries of one iteration, over all of its files, in the order of the trajectory indices.
 pub fn summaries_of(save_path: &SavePath, split: Split, iteration: u64) -> Result<Vec<Summary>, PtError> {
-    let directory = save_path.split_directory(split);
-    let files =
-        files_of(save_path, split, iteration).map_err(|error| PtError::io("list", &directory, error))?;
-    let mut summaries = Vec::new();
-    for file in files {
-        summaries.extend(IterationFile::open_found(&file)?.summaries);
-    }
+    let list = || files_of(save_path, split, iteration);
+    let files = open_all(save_path, split, list, IterationFile::open_found)?;
+    let mut summaries: Vec<Summary> = files.into_iter().flat_map(|file| file.summaries).collect();
     summaries.sort_by_key(|summary| summary.trajectory_index);
     Ok(summaries)
+}
+
+/// Opens the files of a list. Other ranks turn their journals into files meanwhile, so what is gone is looked for anew.
+pub(crate) fn open_all<T>(
+    save_path: &SavePath,
+    split: Split,
+    list: impl Fn() -> std::io::Result<Vec<FoundFile>>,
+    open: impl Fn(&FoundFile) -> Result<T, PtError>,
+) -> Result<Vec<T>, PtError> {
+    const TRIES: usize = 8;
+    let mut tries = 0;
+    loop {
+        let found = list().map_err(|error| PtError::io("list", &save_path.split_directory(split), error))?;
+        let opened = found.iter().map(|file| open(file).map_err(|error| (error, file.path.exists())));
+        match opened.collect::<Result<Vec<_>, _>>() {
+            Ok(files) => return Ok(files),
+            Err((_, false)) if tries < TRIES => tries += 1,
+            Err((error, _)) => return Err(error),
+        }
+    }
 }
 
 impl FoundFile {

@@ -139,6 +139,20 @@ async fn killed_and_resumed_it_takes_up_what_it_had() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rank_that_comes_when_all_is_done() {
+    let redis = Redis::start().await;
+    let scene = Scene::new(2).await.queued(&redis.url(), 60.0);
+    let launch = ["env_config.launch_id=monday"];
+    ends_well(&mut scene.start(0, &scene.quick, &launch)).await;
+    scene.all_are_merged();
+    let asked = scene.quick.count();
+    let mut late = scene.start(1, &scene.quick, &launch);
+    ends_well(&mut late).await;
+    assert!(late.log().contains("merged before this rank came"), "{}", late.log());
+    assert_eq!(scene.quick.count(), asked, "it did not begin another iteration by itself");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collector_with_another_plan_is_refused() {
     let redis = Redis::start().await;
     let scene = Scene::new(2).await.queued(&redis.url(), 60.0);

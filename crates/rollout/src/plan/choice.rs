@@ -105,10 +105,7 @@ pub(super) fn metadata(
         timestamp: Some(now.to_string()),
         iteration: i64::try_from(iteration).ok(),
         seed: Some(seed),
-        extra: shared
-            .map(|plan| (store::aggregate::RUN_ID.to_owned(), json!(plan.run_id)))
-            .into_iter()
-            .collect(),
+        extra: shared.map(SharedPlan::facts).unwrap_or_default(),
     }
 }
 

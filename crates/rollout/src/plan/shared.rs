@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use store::{
     IterationId, SavePath,
     durable::{AtomicFile, Existing},
+    layout::FileKind,
+    pt::{PtFile, PtWriter},
 };
 
 use super::{PlanError, Unfinished, io};
@@ -25,6 +27,8 @@ use crate::{
     tasks::TaskFile,
 };
 
+/// In the metadata of a file: what started its ranks.
+const LAUNCH: &str = "launch";
 const FORMAT: u32 = 1;
 /// A plan this young may belong to a rank that has not begun its journal yet.
 const JUST_MADE: Duration = Duration::from_secs(60);
@@ -139,6 +143,12 @@ impl SharedPlan {
         written.map_err(|source| io("write", path, source))
     }
 
+    /// What the files of its ranks say of it.
+    pub(super) fn facts(&self) -> serde_json::Map<String, Value> {
+        let launch = self.launch.as_ref().map(|launch| (LAUNCH.to_owned(), json!(launch)));
+        [(store::aggregate::RUN_ID.to_owned(), json!(self.run_id))].into_iter().chain(launch).collect()
+    }
+
     /// How many trajectories all ranks have together.
     pub fn total(&self) -> usize {
         self.tasks.len()
@@ -204,12 +214,15 @@ pub(super) fn find(
     let plans = save_path.plans(id.split).map_err(|source| io("look through", root, source))?;
     for (iteration, path) in plans {
         let of = |rank| save_path.iteration_file(IterationId { iteration, rank, ..id });
-        // What was merged without this rank is taken up again only when asked for.
-        let is_merged = of(None).exists() && *unfinished != Unfinished::Resume;
-        if is_merged || of(id.rank).exists() {
+        if of(id.rank).exists() {
             continue;
         }
         let Some(plan) = SharedPlan::read(&path)? else { continue };
+        // What was merged without this rank is taken up only by who belongs there, or asks for it.
+        let belongs = *unfinished == Unfinished::Resume || plan.is_of_launch(launch) == Some(true);
+        if of(None).exists() && !belongs {
+            continue;
+        }
         match (unfinished, plan.is_of_launch(launch)) {
             (Unfinished::Refuse, Some(false)) => {
                 return Err(PlanError::OtherLaunch { path, begun: plan.begun, iteration });
@@ -220,6 +233,30 @@ pub(super) fn find(
         }
     }
     Ok(None)
+}
+
+/// The last iteration, if this launch has collected and merged it in full before this rank came. The rank has had its turn
+/// then: an empty file says so, and its next run is the next iteration, as for its fellows.
+pub(super) fn missed(
+    save_path: &SavePath,
+    id: IterationId,
+    launch: Option<&str>,
+) -> Result<Option<u64>, PlanError> {
+    let (Some(launch), Some(_)) = (launch, id.rank) else { return Ok(None) };
+    let files = save_path.files(id.split).map_err(|source| io("look through", save_path.root(), source))?;
+    let last = files.iter().rfind(|file| file.kind == FileKind::Finished && file.id.rank.is_none());
+    let Some(merged) =
+        last.and_then(|last| PtFile::open(&last.path).ok().map(|file| (last.id.iteration, file)))
+    else {
+        return Ok(None);
+    };
+    let (iteration, file) = merged;
+    let own = save_path.iteration_file(IterationId { iteration, ..id });
+    let metadata = file.own_metadata().filter(|metadata| metadata.extra.get(LAUNCH) == Some(&json!(launch)));
+    let Some(metadata) = metadata.filter(|_| !own.exists()) else { return Ok(None) };
+    let written = PtWriter::create(&own).and_then(|writer| writer.finish(metadata, Existing::Refuse));
+    written.map_err(|error| PlanError::Mismatch { path: own, why: error.to_string() })?;
+    Ok(Some(iteration))
 }
 
 /// Nobody works on this plan any more: it is not new, and no rank keeps its journal locked.
