@@ -241,7 +241,10 @@ async fn collect(
             tracing::info!("rank 0 merges what the ranks have collected; by hand: {}", merge.command());
             0
         }
-        None => 0,
+        None => {
+            plan::forget_plan(&plan.save_path, plan.id);
+            0
+        }
     };
     stopping.abort();
     Ok(Collected { unfinished: missing, ..collected })

@@ -9,8 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use choice::forget_choice;
 use choice::{Chosen, choice_path, choose, dataset, digest, max_steps, metadata, write_choice};
+pub use choice::{forget_choice, forget_plan};
 use proto::trajectory::{Outcome, Task};
 pub use shared::SharedPlan;
 use store::{

@@ -99,10 +99,11 @@ async fn rank_that_was_taken_for_dead_comes_back() {
 async fn redis_restarted_without_its_memory() {
     let mut redis = Redis::start().await;
     let scene = Scene::new(2).await.queued(&redis.url(), 2.0);
-    let slow = SimModel::start_with(Duration::from_millis(150), false, std::sync::Arc::new(reply)).await;
-    let mut collectors = [scene.start(0, &slow, &[]), scene.start(1, &slow, &[])];
-    scene.has_collected(0, 2).await;
+    let slow = SimModel::start_with(Duration::from_secs(1), false, std::sync::Arc::new(reply)).await;
+    let second = scene.start(1, &slow, &[]);
     scene.has_collected(1, 1).await;
+    let mut collectors = [scene.start(0, &slow, &[]), second];
+    scene.has_collected(0, 1).await;
     redis.kill().await;
     // What is under way goes on without it.
     let before = scene.collected_by(0) + scene.collected_by(1);

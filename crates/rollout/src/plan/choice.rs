@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{
-    RunMetadata, SavePath,
+    IterationId, RunMetadata, SavePath,
     durable::{AtomicFile, Existing},
 };
 
@@ -148,6 +148,11 @@ pub(super) fn write_choice(journal: &Path, dataset: &Path, selection: &Selection
         file.commit(Existing::Replace)
     });
     written.map_err(|source| io("write", &path, source))
+}
+
+/// Throws away the plan of a run that one collector has finished alone.
+pub fn forget_plan(save_path: &SavePath, id: IterationId) {
+    let _ = std::fs::remove_file(save_path.plan(id.split, id.iteration));
 }
 
 /// Throws away what only an unfinished run needs.
