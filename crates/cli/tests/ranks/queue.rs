@@ -8,7 +8,7 @@ use testkit::{
     sim_model::{Said, SimModel},
 };
 
-use crate::scene::{LIMIT, Scene, TASKS, ends_well, reply};
+use crate::scene::{LIMIT, Scene, TASKS, ends_well, reply, says};
 
 /// Answers the first few questions, then never again.
 async fn stuck_after(questions: usize) -> SimModel {
@@ -58,7 +58,7 @@ async fn rank_killed() {
         TASKS - finished,
         "what the dead rank had finished is not collected again"
     );
-    assert!(survivor.log().contains("gives no sign of life"), "{}", survivor.log());
+    says(&survivor, &["gives no sign of life"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,7 +91,7 @@ async fn rank_that_was_taken_for_dead_comes_back() {
     let before = scene.merged();
     sleeper.thaw();
     ends_well(&mut sleeper).await;
-    assert!(sleeper.log().contains("another collector had finished them first"), "{}", sleeper.log());
+    says(&sleeper, &["another collector had finished them first"]).await;
     assert_eq!(scene.merged(), before, "the first one counts");
 }
 
@@ -149,7 +149,7 @@ async fn rank_that_comes_when_all_is_done() {
     let asked = scene.quick.count();
     let mut late = scene.start(1, &scene.quick, &launch);
     ends_well(&mut late).await;
-    assert!(late.log().contains("merged before this rank came"), "{}", late.log());
+    says(&late, &["merged before this rank came"]).await;
     assert_eq!(scene.quick.count(), asked, "it did not begin another iteration by itself");
 }
 
@@ -162,8 +162,7 @@ async fn a_collector_with_another_plan_is_refused() {
     eventually("it works", LIMIT, async || stuck.count() > 0).await;
     let mut other = scene.start(1, &scene.quick, &["env_config.train_tasks_rollout_size=5"]);
     assert_eq!(other.ended(LIMIT).await.code(), Some(1));
-    let said = other.log();
-    assert!(said.contains("env_config.train_tasks_rollout_size is 5 here, but 24"), "{said}");
+    says(&other, &["env_config.train_tasks_rollout_size is 5 here, but 24"]).await;
     drop(first);
 }
 
@@ -183,7 +182,7 @@ async fn the_password_is_written_nowhere() {
     let scene = Scene::new(1).await.queued(&wrong, 60.0);
     let mut refused = scene.start(0, &scene.quick, &[]);
     assert_eq!(refused.ended(LIMIT).await.code(), Some(1));
-    assert!(refused.log().contains("the work queue at redis://***@127.0.0.1"), "{}", refused.log());
+    says(&refused, &["the work queue at redis://***@127.0.0.1"]).await;
     texts.push(refused.log());
     assert!(texts.iter().all(|text| !text.contains("sesame")), "{texts:?}");
 }
@@ -217,7 +216,7 @@ async fn a_queue_behind_tls() {
     let scene = Scene::new(1).await.queued(&address, 60.0);
     let mut stranger = scene.start(0, &scene.quick, &[]);
     assert_eq!(stranger.ended(LIMIT).await.code(), Some(1), "a certificate that nobody vouches for");
-    assert!(stranger.log().contains(&address), "{}", stranger.log());
+    says(&stranger, &[&address]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -227,7 +226,6 @@ async fn redis_absent_from_the_start() {
     redis.kill().await;
     let mut run = scene.start(0, &scene.quick, &[]);
     assert_eq!(run.ended(LIMIT).await.code(), Some(1));
-    let said = run.log();
-    assert!(said.contains(&redis.url()) && said.contains("env_config.work_queue"), "{said}");
+    says(&run, &[&redis.url(), "env_config.work_queue"]).await;
     assert_eq!(scene.farm.given(), 0, "no browser was leased");
 }

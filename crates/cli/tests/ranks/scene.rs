@@ -136,3 +136,13 @@ pub(crate) async fn ends_well(webgym: &mut Webgym) {
     let status = webgym.ended(LIMIT).await;
     assert_eq!(status.code(), Some(0), "{}", webgym.log());
 }
+
+/// What it wrote may arrive after its end.
+pub(crate) async fn says(webgym: &Webgym, words: &[&str]) {
+    let what = format!("it says {words:?}");
+    eventually(&what, LIMIT, async || {
+        let log = webgym.log();
+        words.iter().all(|word| log.contains(word))
+    })
+    .await;
+}

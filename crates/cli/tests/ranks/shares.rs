@@ -7,7 +7,7 @@ use testkit::{
     sim_model::{Said, SimModel},
 };
 
-use crate::scene::{ID, LIMIT, Scene, TASKS, ends_well};
+use crate::scene::{ID, LIMIT, Scene, TASKS, ends_well, says};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ranks_without_a_seed_share_one_draw_and_rank_0_merges() {
@@ -34,7 +34,7 @@ async fn ranks_are_told_by_their_launcher() {
     ends_well(&mut second).await;
     scene.all_are_merged();
     let said = "rank 1 of 2 (rank from SLURM_PROCID, number from SLURM_NTASKS)";
-    assert!(second.log().contains(said), "{}", second.log());
+    says(&second, &[said]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,11 +50,7 @@ async fn merge_deadline() {
     eventually("the others hang", LIMIT, async || stuck.count() >= 5).await;
     let mut first = scene.start(0, &scene.quick, &["env_config.merge_wait_minutes=0.01"]);
     assert_eq!(first.ended(LIMIT).await.code(), Some(3), "{}", first.log());
-    let said = first.log();
-    assert!(
-        said.contains("of rank 1") && said.contains("webgym aggregate") && said.contains("--overwrite"),
-        "{said}"
-    );
+    says(&first, &["of rank 1", "webgym aggregate", "--overwrite"]).await;
     assert_eq!(scene.merged().len(), TASKS / 2 + 3, "what the slow rank has finished is in it");
     // The rank that was missing goes on, and everything becomes one.
     late.signal(Signal::KILL);
@@ -81,7 +77,7 @@ async fn a_plan_of_an_earlier_launch_is_not_mistaken_for_this_one() {
     // Rank 1 was never there on Monday. It does not join what was left of it.
     let mut refused = scene.start(1, &scene.quick, &[&launch("tuesday")]);
     assert_eq!(refused.ended(LIMIT).await.code(), Some(1));
-    assert!(refused.log().contains("--resume") && refused.log().contains("--fresh"), "{}", refused.log());
+    says(&refused, &["--resume", "--fresh"]).await;
     let mut ranks: Vec<_> =
         (0..2).map(|rank| scene.start(rank, &scene.quick, &[&launch("tuesday"), "--fresh"])).collect();
     for rank in &mut ranks {
