@@ -44,7 +44,8 @@ async fn a_dropped_or_killed_browser_leaves_nothing_either() {
                 drop(stand.process);
             }
             let error = hung.within(AT_ONCE).await.unwrap_err();
-            assert!(matches!(error.gone(), Some(Gone::Browser(_))), "{error}");
+            // The whole group is killed at once; if the page's process goes first, the browser may just have time to say so.
+            assert!(matches!(error.gone(), Some(Gone::Browser(_) | Gone::Crashed)), "{error}");
             until_nothing_is_left(&profile, &processes);
         }
     }
