@@ -122,6 +122,11 @@ impl Cluster {
         total
     }
 
+    /// Waits until no lease is held.
+    pub async fn free(&self) {
+        eventually("all leases are over", LIMIT, async || self.in_use().await == 0).await;
+    }
+
     /// Waits until so many leases are held.
     pub async fn busy(&self, leases: usize) {
         eventually("episodes are under way", LIMIT, async || self.in_use().await >= leases).await;

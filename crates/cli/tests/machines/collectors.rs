@@ -25,6 +25,7 @@ pub struct Run {
     tasks: usize,
     folder: TempDir,
     pub model: SimModel,
+    slow: SimModel,
     _sites: Sites,
 }
 
@@ -52,51 +53,91 @@ fn write_tasks(folder: &TempDir, sites: &Sites, count: usize) {
 }
 
 impl Run {
-    /// Starts both ranks against the farm at this address.
+    /// Starts both ranks against the farm at this address, with fixed shares.
     pub async fn start(hosts: &[Host; 2], farm: (&str, u16), tasks: usize) -> Self {
+        Self::start_as(hosts, farm, tasks, &[], false).await
+    }
+
+    /// The same with tasks from a queue, whose collectors are taken for dead after a few seconds of silence. The second
+    /// rank's policy may be a slow one.
+    pub async fn start_queued(
+        hosts: &[Host; 2],
+        farm: (&str, u16),
+        tasks: usize,
+        redis: &str,
+        slow_rank: bool,
+    ) -> Self {
+        let queue =
+            [format!("env_config.work_queue={redis}"), "env_config.work_queue_stale_after=3".to_owned()];
+        Self::start_as(hosts, farm, tasks, &queue, slow_rank).await
+    }
+
+    async fn start_as(
+        hosts: &[Host; 2],
+        farm: (&str, u16),
+        tasks: usize,
+        more: &[String],
+        slow_rank: bool,
+    ) -> Self {
         let here = SocketAddr::new(TEST_HOST.into(), 0);
         let sites = Sites::start(here).expect("the practice sites start");
         let model = SimModel::start_at(here, THINKING, false, Arc::new(act)).await;
+        let slow = SimModel::start_at(here, 6 * THINKING, false, Arc::new(act)).await;
         let folder = TempDir::new().expect("a folder");
         write_tasks(&folder, &sites, tasks);
         let ranks = (0..).zip(hosts).map(|(rank, host)| {
+            let policy = if slow_rank && rank == 1 { &slow } else { &model };
             let own = [
                 format!("save_path={}", folder.path().join("run").display()),
                 format!("data_path={}", folder.path().display()),
-                format!("env_config.vllm_server_url={}", model.url()),
+                format!("env_config.vllm_server_url={}", policy.url()),
                 format!("env_config.host_ip={}", farm.0),
                 format!("env_config.master_port={}", farm.1),
-                format!("env_config.test_rank={rank}"),
-                format!("env_config.test_total_workers={RANKS}"),
+                format!("--rank={rank}"),
+                format!("--num-ranks={RANKS}"),
             ];
-            let words: Vec<&str> = FIXED.iter().copied().chain(own.iter().map(String::as_str)).collect();
+            let words = FIXED.iter().copied().chain(own.iter().chain(more).map(String::as_str));
+            let words: Vec<&str> = words.collect();
             Webgym::spawn_on(&host.launcher(), WEBGYM, &words, &[("CPU_CLUSTER_TOKEN", KEY)])
         });
-        Self { ranks: ranks.collect(), tasks, model, folder, _sites: sites }
+        Self { ranks: ranks.collect(), tasks, model, slow, folder, _sites: sites }
     }
 
     /// Waits until the policy has been asked so often.
     pub async fn steps(&self, count: usize) {
-        eventually("episodes go on", LIMIT, async || self.model.count() >= count).await;
+        eventually("episodes go on", LIMIT, async || self.model.count() + self.slow.count() >= count).await;
     }
 
-    /// Waits until both ranks have ended well, and checks that every task was collected exactly once.
+    /// How many trajectories a rank has finished.
+    pub fn collected_by(&self, rank: u32) -> usize {
+        let id = IterationId::new(Split::Test, 0).with_rank(Some(rank));
+        let save_path = SavePath::new(self.folder.path().join("run"));
+        let file = IterationFile::open(&save_path.journal(id));
+        let file = file.or_else(|_| IterationFile::open(&save_path.iteration_file(id)));
+        file.map_or(0, |file| file.summaries().len())
+    }
+
+    /// Kills a rank where it stands, and goes on without it.
+    pub async fn kill(&mut self, rank: usize) {
+        let mut dead = self.ranks.remove(rank);
+        dead.signal(rustix::process::Signal::KILL);
+        dead.ended(LIMIT).await;
+    }
+
+    /// Waits until all ranks have ended well, and checks that every task was collected exactly once.
     pub async fn complete(mut self) {
         for rank in &mut self.ranks {
             let status = rank.ended(LIMIT * 2).await;
             assert_eq!(status.code(), Some(0), "{}", rank.log());
         }
         let mut times: BTreeMap<String, Vec<Option<Outcome>>> = BTreeMap::new();
-        for rank in 0..RANKS {
-            let id = IterationId::new(Split::Test, 0).with_rank(Some(rank));
-            let path = SavePath::new(self.folder.path().join("run")).iteration_file(id);
-            let file =
-                IterationFile::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            for place in 0..file.summaries().len() {
-                let trajectory = file.read(place).expect("it can be read");
-                let id = trajectory.task.task_name.clone();
-                times.entry(id).or_default().push(trajectory.metadata.outcome);
-            }
+        let path =
+            SavePath::new(self.folder.path().join("run")).iteration_file(IterationId::new(Split::Test, 0));
+        let file = IterationFile::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        for place in 0..file.summaries().len() {
+            let trajectory = file.read(place).expect("it can be read");
+            let task = trajectory.task.task_name.clone();
+            times.entry(task).or_default().push(trajectory.metadata.outcome);
         }
         assert_eq!(times.len(), self.tasks, "{times:?}");
         for (task, outcomes) in &times {

@@ -24,6 +24,8 @@ pub const ALL: &[(&str, Fault)] = &[
     ("redis_down_for_60s", |cluster| Box::pin(redis_down_for_60s(cluster))),
     ("master_restarted_mid_episode", |cluster| Box::pin(master_restarted_mid_episode(cluster))),
     ("node_changes_its_address", |cluster| Box::pin(node_changes_its_address(cluster))),
+    ("rank_killed", |cluster| Box::pin(rank_killed(cluster))),
+    ("slow_rank", |cluster| Box::pin(slow_rank(cluster))),
     ("two_masters", |cluster| Box::pin(two_masters(cluster))),
     ("rolling_restart", |cluster| Box::pin(rolling_restart(cluster))),
 ];
@@ -119,6 +121,39 @@ async fn node_changes_its_address(cluster: &mut Cluster) -> Duration {
     run.complete().await;
     assert_eq!(names(cluster.redis.registered().await), before, "no ghost and no new name");
     recovered
+}
+
+async fn queued(cluster: &Cluster, slow_rank: bool) -> Run {
+    let master = cluster.masters[0].host.ip.to_string();
+    let redis = cluster.redis.url();
+    Run::start_queued(&cluster.collector_hosts, (&master, 7000), 2 * TASKS, &redis, slow_rank).await
+}
+
+/// A collector dies with episodes under way: the other takes its tasks over, and the nodes its slots.
+async fn rank_killed(cluster: &mut Cluster) -> Duration {
+    let mut run = queued(cluster, false).await;
+    testkit::eventually("the second rank has finished one", crate::LIMIT, async || run.collected_by(1) > 0)
+        .await;
+    cluster.busy(2).await;
+    let killed = Instant::now();
+    run.kill(1).await;
+    run.complete().await;
+    cluster.free().await;
+    killed.elapsed()
+}
+
+/// A collector with a slow policy holds nobody up: the other does most of the work.
+async fn slow_rank(cluster: &mut Cluster) -> Duration {
+    let started = Instant::now();
+    let run = queued(cluster, true).await;
+    let share = testkit::poll_until("all tasks are collected", crate::LIMIT * 2, async || {
+        let (quick, slow) = (run.collected_by(0), run.collected_by(1));
+        (quick + slow >= 2 * TASKS).then_some((quick, slow))
+    })
+    .await;
+    run.complete().await;
+    assert!(share.0 > share.1, "{share:?}");
+    started.elapsed()
 }
 
 /// Collectors ask both masters by turns, through nginx; one of them dies in the middle and comes back.
