@@ -1,5 +1,5 @@
 //! What deploy/ says about us is true: every metric in alerts, dashboard and autoscaler is one that a live farm or a live
-//! run exports, every endpoint of a probe answers, and the nginx examples are what
+//! run exports, every flag is one that the command takes, every endpoint of a probe answers, and the nginx examples are what
 //! `webgym nginx-config` prints.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
@@ -25,6 +25,11 @@ fn root() -> PathBuf {
 
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
 /// The words of a text that begin so and go on with letters, digits and underscores.
@@ -114,6 +119,71 @@ async fn the_endpoints_of_the_probes_answer() {
         }
     }
     assert_eq!(asked, 5);
+}
+
+async fn flags_of(subcommand: &str) -> BTreeSet<String> {
+    let help = Command::new(WEBGYM).args([subcommand, "--help"]).output().await.unwrap();
+    assert!(help.status.success(), "{subcommand}");
+    flags(&String::from_utf8(help.stdout).unwrap())
+}
+
+fn flags(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| letter.is_whitespace() || "\"'`,;[]()".contains(letter));
+    let flags = words.filter(|word| word.starts_with("--") && word.len() > 2);
+    flags.map(|flag| flag.split('=').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_flag_that_is_given_is_taken() {
+    let line_of = |path: &str, start: &str| -> String {
+        let text = read(path).replace("\\\n", " ");
+        let line = text.lines().find(|line| line.trim_start().starts_with(start));
+        line.unwrap_or_else(|| panic!("{path} has no {start}")).to_owned()
+    };
+    let arguments = |path: &str| -> String {
+        let text = read(path);
+        let after = text.split("args:").nth(1).expect("arguments").split("env:").next().unwrap().to_owned();
+        after
+    };
+    for (subcommand, given) in [
+        ("master", line_of("deploy/systemd/webgym-master.service", "ExecStart=")),
+        ("node", line_of("deploy/systemd/webgym-node.service", "ExecStart=")),
+        ("rollout", line_of("deploy/systemd/webgym-collector@.service", "ExecStart=")),
+        ("master", line_of("deploy/docker/compose.yaml", "command: [master")),
+        ("node", line_of("deploy/docker/compose.yaml", "command: [node")),
+        ("master", arguments("deploy/helm/webgym/templates/master.yaml")),
+        ("node", arguments("deploy/helm/webgym/templates/node.yaml")),
+        ("master", line_of("deploy/slurm/webgym.sbatch", "\"${on_first[@]}\" \"$webgym\" master")),
+        ("node", line_of("deploy/slurm/webgym.sbatch", "\"${on_all[@]}\" bash -c 'exec \"$0\" node")),
+    ] {
+        let (given, known) = (flags(&given), flags_of(subcommand).await);
+        let unknown: Vec<_> = given.difference(&known).collect();
+        assert!(!given.is_empty() && unknown.is_empty(), "webgym {subcommand} does not take {unknown:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_variable_that_is_set_is_read() {
+    let mut read_by_us = BTreeSet::new();
+    for subcommand in ["master", "node", "rollout", "monitor"] {
+        let help = Command::new(WEBGYM).args([subcommand, "--help"]).output().await.unwrap();
+        read_by_us.extend(names(&String::from_utf8(help.stdout).unwrap(), "WEBGYM_"));
+    }
+    // What the unit files themselves put into command lines.
+    let in_units: BTreeSet<String> = files_below(&root().join("deploy/systemd"))
+        .iter()
+        .filter(|path| path.extension().is_some_and(|kind| kind == "service"))
+        .flat_map(|path| names(&fs::read_to_string(path).unwrap(), "WEBGYM_"))
+        .collect();
+    let in_compose = BTreeSet::from(["WEBGYM_INSTANCES".to_owned()]);
+    for path in files_below(&root().join("deploy")) {
+        let used = names(&fs::read_to_string(&path).unwrap(), "WEBGYM_");
+        let known = |name: &&String| {
+            read_by_us.contains(*name) || in_units.contains(*name) || in_compose.contains(*name)
+        };
+        let unknown: Vec<_> = used.iter().filter(|name| !known(name)).collect();
+        assert!(unknown.is_empty(), "{} sets what nobody reads: {unknown:?}", path.display());
+    }
 }
 
 #[tokio::test]
