@@ -66,8 +66,8 @@ async fn get(server: &Server, path: &str) -> u16 {
 async fn the_collectors_client_gets_along_with_it() {
     let server = server();
     let client = ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap();
-    let probe = client.probe(Duration::from_secs(10)).await.unwrap();
-    assert_eq!((probe.status, probe.models), (200, vec![baseline::MODEL.to_owned()]));
+    let chosen = client.choose_model(None, Duration::from_secs(10)).await.unwrap();
+    assert_eq!(chosen, baseline::MODEL);
     let words = request()["messages"][1]["content"][0]["text"].as_str().unwrap().to_owned();
     let asked = ChatRequest {
         model: baseline::MODEL.to_owned(),
@@ -79,7 +79,7 @@ async fn the_collectors_client_gets_along_with_it() {
         return_token_ids: true,
         ..ChatRequest::default()
     };
-    let completion = client.complete(&asked, Deadline::after(Duration::from_secs(10))).await.unwrap();
+    let completion = client.complete(asked, Deadline::after(Duration::from_secs(10))).await.unwrap();
     let reply = Reply::parse(&completion.text, InteractionMode::SetOfMarks);
     assert_eq!(reply.action.action_string, "ANSWER [$4.80]");
     assert_eq!((completion.finish_reason.as_deref(), completion.logprobs), (Some("stop"), None));

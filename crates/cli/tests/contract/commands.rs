@@ -19,7 +19,7 @@ checks![
 ];
 
 /// The number on the picture of the element with this name.
-pub fn shown(info: &Value, name: &str) -> Option<String> {
+pub(crate) fn shown(info: &Value, name: &str) -> Option<String> {
     let shown = info["id_mapping"].as_object()?.iter().find(|(_, element)| {
         let region = &info["interactive_regions"][element.as_str().unwrap_or_default()];
         region["aria_name"] == name

@@ -9,12 +9,12 @@ use tokio::sync::OnceCell;
 
 use crate::World;
 
-pub const NAMES: [&str; 5] =
+pub(crate) const NAMES: [&str; 5] =
     ["one_process", "node_alone", "master_and_node", "two_nodes_and_redis", "lone_instance"];
 
 const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
 
-pub struct Topologies {
+pub(crate) struct Topologies {
     sites: OnceCell<Arc<Sites>>,
     started: [OnceCell<Topology>; NAMES.len()],
 }
@@ -26,11 +26,11 @@ struct Topology {
 }
 
 impl Topologies {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { sites: OnceCell::new(), started: [const { OnceCell::const_new() }; NAMES.len()] }
     }
 
-    pub async fn world(&self, name: &str) -> World {
+    pub(crate) async fn world(&self, name: &str) -> World {
         let sites = self.sites.get_or_init(async || {
             Arc::new(Sites::start(SocketAddr::from(([127, 0, 0, 1], 0))).expect("the practice sites start"))
         });
@@ -40,7 +40,7 @@ impl Topologies {
         World { farm: topology.front.clone(), sites }
     }
 
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         for topology in self.started.into_iter().filter_map(OnceCell::into_inner) {
             topology.stop().await;
         }

@@ -11,16 +11,16 @@ use tokio::{
 
 use crate::{LIMIT, cluster::Member};
 
-pub const PORT: u16 = 7000;
+pub(crate) const PORT: u16 = 7000;
 
-pub struct Balancer {
-    pub host: Host,
+pub(crate) struct Balancer {
+    pub(crate) host: Host,
     child: Child,
     _folder: TempDir,
 }
 
 impl Balancer {
-    pub async fn start(masters: &[Member]) -> Self {
+    pub(crate) async fn start(masters: &[Member]) -> Self {
         let host = Host::new("balancer");
         let folder = TempDir::new().expect("a folder");
         let servers: String = masters
@@ -56,7 +56,7 @@ impl Balancer {
         balancer
     }
 
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         // Its worker ends with it only when it is asked, not when it is killed.
         if let Some(pid) = self.child.id() {
             testkit::signal(pid, rustix::process::Signal::TERM);

@@ -8,17 +8,17 @@ use testkit::{Entry, Farm, History, LEDGER_LOG, Redis, Slots, Tier, Webgym, even
 
 use crate::{LIMIT, WEBGYM};
 
-pub const KEY: &str = "key-of-the-machines";
+pub(crate) const KEY: &str = "key-of-the-machines";
 /// How much faster the registry's times pass: entries live 6 s instead of 120.
-pub const PACE: u32 = 20;
+pub(crate) const PACE: u32 = 20;
 const MASTER_PORT: u16 = 7000;
 const NODE_PORT: u16 = 8080;
 const REDIS_PORT: u16 = 6379;
 
 /// A host and its process.
-pub struct Member {
-    pub host: Host,
-    pub process: Webgym,
+pub(crate) struct Member {
+    pub(crate) host: Host,
+    pub(crate) process: Webgym,
     words: String,
 }
 
@@ -29,15 +29,15 @@ impl Member {
         Self { host, process, words }
     }
 
-    pub fn url(&self, port: u16) -> String {
+    pub(crate) fn url(&self, port: u16) -> String {
         format!("http://{}:{port}", self.host.ip)
     }
 
-    pub fn node(&self) -> Farm {
+    pub(crate) fn node(&self) -> Farm {
         Farm::with_key(Tier::Node, &self.url(NODE_PORT), KEY)
     }
 
-    pub fn master(&self) -> Farm {
+    pub(crate) fn master(&self) -> Farm {
         Farm::with_key(Tier::Master, &self.url(MASTER_PORT), KEY)
     }
 }
@@ -47,18 +47,18 @@ fn spawn(host: &Host, words: &str) -> Webgym {
     Webgym::spawn_on(&host.launcher(), WEBGYM, &words, &[LEDGER_LOG, ("WEBGYM_API_KEY", KEY)])
 }
 
-pub struct Cluster {
-    pub redis: Redis,
-    pub redis_host: Host,
-    pub masters: Vec<Member>,
-    pub nodes: Vec<Member>,
-    pub collector_hosts: [Host; 2],
+pub(crate) struct Cluster {
+    pub(crate) redis: Redis,
+    pub(crate) redis_host: Host,
+    pub(crate) masters: Vec<Member>,
+    pub(crate) nodes: Vec<Member>,
+    pub(crate) collector_hosts: [Host; 2],
     /// The books of processes that have ended.
     closed: History,
 }
 
 impl Cluster {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let redis_host = Host::new("redis");
         let redis = Redis::start_at(&redis_host.launcher(), redis_host.address(), REDIS_PORT).await;
         let common = format!("--host 0.0.0.0 --redis {} --registry-pace {PACE}", redis.url());
@@ -88,7 +88,7 @@ impl Cluster {
     }
 
     /// Waits until every master knows every node, and says how long that took.
-    pub async fn all_usable(&self) -> Duration {
+    pub(crate) async fn all_usable(&self) -> Duration {
         let started = Instant::now();
         for master in 0..self.masters.len() {
             let what = format!("master {master} knows all nodes and all are well");
@@ -105,7 +105,7 @@ impl Cluster {
     }
 
     /// Waits until a master takes a node for lost.
-    pub async fn is_missed(&self, master: usize, node: usize) {
+    pub(crate) async fn is_missed(&self, master: usize, node: usize) {
         let url = self.nodes[node].url(NODE_PORT);
         eventually("the master misses it", LIMIT, async || {
             let told = self.told(master).await;
@@ -114,7 +114,7 @@ impl Cluster {
         .await;
     }
 
-    pub async fn in_use(&self) -> usize {
+    pub(crate) async fn in_use(&self) -> usize {
         let mut total = 0;
         for node in &self.nodes {
             total += Slots::of(&node.node().http).await.in_use;
@@ -123,16 +123,16 @@ impl Cluster {
     }
 
     /// Waits until no lease is held.
-    pub async fn free(&self) {
+    pub(crate) async fn free(&self) {
         eventually("all leases are over", LIMIT, async || self.in_use().await == 0).await;
     }
 
     /// Waits until so many leases are held.
-    pub async fn busy(&self, leases: usize) {
+    pub(crate) async fn busy(&self, leases: usize) {
         eventually("episodes are under way", LIMIT, async || self.in_use().await >= leases).await;
     }
 
-    pub async fn restart_node(&mut self, place: usize, signal: Signal) {
+    pub(crate) async fn restart_node(&mut self, place: usize, signal: Signal) {
         let member = &mut self.nodes[place];
         let name = format!("{} (ended)", member.host.name);
         close(&mut member.process, signal, &name, &mut self.closed).await;
@@ -140,7 +140,7 @@ impl Cluster {
         member.process.until("ready").await;
     }
 
-    pub async fn restart_master(&mut self, place: usize, signal: Signal) {
+    pub(crate) async fn restart_master(&mut self, place: usize, signal: Signal) {
         let member = &mut self.masters[place];
         let name = format!("{} (ended)", member.host.name);
         close(&mut member.process, signal, &name, &mut self.closed).await;
@@ -150,7 +150,7 @@ impl Cluster {
 
     /// Every slot is free again, every node is known, and the books of all processes are in order; how many leases they
     /// hold.
-    pub async fn is_whole(&self) -> usize {
+    pub(crate) async fn is_whole(&self) -> usize {
         self.all_usable().await;
         for node in &self.nodes {
             Slots::come_back(&node.process, &node.node().http, LIMIT).await;
@@ -176,7 +176,7 @@ impl Cluster {
         history.leases()
     }
 
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         for member in self.nodes.iter_mut().chain(&mut self.masters) {
             close(&mut member.process, Signal::TERM, &member.host.name, &mut self.closed).await;
         }

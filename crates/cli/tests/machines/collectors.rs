@@ -20,11 +20,11 @@ const THINKING: Duration = Duration::from_millis(400);
 const RANKS: u32 = 2;
 
 /// A run of two ranks over so many tasks.
-pub struct Run {
-    pub ranks: Vec<Webgym>,
+pub(crate) struct Run {
+    pub(crate) ranks: Vec<Webgym>,
     tasks: usize,
     folder: TempDir,
-    pub model: SimModel,
+    pub(crate) model: SimModel,
     slow: SimModel,
     _sites: Sites,
 }
@@ -54,13 +54,13 @@ fn write_tasks(folder: &TempDir, sites: &Sites, count: usize) {
 
 impl Run {
     /// Starts both ranks against the farm at this address, with fixed shares.
-    pub async fn start(hosts: &[Host; 2], farm: (&str, u16), tasks: usize) -> Self {
+    pub(crate) async fn start(hosts: &[Host; 2], farm: (&str, u16), tasks: usize) -> Self {
         Self::start_as(hosts, farm, tasks, &[], false).await
     }
 
     /// The same with tasks from a queue, whose collectors are taken for dead after a few seconds of silence. The second
     /// rank's policy may be a slow one.
-    pub async fn start_queued(
+    pub(crate) async fn start_queued(
         hosts: &[Host; 2],
         farm: (&str, u16),
         tasks: usize,
@@ -104,12 +104,12 @@ impl Run {
     }
 
     /// Waits until the policy has been asked so often.
-    pub async fn steps(&self, count: usize) {
+    pub(crate) async fn steps(&self, count: usize) {
         eventually("episodes go on", LIMIT, async || self.model.count() + self.slow.count() >= count).await;
     }
 
     /// How many trajectories a rank has finished.
-    pub fn collected_by(&self, rank: u32) -> usize {
+    pub(crate) fn collected_by(&self, rank: u32) -> usize {
         let id = IterationId::new(Split::Test, 0).with_rank(Some(rank));
         let save_path = SavePath::new(self.folder.path().join("run"));
         let file = IterationFile::open(&save_path.journal(id));
@@ -118,14 +118,14 @@ impl Run {
     }
 
     /// Kills a rank where it stands, and goes on without it.
-    pub async fn kill(&mut self, rank: usize) {
+    pub(crate) async fn kill(&mut self, rank: usize) {
         let mut dead = self.ranks.remove(rank);
         dead.signal(rustix::process::Signal::KILL);
         dead.ended(LIMIT).await;
     }
 
     /// Waits until all ranks have ended well, and checks that every task was collected exactly once.
-    pub async fn complete(mut self) {
+    pub(crate) async fn complete(mut self) {
         for rank in &mut self.ranks {
             let status = rank.ended(LIMIT * 2).await;
             assert_eq!(status.code(), Some(0), "{}", rank.log());

@@ -15,10 +15,10 @@ use crate::{
     collectors::Run,
 };
 
-pub type Recovered<'a> = Pin<Box<dyn Future<Output = Duration> + 'a>>;
-pub type Fault = for<'a> fn(&'a mut Cluster) -> Recovered<'a>;
+pub(crate) type Recovered<'a> = Pin<Box<dyn Future<Output = Duration> + 'a>>;
+pub(crate) type Fault = for<'a> fn(&'a mut Cluster) -> Recovered<'a>;
 
-pub const ALL: &[(&str, Fault)] = &[
+pub(crate) const ALL: &[(&str, Fault)] = &[
     ("node_partitioned_from_master", |cluster| Box::pin(node_partitioned_from_master(cluster))),
     ("node_partitioned_from_redis", |cluster| Box::pin(node_partitioned_from_redis(cluster))),
     ("redis_down_for_60s", |cluster| Box::pin(redis_down_for_60s(cluster))),

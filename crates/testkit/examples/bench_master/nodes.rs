@@ -25,14 +25,14 @@ struct Pool {
 
 type Shared = Arc<Mutex<Pool>>;
 
-pub struct Node {
+pub(crate) struct Node {
     pub url: String,
     pool: Shared,
     serving: AbortHandle,
 }
 
 impl Node {
-    pub async fn start(capacity: u16) -> Self {
+    pub(crate) async fn start(capacity: u16) -> Self {
         let pool = Pool {
             free: (9000..9000 + capacity).rev().collect(),
             in_use: HashSet::new(),
@@ -54,7 +54,7 @@ impl Node {
         Self { url, pool, serving: serving.abort_handle() }
     }
 
-    pub fn load(&self) -> usize {
+    pub(crate) fn load(&self) -> usize {
         lock(&self.pool).in_use.len()
     }
 }
