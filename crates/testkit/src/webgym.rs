@@ -27,6 +27,7 @@ use crate::{
 /// Starting a few browsers takes a second or two; on a machine that also builds, rather more.
 const START_LIMIT: Duration = Duration::from_secs(90);
 const MOST_WORDS: usize = 400;
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Where a tier listens.
 #[derive(Clone, Debug)]
@@ -223,10 +224,15 @@ impl Webgym {
 
     /// Waits for its end.
     pub async fn ended(&mut self, limit: Duration) -> ExitStatus {
-        match tokio::time::timeout(limit, self.child.wait()).await {
-            Ok(status) => status.expect("a child can be waited for"),
-            Err(_) => panic!("{} did not end within {limit:?}:\n{}", self.command, self.log()),
+        let Ok(status) = tokio::time::timeout(limit, self.child.wait()).await else {
+            panic!("{} did not end within {limit:?}:\n{}", self.command, self.log())
+        };
+        // Its last words may still be in the pipe; whoever it started may hold the other end a while longer.
+        let end = Instant::now() + LAST_WORDS;
+        while !self.reading.is_finished() && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        status.expect("a child can be waited for")
     }
 
     /// Asks it to stop, waits, and checks that it left in peace.
