@@ -50,6 +50,9 @@ pub(crate) async fn policy(config: &Config) -> anyhow::Result<(ModelClient, Stri
         Err(error @ ModelError::NoneNamed { .. }) => {
             anyhow::bail!("{error}. Name the one to use with policy_config.base_model=NAME")
         }
+        Err(error @ ModelError::NoChatServer { .. }) => anyhow::bail!(
+            "{url} is no policy server: {error}. Name one with env_config.vllm_server_url=URL (vllm serve MODEL …)"
+        ),
         Err(error) => anyhow::bail!(
             "no policy server answers at {url}: {error}. Start one (vllm serve MODEL …) and name it with \
              env_config.vllm_server_url=URL; to see webgym work without one: webgym demo"

@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &DrainArgs) -> anyhow::Result<ExitCode> {
     let (path, says) = if args.undo { ("/undrain", "gives leases again") } else { ("/drain", "is draining") };
     let told = door.ask("POST", path).await?;
     let mut held = told["in_use"].as_u64().unwrap_or_default();
-    println!("{} {says}; {held} leases are held there", door.name());
+    println!("{} {says}; leases held there: {held}", door.name());
     let Some(limit) = args.wait.map(Duration::from_secs) else { return Ok(ExitCode::SUCCESS) };
     let until = Instant::now() + limit;
     while held > 0 {

@@ -12,7 +12,7 @@ use serde_json::json;
 use store::{aggregate::AggregateReport, metrics};
 use tokio_util::sync::CancellationToken;
 
-use crate::report::Audience;
+use crate::report::{self, Audience};
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct RankArgs {
@@ -95,13 +95,17 @@ fn who(report: &AggregateReport) -> String {
 
 fn tell(merge: &Merge, report: &AggregateReport, audience: Audience, missing: usize) {
     let store::IterationId { split, iteration, .. } = merge.id();
+    let metrics = metrics::of_iteration(merge.save_path(), split, iteration).ok();
+    if let Some(metrics) = &metrics {
+        report::note_for_tensorboard(merge.save_path().root(), merge.id(), metrics);
+    }
     if audience != Audience::Programs {
         print!("{report}");
+        metrics.iter().for_each(|metrics| print!("{metrics}"));
     }
     if audience == Audience::People {
         return;
     }
-    let metrics = metrics::of_iteration(merge.save_path(), split, iteration).ok();
     let summary = json!({
         "event": "merged", "file": report.path, "trajectories": report.trajectories, "split": split.to_string(),
         "iteration": iteration, "missing": missing, "missing_ranks": report.missing_ranks,

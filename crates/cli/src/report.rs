@@ -25,9 +25,10 @@ pub(crate) fn finish(save_path: &SavePath, id: IterationId, audience: Audience) 
     let journal = save_path.journal(id);
     let finished = store::finish_iteration(save_path, id)?;
     rollout::plan::forget_choice(&journal);
-    let report = metrics::of_iteration(save_path, id.split, id.iteration)?;
-    if let Err(error) = to_tensorboard(save_path.root(), id, &report) {
-        tracing::warn!(%error, "the metrics could not be written for TensorBoard");
+    // A rank tells of what it collected itself; the merged iteration is told of by who merges it.
+    let report = metrics::of_file(save_path, id)?;
+    if id.rank.is_none() {
+        note_for_tensorboard(save_path.root(), id, &report);
     }
     if audience != Audience::Programs {
         println!("{report}");
@@ -41,6 +42,13 @@ pub(crate) fn finish(save_path: &SavePath, id: IterationId, audience: Audience) 
     });
     println!("{summary}");
     Ok(())
+}
+
+/// A curve that cannot be written costs no trajectory.
+pub(crate) fn note_for_tensorboard(root: &Path, id: IterationId, report: &MetricsReport) {
+    if let Err(error) = to_tensorboard(root, id, report) {
+        tracing::warn!(%error, "the metrics could not be written for TensorBoard");
+    }
 }
 
 fn to_tensorboard(root: &Path, id: IterationId, report: &MetricsReport) -> std::io::Result<()> {

@@ -88,6 +88,7 @@ async fn run_to_end(
         (None, _, true) => Unfinished::SetAside,
         (None, false, false) => Unfinished::Refuse,
     };
+    plan::check(config)?;
     let (policy, model) = contact::policy(config).await?;
     if let Some(url) = config.farm_url() {
         contact::farm(config, &url).await?;

@@ -254,6 +254,9 @@ pub(crate) async fn serve(args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCo
         (ModeChoice::Both, Some(count)) => (Mode::Both, args.pool.options(count)?),
         (ModeChoice::Worker, Some(count)) => (Mode::Worker, args.pool.options(count)?),
     };
+    if mode == Mode::Worker && args.net.redis.is_none() {
+        tracing::warn!("without --redis no master finds this node by itself; name it there with --node URL");
+    }
     let mut options = args.net.options(mode, pool);
     (options.master_port, options.node_port, options.nodes) = (args.master_port, args.node_port, args.node);
     let drain = args.net.drain(mode);
@@ -338,7 +341,8 @@ async fn let_leases_end(farm: &Farm, limit: Duration, signals: &mut Signals) {
     let held = farm.pool().map_or(0, |pool| pool.counts().in_use);
     tell(&json!({"event": "draining", "in_use": held}));
     tracing::info!(
-        "draining {held} leases for at most {} s; once more to stop without them",
+        "draining {} for at most {} s; once more to stop without them",
+        counted(held, "lease"),
         limit.as_secs()
     );
     tokio::select! {

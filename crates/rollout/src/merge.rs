@@ -105,7 +105,8 @@ impl Merge {
             }
             if told != absent && !looks_whole {
                 tracing::info!(
-                    "waiting for ranks {absent:?} to finish; what is there is merged after {patience:?}"
+                    "waiting for ranks {absent:?} to finish; what is there is merged after {} s",
+                    patience.as_secs()
                 );
                 told = absent;
             }

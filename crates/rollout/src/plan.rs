@@ -56,9 +56,7 @@ pub enum PlanError {
          --resume; to leave it aside and start a new run add --fresh, for all ranks", path = path.display()
     )]
     OtherLaunch { path: PathBuf, begun: String, iteration: u64 },
-    #[error(
-        "iteration {iteration} was collected and merged before this rank came; there is nothing left to do"
-    )]
+    #[error("iteration {iteration} was collected and merged without this rank; there is nothing left to do")]
     DoneWithout { iteration: u64 },
     #[error("cannot read what earlier iterations collected: {0}")]
     Earlier(String),
@@ -94,6 +92,14 @@ pub struct Plan {
     /// What all ranks agree on, where there are several.
     pub shared: Option<SharedPlan>,
     pub notes: Vec<String>,
+}
+
+/// Whether the configuration names what no run can do without.
+pub fn check(config: &Config) -> Result<(), PlanError> {
+    if config.save_path.is_none() {
+        return Err(PlanError::Missing { key: "save_path", example: "runs/first" });
+    }
+    dataset(config).map(drop)
 }
 
 /// Chooses the tasks and opens the journal.
@@ -132,6 +138,14 @@ pub fn prepare(
         (Unfinished::Refuse, Some(found)) => return Err(unfinished_error(&found.path)),
         (_, None) => None,
     };
+    if let (None, Unfinished::Resume, Some(rank)) = (&resume, unfinished, rank) {
+        let overtaken = save_path.overtaken_journal(split, rank);
+        if let Some(found) = overtaken.map_err(|source| io("look through", &root, source))? {
+            let aside = store::journal::set_aside(&found.path)?;
+            let _ = std::fs::rename(choice_path(&found.path), choice_path(&aside));
+            return Err(PlanError::DoneWithout { iteration: found.id.iteration });
+        }
+    }
     match resume {
         Some(journal) => resume_run(config, save_path, ranks, &journal),
         None => new_run(resolved, save_path, ranks, rank, unfinished, now),
@@ -161,6 +175,9 @@ pub fn run_id(run: &RunRecord) -> Option<&str> {
 }
 
 fn unfinished_error(path: &Path) -> PlanError {
+    if store::journal::is_being_written(path) {
+        return JournalError::Locked { path: path.to_owned() }.into();
+    }
     let (finished, tasks) = store::journal::scan(path)
         .map_or((0, 0), |scan| (scan.finished.len() as u64, scan.run.map_or(0, |run| run.tasks)));
     PlanError::Unfinished(JournalError::Unfinished { path: path.to_owned(), finished, tasks })
@@ -256,6 +273,13 @@ fn agree(
                 return Err(PlanError::DoneWithout { iteration });
             }
             let begun = alone(config, file, save_path, id.with_rank(None), now, notes)?;
+            notes.extend(shared::merged_without(save_path, id)?.map(|missed| {
+                format!(
+                    "iteration {missed} was merged without this rank; to add its share there, start it with --resume. This run \
+                     begins iteration {}",
+                    begun.iteration
+                )
+            }));
             let plan = proposal.plan(begun.iteration, begun.seed, &begun.selection.tasks);
             notes.extend(begun.selection.notes);
             plan.publish(&save_path.plan(id.split, begun.iteration))?;

@@ -53,7 +53,7 @@ fn uniform_draws_without_replacement_and_says_when_there_are_too_few() {
     assert!(got.notes.is_empty());
     let all = uniform(&file, 20, 1);
     assert_eq!(all.tasks.len(), 10);
-    assert_eq!(all.notes, ["20 tasks were asked for; only 10 are available and all are taken"]);
+    assert_eq!(all.notes, ["20 tasks were asked for; there are 10 and all are taken"]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn ratio_says_which_class_has_too_few() {
     let classes = classes([1.0, 0.0, 1.0]);
     let got = ratio(&file, 4, &classes);
     assert_eq!(got.tasks.len(), 3);
-    assert_eq!(got.notes, ["2 hard tasks were asked for; only 1 are available"]);
+    assert_eq!(got.notes, ["2 hard tasks were asked for; there are 1"]);
 }
 
 #[test]

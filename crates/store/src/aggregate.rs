@@ -55,7 +55,7 @@ pub struct AggregateReport {
 pub enum AggregateError {
     #[error("{split} iteration {iteration} has no files of ranks under {path}", path = path.display())]
     Nothing { split: Split, iteration: u64, path: PathBuf },
-    #[error("{path} is there already; say so to replace it", path = path.display())]
+    #[error("{path} is there already; add --overwrite to replace it", path = path.display())]
     Exists { path: PathBuf },
     #[error(
         "not all ranks are done: missing {missing:?}, still running or cut short {unfinished:?}; resume those, or say so \

@@ -221,6 +221,22 @@ impl SavePath {
         Ok(files.iter().rfind(wanted).cloned())
     }
 
+    /// The latest journal of a rank that needs no resuming: its iteration was merged in full with what others collected.
+    pub fn overtaken_journal(&self, split: Split, rank: u32) -> io::Result<Option<FoundFile>> {
+        let files = self.files(split)?;
+        let is_there =
+            |id: IterationId| files.iter().any(|file| file.kind == FileKind::Finished && file.id == id);
+        let overtaken = |file: &&FoundFile| {
+            let merged = IterationId { rank: None, ..file.id };
+            file.kind == FileKind::Journal
+                && file.id.rank == Some(rank)
+                && is_there(merged)
+                && !is_there(file.id)
+                && !self.plan(split, file.id.iteration).exists()
+        };
+        Ok(files.iter().rfind(overtaken).cloned())
+    }
+
     /// Where a screenshot lies now: as recorded, or under this save path if it was moved since it was recorded.
     pub fn resolve_image(&self, recorded: &str) -> PathBuf {
         let recorded = recorded.strip_prefix("file://").unwrap_or(recorded);

@@ -37,7 +37,7 @@ async fn node_drained_through_a_master() {
     assert_eq!(held.node, leaving.url("node"), "the freest");
     let words = format!("drain {} --master {}", leaving.url("node"), fronts[0].url("master"));
     let (code, text) = said(&words).await;
-    assert!(code == Some(0) && text.contains("is draining; 1 leases are held there"), "{code:?} {text}");
+    assert!(code == Some(0) && text.contains("is draining; leases held there: 1"), "{code:?} {text}");
 
     // Neither master sends anybody there, though the other has not heard of it yet.
     for master in &masters {

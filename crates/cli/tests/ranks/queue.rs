@@ -58,6 +58,11 @@ async fn rank_killed() {
         TASKS - finished,
         "what the dead rank had finished is not collected again"
     );
+    // Whoever starts it once more, as Slurm does, must not begin another iteration with it.
+    let mut again = scene.start(1, &scene.quick, &["--resume"]);
+    ends_well(&mut again).await;
+    says(&again, &["merged without this rank", "nothing left to do"]).await;
+    assert!(!scene.journal(1).exists() && !scene.next_begun(), "no iteration was begun");
     says(&survivor, &["gives no sign of life"]).await;
 }
 
@@ -149,7 +154,7 @@ async fn rank_that_comes_when_all_is_done() {
     let asked = scene.quick.count();
     let mut late = scene.start(1, &scene.quick, &launch);
     ends_well(&mut late).await;
-    says(&late, &["merged before this rank came"]).await;
+    says(&late, &["merged without this rank"]).await;
     assert_eq!(scene.quick.count(), asked, "it did not begin another iteration by itself");
 }
 

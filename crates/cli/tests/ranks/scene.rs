@@ -95,6 +95,13 @@ impl Scene {
         self.save_path().iteration_file(ID.with_rank(Some(rank)))
     }
 
+    /// Whether anything of the iteration after this one is there.
+    pub(crate) fn next_begun(&self) -> bool {
+        let files = self.save_path().files(Split::Train).unwrap();
+        let plans = self.save_path().plans(Split::Train).unwrap();
+        files.iter().any(|file| file.id.iteration > 0) || plans.iter().any(|(iteration, _)| *iteration > 0)
+    }
+
     pub(crate) fn journal(&self, rank: u32) -> PathBuf {
         self.save_path().journal(ID.with_rank(Some(rank)))
     }

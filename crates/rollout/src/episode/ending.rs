@@ -16,6 +16,8 @@ pub enum Ending {
     Lost(String),
     /// The farm had no browser for the task in all its time.
     NoBrowser(String),
+    /// The farm will not open the task's page, by its own rules: no attempt will do better.
+    Refused(String),
     /// The policy could not be asked.
     PolicyLost(String),
     /// The policy server is there but will not take our requests: no attempt will do better.
@@ -46,6 +48,7 @@ impl Ending {
         match self {
             Self::Answered | Self::OutOfSteps | Self::Stuck | Self::Blank => Outcome::Failure,
             Self::Lost(_)
+            | Self::Refused(_)
             | Self::NoBrowser(_)
             | Self::PolicyLost(_)
             | Self::PolicyRefuses(_)
@@ -66,6 +69,7 @@ impl Ending {
             Self::Stuck => "went back three times on the start page".into(),
             Self::Blank => "the page stayed blank".into(),
             Self::Lost(why) => format!("browser lost: {why}"),
+            Self::Refused(why) => format!("page refused: {why}"),
             Self::NoBrowser(why) => format!("no browser to be had: {why}"),
             Self::PolicyLost(why) => format!("policy lost: {why}"),
             Self::PolicyRefuses(why) => format!("policy refuses: {why}"),

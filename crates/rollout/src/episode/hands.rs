@@ -110,6 +110,8 @@ impl Hands {
         match self.around.farm.execute(&self.lease, &command, self.deadline()).await {
             Ok(_) => Ok(Ok(())),
             Err(error) if is_the_end(&error) => Err(lost(error)),
+            // Nothing of the page will ever be seen: an episode on a blank one would blame the agent.
+            Err(FarmError::UrlRefused(why)) => Err(Ending::Refused(why)),
             Err(error) => Ok(Err(error.to_string())),
         }
     }

@@ -58,7 +58,7 @@ impl ModelClient {
         if speaks && !matches!(asked.status.as_u16(), 404 | 405 | 501) {
             return Ok(None);
         }
-        Err(ModelError::NoChatServer { status: asked.status.as_u16(), body: asked.excerpt() })
+        Err(ModelError::NoChatServer { status: asked.status.as_u16() })
     }
 
     /// Asks for one token.

@@ -20,8 +20,8 @@ pub enum ModelError {
     TooLarge { limit: usize },
     #[error("cannot read the picture {}: {source}", path.display())]
     Picture { path: PathBuf, source: std::io::Error },
-    #[error("what answers there is no chat server: it says {status} to /chat/completions ({body})")]
-    NoChatServer { status: u16, body: String },
+    #[error("what answers there is no chat server: it says {status} to POST /v1/chat/completions")]
+    NoChatServer { status: u16 },
     #[error("{at} does not serve {wanted}, but {served}")]
     NotServed { wanted: String, at: String, served: String },
     #[error("no model is named, and {at} serves {served}")]

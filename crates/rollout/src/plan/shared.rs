@@ -196,7 +196,7 @@ pub(super) struct Deciding(#[allow(dead_code, reason = "held for its lock")] Opt
 
 impl Deciding {
     pub(super) fn begin(save_path: &SavePath, split: store::Split) -> Self {
-        let path = save_path.split_directory(split).join(".plans.tmp");
+        let path = save_path.split_directory(split).join(".plans.lock");
         let file = File::options().create(true).append(true).open(path).ok();
         // Where there are no locks, publishing under a taken name still fails.
         Self(file.filter(|file| file.lock().is_ok()))
@@ -233,6 +233,15 @@ pub(super) fn find(
         }
     }
     Ok(None)
+}
+
+/// The latest iteration that still waits for this rank though it was merged without it.
+pub(super) fn merged_without(save_path: &SavePath, id: IterationId) -> Result<Option<u64>, PlanError> {
+    let plans = save_path.plans(id.split).map_err(|source| io("look through", save_path.root(), source))?;
+    let is_there = |iteration, rank| save_path.iteration_file(IterationId { iteration, rank, ..id }).exists();
+    let waits =
+        |iteration: &u64| id.rank.is_some() && is_there(*iteration, None) && !is_there(*iteration, id.rank);
+    Ok(plans.into_iter().map(|(iteration, _)| iteration).filter(waits).max())
 }
 
 /// The last iteration, if this launch has collected and merged it in full before this rank came. The rank has had its turn

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::{Header, Inner, QueueError};
 
 const SHORTEST_BEAT: Duration = Duration::from_millis(200);
-const LONGEST_BEAT: Duration = Duration::from_secs(10);
+/// Also how late a collector learns that the others have done the rest.
+const LONGEST_BEAT: Duration = Duration::from_secs(2);
 const REPORTED_AT_ONCE: usize = 512;
 /// Reports come in bursts; one covers them.
 const GATHER: Duration = Duration::from_millis(20);

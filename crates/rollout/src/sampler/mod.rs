@@ -137,10 +137,7 @@ fn uniform(
     notes: &mut Vec<String>,
 ) -> Vec<usize> {
     if candidates.len() < size {
-        notes.push(format!(
-            "{size} tasks were asked for; only {} are available and all are taken",
-            candidates.len()
-        ));
+        notes.push(format!("{size} tasks were asked for; there are {} and all are taken", candidates.len()));
     }
     random.draw(&mut candidates, size);
     candidates.truncate(size);
@@ -164,7 +161,7 @@ fn ratio(
             |place: &&usize| (low..=high).contains(&entries[**place].difficulty) && !taken.contains(*place);
         let mut pool: Vec<usize> = candidates.iter().filter(within).copied().collect();
         if pool.len() < count {
-            notes.push(format!("{count} {name} tasks were asked for; only {} are available", pool.len()));
+            notes.push(format!("{count} {name} tasks were asked for; there are {}", pool.len()));
         }
         random.draw(&mut pool, count);
         pool.truncate(count);

@@ -238,3 +238,19 @@ async fn losses_before_the_first_success_count_once_it_comes() {
     let (count, why) = left.collected.unwrap().lost.unwrap();
     assert!(count == 4 && why.starts_with("browser lost: "), "{count} {why}");
 }
+
+/// The farm's own rules keep the page away: no result of the agent, and no attempt would do better.
+#[tokio::test]
+async fn a_start_page_that_the_farm_refuses_is_no_failed_task() {
+    let script = |call: &Call| if call.does("visit_page") { Fault::UrlRefused } else { Fault::None };
+    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
+    let trajectory = bench.run_one(task(0)).await;
+    assert_cut_short(&trajectory, 0);
+    assert_eq!(outcome(&trajectory), Outcome::InfraLost);
+    assert!(ending(&trajectory).starts_with("page refused: "), "{}", ending(&trajectory));
+    assert_eq!((bench.farm.given(), bench.policy.count()), (1, 0), "one look is enough");
+    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
+    let left = bench.run(tasks(4)).await;
+    let Err(RunError::NothingWorks { why, .. }) = left.collected else { panic!("{:?}", left.collected) };
+    assert!(why.starts_with("page refused: "), "{why}");
+}

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub use rules::{Crash, DifficultyClass, Standing, crash, standing};
 
 use crate::iteration::{self};
-use crate::layout::{SavePath, Split};
+use crate::layout::{IterationId, SavePath, Split};
 use crate::pt::PtError;
 use crate::summary::Summary;
 use proto::trajectory::Outcome;
@@ -165,6 +165,13 @@ pub fn of_save_path(
 }
 
 /// One iteration of a split, over the files of all ranks.
+/// Of one file of an iteration: what one rank collected.
+pub fn of_file(save_path: &SavePath, id: IterationId) -> Result<MetricsReport, PtError> {
+    let file = iteration::IterationFile::open(&save_path.iteration_file(id))?;
+    let breakdown = Breakdown::of(file.summaries());
+    Ok(MetricsReport { split: id.split, scope: Scope::Iteration(id.iteration), breakdown })
+}
+
 pub fn of_iteration(save_path: &SavePath, split: Split, iteration: u64) -> Result<MetricsReport, PtError> {
     let summaries = iteration::summaries_of(save_path, split, iteration)?;
     Ok(MetricsReport { split, scope: Scope::Iteration(iteration), breakdown: Breakdown::of(&summaries) })

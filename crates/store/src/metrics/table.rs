@@ -29,7 +29,7 @@ impl Display for MetricsReport {
         }
         row(out, width, "overall", overall)?;
         for (count, what) in [
-            (overall.judge_errors, "not judged (the judge could not be reached)"),
+            (overall.judge_errors, "not judged (no judge, or none that answered)"),
             (overall.infra_lost, "lost to the infrastructure"),
             (overall.cancelled, "cancelled"),
         ] {
@@ -48,7 +48,8 @@ fn row(out: &mut Formatter<'_>, width: usize, name: &str, metrics: &Metrics) -> 
         out,
         "{name:width$} {:>7} {:>8} {:>8} {:>8} {:>7.1} {:>11.0} {:>8}",
         metrics.total_trajectories,
-        percent(metrics.success_rate),
+        // Without a judgement there is nothing to say about success.
+        if metrics.scored > 0 { percent(metrics.success_rate) } else { "–".to_owned() },
         percent(metrics.crashed_rate),
         percent(metrics.blocked_rate),
         metrics.avg_steps,

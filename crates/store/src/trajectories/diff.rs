@@ -77,7 +77,7 @@ impl fmt::Display for TrajectoryDiff {
         if self.differences.is_empty() {
             return writeln!(out, "the same in every step");
         }
-        writeln!(out, "the first {} steps did the same", self.common_steps)?;
+        writeln!(out, "steps that did the same, from the first: {}", self.common_steps)?;
         let mut current = None;
         for difference in &self.differences {
             if difference.step != current {

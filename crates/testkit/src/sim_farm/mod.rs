@@ -56,6 +56,8 @@ pub enum Fault {
     Full,
     /// The page of a `visit_page` does not load.
     NavigationFailed,
+    /// The farm's rules keep a `visit_page` away from its page.
+    UrlRefused,
     /// The command fails by itself.
     CommandFailed,
     /// The picture is white all over.

@@ -152,6 +152,9 @@ fn act(
         ("visit_page", Fault::NavigationFailed) => {
             return Err(("navigation_failed", "net::ERR_NAME_NOT_RESOLVED".to_owned()));
         }
+        ("visit_page", Fault::UrlRefused) => {
+            return Err(("url_refused", "the address is private".to_owned()));
+        }
         (_, Fault::NoEffect) => {}
         ("visit_page", _) => page.visit(arguments["url"].as_str().unwrap_or_default()),
         ("back", _) => page.back(),
