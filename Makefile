@@ -32,7 +32,7 @@ check-deploy: ## Check deploy/ with the tools that will read it
 	@scripts/setup --tests --quiet
 	@scripts/check-deploy
 
-bench: ## Measure this machine: bare Chromium and the farm side by side (about 12 minutes)
+bench: ## Measure this machine: bare Chromium and the farm side by side (about 10 minutes)
 	@scripts/setup
 	@cargo build --quiet --release --bin webgym
 	@target/release/webgym bench
