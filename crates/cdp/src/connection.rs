@@ -219,15 +219,22 @@ impl Connection {
         }
     }
 
-    /// Ends one session: its callers and its listener learn why.
+    /// Ends one session: its listener and its callers learn why. The listener first, so that whoever hears of it from a
+    /// failed call finds it noted. Only called while reading, so no other end comes between.
     fn end(&self, session: &SessionId, gone: &Gone) {
+        let (events, ended) = match self.state().sessions.get(session) {
+            Some(listener) => (Arc::clone(&listener.events), listener.ended.clone()),
+            None => return,
+        };
+        if ended.is_none() {
+            events.gone(gone);
+        }
+        let why = ended.unwrap_or_else(|| gone.clone());
         let mut state = self.state();
-        let Some(listener) = state.sessions.get_mut(session) else { return };
-        let first = listener.ended.is_none();
-        let why = listener.ended.get_or_insert_with(|| gone.clone()).clone();
-        let events = Arc::clone(&listener.events);
         if *gone == Gone::Detached {
             state.sessions.remove(session);
+        } else if let Some(listener) = state.sessions.get_mut(session) {
+            listener.ended = Some(why.clone());
         }
         let ids: Vec<u64> = state
             .pending
@@ -239,9 +246,6 @@ impl Connection {
         drop(state);
         for waiter in waiters {
             let _ = waiter.answer.send(Err(why.clone()));
-        }
-        if first {
-            events.gone(&why);
         }
     }
 
