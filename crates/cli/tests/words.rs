@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Signal;
+use testkit::{descendants, signal};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
@@ -77,7 +79,11 @@ async fn at_a_terminal_a_farm_speaks_in_sentences_only() {
         said.push(line.unwrap_or_else(|| panic!("it ended: {said:?}")));
     }
     assert!(!said.iter().any(|line| line.contains("\"event\"") || line.contains("0/0")), "{said:?}");
-    child.kill().await.unwrap();
+    // Ending `script` would leave what it started.
+    let started = descendants(child.id().unwrap());
+    assert!(!started.is_empty());
+    started.iter().for_each(|process| signal(process.pid, Signal::TERM));
+    tokio::time::timeout(SECONDS, child.wait()).await.expect("it ends with what it started").unwrap();
 }
 
 #[tokio::test]
