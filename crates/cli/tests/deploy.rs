@@ -8,14 +8,10 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
 };
 
 use testkit::{Http, Webgym};
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::Command,
-};
+use tokio::process::Command;
 
 const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
 
@@ -63,21 +59,10 @@ fn exported(text: &str) -> BTreeSet<String> {
 
 async fn metrics_of_a_run() -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
-    let mut demo = Command::new(WEBGYM);
-    demo.args(["demo", "--out", folder.path().to_str().unwrap(), "--tasks", "6", "--instances", "1"]);
-    demo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut demo = demo.kill_on_drop(true).spawn().unwrap();
-    let mut said = BufReader::new(demo.stderr.take().unwrap()).lines();
-    let link = loop {
-        let line = said.next_line().await.unwrap().expect("the demo says where its monitor is");
-        if line.contains("watch this run at") {
-            break line.split_whitespace().last().unwrap().to_owned();
-        }
-    };
-    tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
-    let found = exported(&Http::new(&link, None).get("/metrics", &[]).await.text());
-    demo.kill().await.unwrap();
-    found
+    let out = folder.path().to_str().unwrap();
+    let demo = Webgym::spawn(WEBGYM, &["demo", "--out", out, "--tasks", "6", "--instances", "1"]);
+    let link = demo.monitor().await;
+    exported(&Http::new(&link, None).get("/metrics", &[]).await.text())
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
-use std::{net::SocketAddr, process::Stdio, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use hyper::Method;
 use practice::Sites;
@@ -161,18 +161,9 @@ async fn whoever_waits_is_served(farm: &Farm) {
 #[tokio::test]
 async fn the_monitor_streams_through_nginx() {
     let folder = tempfile::tempdir().unwrap();
-    let mut demo = Command::new(WEBGYM);
-    demo.args(["demo", "--out", folder.path().to_str().unwrap(), "--tasks", "12", "--instances", "1"]);
-    demo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut demo = demo.kill_on_drop(true).spawn().unwrap();
-    let mut said = BufReader::new(demo.stderr.take().unwrap()).lines();
-    let link = loop {
-        let line = said.next_line().await.unwrap().expect("the demo says where its monitor is");
-        if line.contains("watch this run at") {
-            break line.split_whitespace().last().unwrap().to_owned();
-        }
-    };
-    tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
+    let out = folder.path().to_str().unwrap();
+    let mut demo = Webgym::spawn(WEBGYM, &["demo", "--out", out, "--tasks", "12", "--instances", "1"]);
+    let link = demo.monitor().await;
     let monitor = link.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let nginx = Nginx::start(async |port| {
         printed(&["--listen", &format!("127.0.0.1:{port}"), "--monitor", &monitor]).await
@@ -188,6 +179,5 @@ async fn the_monitor_streams_through_nginx() {
         let line = line.unwrap().expect("the stream goes on");
         events += usize::from(line.starts_with("data:"));
     }
-    assert!(demo.try_wait().unwrap().is_none(), "the run was over before four events had come");
-    demo.kill().await.unwrap();
+    assert!(demo.is_running(), "the run was over before four events had come");
 }

@@ -128,6 +128,18 @@ impl SavePath {
 
     /// The plans of iterations that ranks have begun and not merged in full, in order.
     pub fn plans(&self, split: Split) -> io::Result<Vec<(u64, PathBuf)>> {
+        let plan = |(name, path): (String, PathBuf)| match parse_name(split, name.strip_suffix(PLAN_SUFFIX)?)
+        {
+            Some((IterationId { iteration, rank: None, .. }, FileKind::Finished)) => Some((iteration, path)),
+            _ => None,
+        };
+        let mut found: Vec<_> = self.names(split)?.into_iter().filter_map(plan).collect();
+        found.sort();
+        Ok(found)
+    }
+
+    /// What lies in the directory of a split; a missing one holds nothing.
+    fn names(&self, split: Split) -> io::Result<Vec<(String, PathBuf)>> {
         let entries = match std::fs::read_dir(self.split_directory(split)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
@@ -135,15 +147,8 @@ impl SavePath {
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry?;
-            let name = entry.file_name();
-            let name = name.to_str().and_then(|name| name.strip_suffix(PLAN_SUFFIX));
-            if let Some((IterationId { iteration, rank: None, .. }, FileKind::Finished)) =
-                name.and_then(|name| parse_name(split, name))
-            {
-                found.push((iteration, entry.path()));
-            }
+            found.extend(entry.file_name().into_string().ok().map(|name| (name, entry.path())));
         }
-        found.sort();
         Ok(found)
     }
 
@@ -166,17 +171,10 @@ impl SavePath {
 
     /// The trajectory files of a split, in order of iteration, rank and kind. A missing directory holds none.
     pub fn files(&self, split: Split) -> io::Result<Vec<FoundFile>> {
-        let entries = match std::fs::read_dir(self.split_directory(split)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other?,
+        let file = |(name, path): (String, PathBuf)| {
+            parse_name(split, &name).map(|(id, kind)| FoundFile { id, kind, path })
         };
-        let mut found = Vec::new();
-        for entry in entries {
-            let entry = entry?;
-            if let Some((id, kind)) = entry.file_name().to_str().and_then(|name| parse_name(split, name)) {
-                found.push(FoundFile { id, kind, path: entry.path() });
-            }
-        }
+        let mut found: Vec<_> = self.names(split)?.into_iter().filter_map(file).collect();
         found.sort();
         Ok(found)
     }

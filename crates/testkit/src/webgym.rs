@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    eventually::eventually,
+    eventually::{eventually, poll_until},
     farm::{Farm, Tier},
     history::Entry,
     process::{Browser, browsers_of, processes_naming, signal, stands_still},
@@ -220,6 +220,20 @@ impl Webgym {
 
     pub fn thaw(&self) {
         self.signal(Signal::CONT);
+    }
+
+    /// The link to the monitor of a run, once it has said it.
+    pub async fn monitor(&self) -> String {
+        let link = || {
+            let log = self.log();
+            let line = log.lines().find(|line| line.contains("watch this run at"))?;
+            line.split_whitespace().last().map(str::to_owned)
+        };
+        poll_until("it says where its monitor is", START_LIMIT, async || link()).await
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_none())
     }
 
     /// Waits for its end.
