@@ -55,6 +55,16 @@ impl Instance {
         &mut self,
         command: &Command,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
+        self.execute_then(command, None).await
+    }
+
+    /// The same when the page is looked at next. A picture has the page draw a frame of its own, so that there is one
+    /// frame less to wait for; but not one with marks, which must be on what was there when they were counted.
+    pub async fn execute_then(
+        &mut self,
+        command: &Command,
+        next: Option<&ObserveRequest>,
+    ) -> Result<(Value, Option<Settled>), BrowserError> {
         self.keep_up().await?;
         let mut seen = self.look(command).await;
         if tabs::closed(&seen) {
@@ -65,7 +75,10 @@ impl Instance {
             return Ok((answer, None));
         }
         self.context.begin_action();
-        let mark = self.page.mark();
+        let mut mark = self.page.mark();
+        if next.is_some_and(ObserveRequest::draws_a_frame) {
+            mark.frames -= 1;
+        }
         let acted = self.act(command).await;
         // A click may well close the page; that is an effect, not a failure.
         if !tabs::closed(&acted) {

@@ -25,6 +25,11 @@ impl ObserveRequest {
     pub fn screenshot(mode: InteractionMode) -> Self {
         Self { mode, format: ImageFormat::Png, screenshot: true, metadata: false, elements: false }
     }
+
+    /// Whether the page draws another frame before anything of it is read.
+    pub(crate) fn draws_a_frame(&self) -> bool {
+        self.screenshot && self.mode == InteractionMode::Coordinates && !self.elements
+    }
 }
 
 /// An encoded picture of the viewport.
@@ -87,9 +92,11 @@ impl Instance {
 
     /// The viewport as it is; an open drop-down is part of that, though Chromium shows it in a window of its own.
     async fn capture(&self, format: ImageFormat) -> Result<Picture, BrowserError> {
+        // Asked for together: there is hardly ever a list open.
+        let picture = self.page.start_capture(format);
         let rows = self.page.open_rows().await?;
         if rows.is_empty() {
-            let shot = self.page.finish_capture(self.page.start_capture(format)).await?;
+            let shot = self.page.finish_capture(picture).await?;
             let (width, height) = self.options.viewport;
             return Ok(Picture { format, width, height, bytes: shot.0 });
         }

@@ -51,7 +51,12 @@ pub(crate) struct Page {
 pub(crate) struct Mark {
     pub(crate) at: Instant,
     pub(crate) document: u64,
+    /// How many frames the page must have drawn since before it can count as settled.
+    pub(crate) frames: u8,
 }
+
+/// What a page does in the frame after next is still its answer to the action.
+const FRAMES: u8 = 2;
 
 impl Page {
     /// Opens a new page in `context`.
@@ -149,6 +154,6 @@ impl Page {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark { at: Instant::now(), document: self.document() }
+        Mark { at: Instant::now(), document: self.document(), frames: FRAMES }
     }
 }

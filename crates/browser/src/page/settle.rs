@@ -108,7 +108,8 @@ impl Page {
     /// Asks the document itself; `None` when it went away or was too busy to say.
     async fn quiet(&self, mark: Mark, end: Instant) -> Result<Option<bool>, BrowserError> {
         let left = end.saturating_duration_since(Instant::now());
-        let arguments = json!([millis(mark.at.elapsed()), millis(self.options.settle.still), millis(left)]);
+        let still = millis(self.options.settle.still);
+        let arguments = json!([millis(mark.at.elapsed()), still, millis(left), mark.frames]);
         // The document gets a little longer than it gives itself, so that a hung one is told from a restless one.
         match self.ask_within::<Quiet>(left + Duration::from_millis(250), "quiet", &arguments).await {
             Ok(Quiet { quiet }) => Ok(Some(quiet)),

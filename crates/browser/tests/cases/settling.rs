@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use browser::{Options, SettleOptions, Settled};
+use browser::{ObserveRequest, Options, SettleOptions, Settled};
+use proto::{Command, InteractionMode};
 use serde_json::json;
 
 use crate::common::{
@@ -29,6 +30,7 @@ table! {
     a_socket_that_echoes: "/course/settle/websocket" => [on("click_id", "#go"), Shows("#result", "done")];
     a_stream_of_events: "/course/settle/events" => [on("click_id", "#go"), Shows("#result", "done")];
     an_endless_css_animation: "/course/settle/css-animation" => [on("click_id", "#go"), Shows("#result", "done")];
+    a_change_in_the_frame_after_next: "/course/settle/second-frame" => [on("click_id", "#go"), Shows("#result", "done")];
     an_endless_script_animation: "/course/settle/raf" => [on("click_id", "#go"), Shows("#result", "done")];
     a_fetch_that_never_answers: "/course/settle/never-fetch" => [on("click_id", "#go"), Shows("#result", "asked")];
 }
@@ -65,6 +67,32 @@ fn a_page_known_never_to_rest_is_not_waited_for_again() {
         let budget = SettleOptions::default().budget;
         assert!(times[1..].iter().min().unwrap() < &budget, "{times:?}");
     });
+}
+
+/// A picture that follows at once has the page draw a frame of its own: what happens in it is on the picture.
+#[test]
+fn a_picture_taken_at_once_shows_the_frame_after_next() {
+    with_instance(async |tester| {
+        for round in 0..5 {
+            tester.visit("/course/settle/second-frame").await;
+            let (x, y) = tester.find("#sign").await.centre();
+            let (go_x, go_y) = tester.find("#go").await.centre();
+            let body = json!({"click_coords": {"x": go_x, "y": go_y}});
+            let command = Command::from_json(body.as_object().unwrap(), &[]).unwrap();
+            let request = ObserveRequest::screenshot(InteractionMode::Coordinates);
+            let (_, settled) = tester.instance.execute_then(&command, Some(&request)).await.unwrap();
+            let picture = tester.instance.observe(&request).await.unwrap().picture.unwrap();
+            assert_eq!(colour_at(&picture.bytes, x, y), [255, 0, 0], "round {round}: {settled:?}");
+        }
+    });
+}
+
+fn colour_at(png: &[u8], x: f64, y: f64) -> [u8; 3] {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    let at = y as usize * info.line_size + x as usize * info.color_type.samples();
+    [pixels[at], pixels[at + 1], pixels[at + 2]]
 }
 
 #[test]

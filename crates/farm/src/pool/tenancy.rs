@@ -173,7 +173,7 @@ impl Inside {
             Operation::Observe(request) => self.look(&request, None, None).await?,
             Operation::Refused { why, observe } => self.look(&observe, Some(Err(why)), None).await?,
             Operation::Step { command, observe } => {
-                let (result, settled) = match instance.execute_settled(&command).await {
+                let (result, settled) = match instance.execute_then(&command, Some(&observe)).await {
                     Ok((answer, settled)) => (Ok(answer), settled),
                     Err(BrowserError::Lost(gone)) => return Err(BrowserError::Lost(gone).into()),
                     Err(error) => (Err(error), None),

@@ -40,15 +40,15 @@ const animating = () =>
     return Number.isFinite(endTime) && duration > 0 && endTime <= 1500 && endTime - (animation.currentTime ?? 0) > 0;
   });
 
-// Resolves when two frames were drawn, nothing short is still moving, and, if anything changed since the
+// Resolves when so many frames were drawn, nothing short is still moving, and, if anything changed since the
 // action `elapsed` ms ago, nothing has changed for `still` ms. Gives up after `limit` ms.
-const quiet = (elapsed, still, limit) =>
+const quiet = (elapsed, still, limit, frames) =>
   new Promise((resolve) => {
     // A locked pointer would swallow every further click.
     if (document.pointerLockElement) document.exitPointerLock();
     watchFrames(document);
     const start = performance.now();
-    let frames = 0;
+    let drawn = 0;
     const frame = () => {
       let done = false;
       const go = () => {
@@ -58,14 +58,15 @@ const quiet = (elapsed, still, limit) =>
         check();
       };
       const timer = setTimeout(go, 50); // frames stop coming when nothing draws them
-      requestAnimationFrame(go);
+      // What the page itself does in this frame is done, and the frame painted, when the next task runs.
+      requestAnimationFrame(() => setTimeout(go, 0));
     };
     const check = () => {
-      frames += 1;
+      drawn += 1;
       const now = performance.now();
       const changed = lastChange >= start - elapsed;
       const calm = !changed || now - lastChange >= still;
-      if (frames >= 2 && calm && !animating()) resolve({ quiet: true, changed });
+      if (drawn >= frames && calm && !animating()) resolve({ quiet: true, changed });
       else if (now - start >= limit) resolve({ quiet: false, changed });
       else frame();
     };
