@@ -160,6 +160,12 @@ impl Context {
         self.tabs().heir.take()
     }
 
+    /// Whether a window waits to be decided on.
+    pub(crate) fn has_windows(&self) -> bool {
+        let tabs = self.tabs();
+        tabs.heir.is_some() || !tabs.held.is_empty()
+    }
+
     pub(crate) fn held(&self) -> Vec<Attached> {
         self.tabs().held.clone()
     }

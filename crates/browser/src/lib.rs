@@ -12,7 +12,7 @@ mod page;
 
 pub use error::BrowserError;
 pub use host::Host;
-pub use instance::{Instance, Observation, ObserveRequest, Picture, Probe};
+pub use instance::{Instance, Observation, ObserveRequest, Picture, Probe, Stepped};
 pub use options::{Options, SettleOptions};
 pub use page::settle::Settled;
 

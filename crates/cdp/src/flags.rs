@@ -39,6 +39,8 @@ const STEADY: &[&str] = &[
     "--force-color-profile=srgb",
     "--disable-gpu",
     "--disable-lcd-text",
+    // Otherwise a picture may show the page before its large images are decoded.
+    "--disable-checker-imaging",
     "--allow-pre-commit-input",
 ];
 

@@ -4,6 +4,7 @@
 mod act;
 mod inspect;
 mod observe;
+mod step;
 mod tabs;
 
 use std::sync::Arc;
@@ -14,9 +15,14 @@ use serde_json::{Value, json};
 
 pub use inspect::Probe;
 pub use observe::{Observation, ObserveRequest, Picture};
+pub use step::Stepped;
 
 use crate::{
-    context::Context, error::BrowserError, host::dispose, options::Options, page::Page, page::settle::Settled,
+    context::Context,
+    error::BrowserError,
+    host::dispose,
+    options::Options,
+    page::{FRAMES, Mark, Page, settle::Settled},
 };
 
 pub struct Instance {
@@ -55,15 +61,14 @@ impl Instance {
         &mut self,
         command: &Command,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
-        self.execute_then(command, None).await
+        self.execute_drawing(command, FRAMES).await
     }
 
-    /// The same when the page is looked at next. A picture has the page draw a frame of its own, so that there is one
-    /// frame less to wait for; but not one with marks, which must be on what was there when they were counted.
-    pub async fn execute_then(
+    /// The same, with so many frames drawn before the page can count as settled.
+    async fn execute_drawing(
         &mut self,
         command: &Command,
-        next: Option<&ObserveRequest>,
+        frames: u8,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
         self.keep_up().await?;
         let mut seen = self.look(command).await;
@@ -75,10 +80,7 @@ impl Instance {
             return Ok((answer, None));
         }
         self.context.begin_action();
-        let mut mark = self.page.mark();
-        if next.is_some_and(ObserveRequest::draws_a_frame) {
-            mark.frames -= 1;
-        }
+        let mark = Mark { frames, ..self.page.mark() };
         let acted = self.act(command).await;
         // A click may well close the page; that is an effect, not a failure.
         if !tabs::closed(&acted) {

@@ -25,11 +25,6 @@ impl ObserveRequest {
     pub fn screenshot(mode: InteractionMode) -> Self {
         Self { mode, format: ImageFormat::Png, screenshot: true, metadata: false, elements: false }
     }
-
-    /// Whether the page draws another frame before anything of it is read.
-    pub(crate) fn draws_a_frame(&self) -> bool {
-        self.screenshot && self.mode == InteractionMode::Coordinates && !self.elements
-    }
 }
 
 /// An encoded picture of the viewport.
@@ -93,10 +88,8 @@ impl Instance {
     /// The viewport as it is; an open drop-down is part of that, though Chromium shows it in a window of its own.
     async fn capture(&self, format: ImageFormat) -> Result<Picture, BrowserError> {
         // Asked for together: there is hardly ever a list open.
-        let picture = self.page.start_capture(format);
-        let rows = self.page.open_rows().await?;
+        let (shot, rows) = tokio::try_join!(self.page.picture(format), self.page.open_rows())?;
         if rows.is_empty() {
-            let shot = self.page.finish_capture(picture).await?;
             let (width, height) = self.options.viewport;
             return Ok(Picture { format, width, height, bytes: shot.0 });
         }
@@ -117,7 +110,7 @@ impl Instance {
         format: ImageFormat,
         brush: impl FnOnce(&[u8]) -> Result<marks::Drawn, String> + Send + 'static,
     ) -> Result<Picture, BrowserError> {
-        let plain = self.page.finish_capture(self.page.start_capture(ImageFormat::Png)).await?.0;
+        let plain = self.page.picture(ImageFormat::Png).await?.0;
         let drawn = tokio::task::spawn_blocking(move || brush(&plain)).await;
         let drawn =
             drawn.map_err(|error| BrowserError::Internal(format!("drawing the marks failed: {error}")))?;

@@ -1,8 +1,10 @@
 //! The picture of the viewport, encoded by Chromium.
 
+use std::time::{Duration, Instant};
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use cdp::{Pending, protocol as p};
+use cdp::protocol as p;
 use proto::ImageFormat;
 use serde::Deserialize;
 use serde_json::json;
@@ -20,18 +22,36 @@ struct Encoded<'a> {
 
 const JPEG_QUALITY: u32 = 80;
 
+/// A picture of a page that has gone on to another may never come; after this it is asked for again.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 impl Page {
-    /// Asks for the picture now; collect it later.
-    pub(crate) fn start_capture(&self, format: ImageFormat) -> Pending {
+    /// The viewport as it is now, or as the next page has it if the page goes on meanwhile.
+    pub(crate) async fn picture(&self, format: ImageFormat) -> Result<Shot, BrowserError> {
+        let end = Instant::now() + self.options.operation_limit;
+        loop {
+            let document = self.document();
+            let shot = self.shot(format, end);
+            tokio::select! {
+                biased;
+                shot = shot => return shot,
+                () = self.stuck(document) => tracing::debug!("the page went on while its picture was taken"),
+            }
+        }
+    }
+
+    /// Waits until the page has gone on from `document`, and a moment longer.
+    async fn stuck(&self, document: u64) {
+        self.tracker.until(|state| state.document != document).await;
+        tokio::time::sleep(PATIENCE).await;
+    }
+
+    async fn shot(&self, format: ImageFormat, end: Instant) -> Result<Shot, BrowserError> {
         let mut params = json!({"format": format.as_str(), "optimizeForSpeed": true, "fromSurface": true});
         if format != ImageFormat::Png {
             params["quality"] = JPEG_QUALITY.into();
         }
-        self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &params)
-    }
-
-    pub(crate) async fn finish_capture(&self, pending: Pending) -> Result<Shot, BrowserError> {
-        let reply = pending.within(self.options.operation_limit).await?;
+        let reply = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &params).until(end).await?;
         let broken = |why: String| BrowserError::Internal(format!("the screenshot is broken: {why}"));
         let encoded: Encoded<'_> =
             serde_json::from_slice(reply.raw()).map_err(|error| broken(error.to_string()))?;

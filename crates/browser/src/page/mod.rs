@@ -56,7 +56,7 @@ pub(crate) struct Mark {
 }
 
 /// What a page does in the frame after next is still its answer to the action.
-const FRAMES: u8 = 2;
+pub(crate) const FRAMES: u8 = 2;
 
 impl Page {
     /// Opens a new page in `context`.

@@ -69,6 +69,19 @@ impl Page {
         }
     }
 
+    /// Whether anything has begun since the page was found quiet, in the document it was found quiet in.
+    pub(crate) async fn stirred(&self, mark: Mark, document: u64) -> Result<bool, BrowserError> {
+        let (busy, now_document, _) = self.activity(mark.at)?;
+        if busy.is_some() || now_document != document {
+            return Ok(true);
+        }
+        match self.ask_within::<bool>(self.options.settle.budget, "stirred", &json!([])).await {
+            Ok(stirred) => Ok(stirred),
+            Err(BrowserError::Lost(gone)) => Err(BrowserError::Lost(gone)),
+            Err(_) => Ok(true),
+        }
+    }
+
     /// Waits for the load event of the document on show, for at most `limit`.
     pub(crate) async fn loaded(&self, limit: Duration) -> Result<(), BrowserError> {
         let end = Instant::now() + limit;

@@ -97,6 +97,16 @@ impl Tracker {
         changes
     }
 
+    /// Waits until the state is such.
+    pub(crate) async fn until(&self, such: impl Fn(&State) -> bool) {
+        let mut changes = self.changes();
+        while !such(&self.state()) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn poke(&self) {
         self.changed.send_modify(|version| *version += 1);
     }

@@ -25,7 +25,7 @@ const AGENT: &str = concat!(
     include_str!("agent/read.js"),
     include_str!("agent/settle.js"),
     "globalThis.__webgym = { byId, frameView, frameHits, collect, openRows, clickRow, scrollRowsAt, locate, choose, focusOn, fillWhole, scrollId, \
-     scrollAt, metadata, text, quiet, size };\n})();",
+     scrollAt, metadata, text, quiet, stirred, size };\n})();",
 );
 
 /// The agents of the document on show: the page's own, and those of frames it cannot reach into.

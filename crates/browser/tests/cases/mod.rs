@@ -8,6 +8,7 @@ mod pointing;
 mod reading;
 mod scrolling;
 mod settling;
+mod stepping;
 mod tenants;
 mod typing;
 mod windows;

@@ -80,9 +80,9 @@ fn a_picture_taken_at_once_shows_the_frame_after_next() {
             let body = json!({"click_coords": {"x": go_x, "y": go_y}});
             let command = Command::from_json(body.as_object().unwrap(), &[]).unwrap();
             let request = ObserveRequest::screenshot(InteractionMode::Coordinates);
-            let (_, settled) = tester.instance.execute_then(&command, Some(&request)).await.unwrap();
-            let picture = tester.instance.observe(&request).await.unwrap().picture.unwrap();
-            assert_eq!(colour_at(&picture.bytes, x, y), [255, 0, 0], "round {round}: {settled:?}");
+            let stepped = tester.instance.step(&command, &request).await.unwrap();
+            let picture = stepped.seen.picture.unwrap();
+            assert_eq!(colour_at(&picture.bytes, x, y), [255, 0, 0], "round {round}: {:?}", stepped.settled);
         }
     });
 }

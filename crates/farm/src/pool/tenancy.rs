@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use browser::{BrowserError, Instance, Observation, ObserveRequest, Picture, Settled};
+use browser::{BrowserError, Instance, Observation, ObserveRequest, Picture, Settled, Stepped};
 use proto::{Command, InstanceId};
 use serde_json::Value;
 use tokio::sync::{Mutex, oneshot};
@@ -170,15 +170,11 @@ impl Inside {
                 instance.probe().await?;
                 Outcome::Alive
             }
-            Operation::Observe(request) => self.look(&request, None, None).await?,
-            Operation::Refused { why, observe } => self.look(&observe, Some(Err(why)), None).await?,
+            Operation::Observe(request) => self.look(&request, None).await?,
+            Operation::Refused { why, observe } => self.look(&observe, Some(Err(why))).await?,
             Operation::Step { command, observe } => {
-                let (result, settled) = match instance.execute_then(&command, Some(&observe)).await {
-                    Ok((answer, settled)) => (Ok(answer), settled),
-                    Err(BrowserError::Lost(gone)) => return Err(BrowserError::Lost(gone).into()),
-                    Err(error) => (Err(error), None),
-                };
-                self.look(&observe, Some(result), settled).await?
+                let Stepped { result, settled, seen } = instance.step(&command, &observe).await?;
+                self.seen(seen, Some(result), settled)
             }
         })
     }
@@ -187,12 +183,20 @@ impl Inside {
         &mut self,
         request: &ObserveRequest,
         result: Option<Result<Value, BrowserError>>,
-        settled: Option<Settled>,
     ) -> Result<Outcome, FarmError> {
         let instance = self.instance.as_mut().ok_or(FarmError::InvalidInstance)?;
         let observation = instance.observe(request).await?;
+        Ok(self.seen(observation, result, None))
+    }
+
+    fn seen(
+        &mut self,
+        observation: Observation,
+        result: Option<Result<Value, BrowserError>>,
+        settled: Option<Settled>,
+    ) -> Outcome {
         let unchanged = self.compare(observation.picture.as_ref());
-        Ok(Outcome::Seen(Box::new(Seen { result, settled, observation, unchanged })))
+        Outcome::Seen(Box::new(Seen { result, settled, observation, unchanged }))
     }
 
     fn compare(&mut self, picture: Option<&Picture>) -> bool {

@@ -39,7 +39,11 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
     page!("settle/events", "Event stream", "An EventSource ticks for ever."),
     page!("settle/css-animation", "Endless CSS animation", "Something turns for ever by style alone."),
     page!("settle/raf", "Endless script animation", "Something moves for ever by requestAnimationFrame."),
-    page!("settle/second-frame", "The frame after next", "A click changes the page two animation frames later."),
+    page!(
+        "settle/second-frame",
+        "The frame after next",
+        "A click changes the page two animation frames later."
+    ),
     page!("settle/never-fetch", "Fetch that never answers", "A request stays open for ever."),
 ];
 

@@ -1,6 +1,7 @@
 // When the page is at rest, and the listeners that keep it inside the one window it has.
 
 let lastChange = -Infinity;
+let calmSince = Infinity;
 
 // A link to another program (mailto:, tel:, an app's own scheme) leads nowhere from here; the full browser
 // would leave the page over it.
@@ -48,7 +49,7 @@ const quiet = (elapsed, still, limit, frames) =>
     if (document.pointerLockElement) document.exitPointerLock();
     watchFrames(document);
     const start = performance.now();
-    let drawn = 0;
+    let drawn = -1;
     const frame = () => {
       let done = false;
       const go = () => {
@@ -66,11 +67,16 @@ const quiet = (elapsed, still, limit, frames) =>
       const now = performance.now();
       const changed = lastChange >= start - elapsed;
       const calm = !changed || now - lastChange >= still;
-      if (drawn >= frames && calm && !animating()) resolve({ quiet: true, changed });
-      else if (now - start >= limit) resolve({ quiet: false, changed });
+      if (drawn >= frames && calm && !animating()) {
+        calmSince = now;
+        resolve({ quiet: true, changed });
+      } else if (now - start >= limit) resolve({ quiet: false, changed });
       else frame();
     };
-    frame();
+    check();
   });
+
+// Whether anything has happened since the page was last found quiet.
+const stirred = () => !(lastChange < calmSince) || calmSince === Infinity || animating();
 
 const size = () => ({ width: innerWidth, height: innerHeight });
