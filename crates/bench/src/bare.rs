@@ -1,5 +1,5 @@
-//! The limit: one Chromium driven by raw protocol calls, without a server, leases or isolation beyond contexts. A step is a
-//! fast PNG, the page's title and address, one action, one animation frame and the load event if something loads.
+//! The limit: one Chromium driven by raw protocol calls, without a server, leases or isolation beyond contexts. A step is
+//! one action, one animation frame and the load event if something loads, then a fast PNG, the page's title and address.
 
 use std::{
     collections::HashMap,
@@ -125,8 +125,10 @@ impl Bare {
 }
 
 impl Page {
-    /// One step: looks, acts, waits for the effect. Answers with the bytes of the picture.
+    /// One step: acts, waits for the effect, looks. Answers with the bytes of the picture.
     pub(crate) async fn step(&self, command: &Command) -> Result<usize, BenchError> {
+        self.act(command).await?;
+        self.settle().await?;
         let shot = json!({"format": "png", "optimizeForSpeed": true, "fromSurface": true});
         let shot = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &shot);
         let about = json!({"expression": "[document.title, location.href]", "returnByValue": true});
@@ -136,8 +138,6 @@ impl Page {
         let picture = STANDARD
             .decode(picture["data"].as_str().unwrap_or_default())
             .map_err(|error| BenchError::Bare(error.to_string()))?;
-        self.act(command).await?;
-        self.settle().await?;
         Ok(picture.len())
     }
 

@@ -112,12 +112,12 @@ impl Farm {
             let seen = self.client.step(lease, command, &look, deadline).await.map_err(failed)?;
             return Ok(seen.screenshot.map_or(0, |picture| picture.data.len()));
         }
+        self.client.execute(lease, command, deadline).await.map_err(failed)?;
         let picture = self.client.screenshot(lease, mode, deadline).await.map_err(failed)?;
         if mode == InteractionMode::SetOfMarks {
             self.client.execute(lease, &Command::GetScreenshotInfo, deadline).await.map_err(failed)?;
         }
         self.client.page_metadata(lease, deadline).await.map_err(failed)?;
-        self.client.execute(lease, command, deadline).await.map_err(failed)?;
         Ok(picture.len())
     }
 

@@ -3,6 +3,7 @@
 
 mod bare;
 mod compare;
+mod crowd;
 mod facts;
 mod farm;
 mod load;

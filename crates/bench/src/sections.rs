@@ -1,16 +1,15 @@
 //! The parts of the suite: which drivers run side by side, which figures come of them, which targets they have.
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use practice::Sites;
-use proto::{Command, InteractionMode};
-use tokio::task::JoinSet;
+use proto::InteractionMode;
 
 use crate::{
     BenchError, Better, Options, Report,
     bare::Bare,
     farm::{Dialect, Farm},
-    master, meter,
+    master,
     stats::percentile,
     window::{Driver, Window, watch},
 };
@@ -29,13 +28,23 @@ pub enum Section {
     Start,
     /// Very many instances on one machine.
     Many,
+    /// What one, four, sixteen … instances cost: whether anything grows faster than they do.
+    Growth,
     /// What a master costs, in front of nodes without browsers.
     Master,
 }
 
 impl Section {
-    pub const ALL: [Self; 7] =
-        [Self::Steps, Self::One, Self::Leases, Self::Memory, Self::Start, Self::Many, Self::Master];
+    pub const ALL: [Self; 8] = [
+        Self::Steps,
+        Self::One,
+        Self::Leases,
+        Self::Memory,
+        Self::Start,
+        Self::Many,
+        Self::Growth,
+        Self::Master,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -45,6 +54,7 @@ impl Section {
             Self::Memory => "memory",
             Self::Start => "start",
             Self::Many => "many",
+            Self::Growth => "growth",
             Self::Master => "master",
         }
     }
@@ -67,6 +77,7 @@ impl Section {
             Self::Memory => bench.memory(report).await,
             Self::Start => bench.start(report).await,
             Self::Many => bench.many(report).await,
+            Self::Growth => bench.growth(report).await,
             Self::Master => master::measure(options, report, tell).await,
         }
     }
@@ -89,16 +100,16 @@ impl FromStr for Section {
     }
 }
 
-struct Bench<'a> {
-    options: &'a Options,
-    sites: Arc<Sites>,
-    tell: &'a dyn Fn(&str),
+pub(crate) struct Bench<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) sites: Arc<Sites>,
+    pub(crate) tell: &'a dyn Fn(&str),
 }
 
-const COORDINATES: InteractionMode = InteractionMode::Coordinates;
+pub(crate) const COORDINATES: InteractionMode = InteractionMode::Coordinates;
 
 impl Bench<'_> {
-    async fn farm(&self, instances: usize) -> Result<Arc<Farm>, BenchError> {
+    pub(crate) async fn farm(&self, instances: usize) -> Result<Arc<Farm>, BenchError> {
         let options = self.options;
         Ok(Arc::new(Farm::start(&options.webgym, &options.executable.path, instances).await?))
     }
@@ -202,89 +213,6 @@ impl Bench<'_> {
         report.aim("/reset answer p99", 30.0);
         report.aim("slot usable again p99, all slots in use", 600.0);
         Ok(())
-    }
-
-    async fn memory(&self, report: &mut Report) -> Result<(), BenchError> {
-        (self.tell)("memory of further instances");
-        let few = self.memory_of(4).await?;
-        let many = self.memory_of(12).await?;
-        report.add(
-            "memory of each further instance, shop page open",
-            "MiB",
-            Better::Lower,
-            (many - few) / 8.0,
-        );
-        report.aim("memory of each further instance, shop page open", 48.0);
-        Ok(())
-    }
-
-    async fn memory_of(&self, instances: usize) -> Result<f64, BenchError> {
-        let farm = self.farm(instances).await?;
-        self.open_everywhere(&farm, instances).await?;
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        let memory = meter::memory(farm.pid).total();
-        if let Ok(farm) = Arc::try_unwrap(farm) {
-            farm.stop().await?;
-        }
-        Ok(memory)
-    }
-
-    /// Leases every instance and opens the shop in it, a few at a time. Answers how long that took.
-    async fn open_everywhere(&self, farm: &Arc<Farm>, instances: usize) -> Result<f64, BenchError> {
-        const AT_ONCE: usize = 16;
-        let begun = std::time::Instant::now();
-        let (mut opening, mut begun_with) = (JoinSet::new(), 0);
-        loop {
-            while begun_with < instances && opening.len() < AT_ONCE {
-                let (farm, url) = (Arc::clone(farm), self.sites.url("/shop/"));
-                opening.spawn(async move {
-                    let lease = farm.get().await?;
-                    let visit = Command::VisitPage { url };
-                    let bytes = farm.step(&lease, &visit, Dialect::OneTrip, COORDINATES).await?;
-                    if bytes == 0 { Err(BenchError::Farm("a step without a picture".into())) } else { Ok(()) }
-                });
-                begun_with += 1;
-            }
-            match opening.join_next().await {
-                Some(opened) => opened.map_err(|error| BenchError::Farm(error.to_string()))??,
-                None => return Ok(begun.elapsed().as_secs_f64()),
-            }
-        }
-    }
-
-    async fn start(&self, report: &mut Report) -> Result<(), BenchError> {
-        for (instances, target) in [(8, 2.0), (32, 6.0), (128, 20.0)] {
-            let name = format!("start until ready, {instances} instances");
-            for repeat in 1..=self.options.repeats {
-                (self.tell)(&format!("start of {instances} instances, {repeat} of {}", self.options.repeats));
-                let farm = self.farm(instances).await?;
-                report.add(&name, "s", Better::Lower, farm.ready_after.as_secs_f64());
-                if let Ok(farm) = Arc::try_unwrap(farm) {
-                    farm.stop().await?;
-                }
-            }
-            report.aim(&name, target);
-        }
-        Ok(())
-    }
-
-    async fn many(&self, report: &mut Report) -> Result<(), BenchError> {
-        const MANY: usize = 256;
-        (self.tell)("256 instances, a page open in each");
-        let farm = self.farm(MANY).await?;
-        let opened = self.open_everywhere(&farm, MANY).await?;
-        report.add("256 instances: a page opened in each after", "s", Better::Neither, opened);
-        report.add("256 instances: memory", "MiB", Better::Lower, meter::memory(farm.pid).total());
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        let (cpu, seconds) = (meter::cpu(farm.pid), self.options.seconds.max(5.0));
-        tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-        let idle = meter::cpu(farm.pid).since(cpu).total() / seconds * 100.0;
-        report.add("256 instances: idle CPU, of one core", "%", Better::Lower, idle);
-        report.aim("256 instances: idle CPU, of one core", 5.0);
-        match Arc::try_unwrap(farm) {
-            Ok(farm) => farm.stop().await,
-            Err(_) => Ok(()),
-        }
     }
 }
 

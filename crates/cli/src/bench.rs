@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     command: Option<BenchCommand>,
-    /// Only these parts: steps, one, leases, memory, start, many, master. All of them when left out.
+    /// Only these parts: steps, one, leases, memory, start, many, growth, master. All of them when left out.
     #[arg(long, value_delimiter = ',', value_name = "PARTS")]
     parts: Vec<Section>,
     /// Instances at work at once.

@@ -2,6 +2,9 @@
 //! process, with latency and failures. Prints CPU a step, memory an episode and steps a second.
 //!
 //!     cargo run --release -p webgym-rollout --example bench_collector -- [EPISODES] [ROUNDS] [STEPS]
+//!     cargo run --release -p webgym-rollout --example bench_collector -- --growth
+//!
+//! The second form collects 10, 100 … 100,000 tasks of one step and says what each task costs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot go on must stop")]
 
@@ -14,7 +17,7 @@ use std::{
 
 use proto::{InteractionMode, trajectory::Task};
 use rollout::{
-    board::Board,
+    board::{Board, Totals},
     config::{HttpPools, ModelType, PolicyConfig, PromptVersion, Split},
     episode::{Settings, Surroundings},
     event::Announcer,
@@ -34,8 +37,71 @@ use testkit::{
 };
 
 const SERVERS: &str = "--servers";
-const FARM_LATENCY: Duration = Duration::from_millis(400);
-const POLICY_LATENCY: Duration = Duration::from_secs(2);
+const GROWTH: &str = "--growth";
+const SIZES: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
+
+/// What is collected, and how the other process behaves.
+#[derive(Clone, Copy)]
+struct Scene {
+    episodes: usize,
+    rounds: usize,
+    steps: usize,
+    farm_millis: usize,
+    policy_millis: usize,
+    /// Pictures of a real size; otherwise of a few pixels.
+    real_size: bool,
+    /// Now and then something fails.
+    faults: bool,
+}
+
+impl Scene {
+    /// As thousands of episodes meet it: a busy farm, a model that thinks.
+    fn busy(episodes: usize, rounds: usize, steps: usize) -> Self {
+        Self { episodes, rounds, steps, farm_millis: 400, policy_millis: 2000, real_size: true, faults: true }
+    }
+
+    /// Nothing but tasks: what is left is the collector's own bookkeeping.
+    fn brief(tasks: usize) -> Self {
+        let episodes = tasks.min(200);
+        Self {
+            episodes,
+            rounds: tasks / episodes,
+            steps: 1,
+            farm_millis: 5,
+            policy_millis: 5,
+            real_size: false,
+            faults: false,
+        }
+    }
+
+    fn to_words(self) -> Vec<String> {
+        let flag = usize::from;
+        [
+            self.episodes,
+            self.rounds,
+            self.steps,
+            self.farm_millis,
+            self.policy_millis,
+            flag(self.real_size),
+            flag(self.faults),
+        ]
+        .map(|number| number.to_string())
+        .to_vec()
+    }
+
+    fn from_words(words: &[String]) -> Self {
+        let number = |place: usize| words[place].parse::<usize>().expect("a whole number");
+        Self {
+            episodes: number(0),
+            rounds: number(1),
+            steps: number(2),
+            farm_millis: number(3),
+            policy_millis: number(4),
+            real_size: number(5) == 1,
+            faults: number(6) == 1,
+        }
+    }
+}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,27 +109,38 @@ fn main() {
         arguments.get(place).map_or(default, |text| text.parse().expect("a whole number"))
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    if arguments.first().is_some_and(|word| word == SERVERS) {
-        runtime.block_on(serve(number(1, 5000), number(2, 8)));
-    } else {
-        let (episodes, rounds, steps) = (number(0, 5000), number(1, 2), number(2, 8));
-        let servers = Servers::start(episodes, steps);
-        runtime.block_on(measure(&servers, episodes, rounds, steps));
+    match arguments.first().map(String::as_str) {
+        Some(SERVERS) => runtime.block_on(serve(Scene::from_words(&arguments[1..]))),
+        Some(GROWTH) => {
+            println!(
+                "| tasks | seconds | CPU ms a task | resident MiB at the end, beyond the start |\n|---|---|---|---|"
+            );
+            for tasks in SIZES {
+                let cost = runtime.block_on(measure(Scene::brief(tasks)));
+                let each = cost.cpu * 1000.0 / tasks as f64;
+                println!("| {tasks} | {:.1} | {each:.2} | {:.0} |", cost.seconds, cost.grown / 1048576.0);
+            }
+        }
+        _ => runtime.block_on(async {
+            let scene = Scene::busy(number(0, 5000), number(1, 2), number(2, 8));
+            tell(scene, &measure(scene).await);
+        }),
     }
 }
 
 /// The other process: a farm of so many instances, and a policy that answers at the last step.
-async fn serve(episodes: usize, steps: usize) {
-    let script = |call: &testkit::sim_farm::Call| match call.total % 211 {
+async fn serve(scene: Scene) {
+    let script = move |call: &testkit::sim_farm::Call| match call.total % 211 {
+        _ if !scene.faults => Fault::None,
         0 if call.path == "/step" => Fault::InstanceLost,
         1 if call.path == "/step" => Fault::CommandFailed,
         2 if call.path == "/observe" => Fault::NodeUnreachable,
         _ => Fault::None,
     };
     let options = SimFarmOptions {
-        capacity: episodes,
-        latency: FARM_LATENCY,
-        real_size: true,
+        capacity: scene.episodes,
+        latency: Duration::from_millis(scene.farm_millis as u64),
+        real_size: scene.real_size,
         remember: false,
         ..SimFarmOptions::default()
     };
@@ -71,12 +148,13 @@ async fn serve(episodes: usize, steps: usize) {
     let think =
         "I look at the page, compare what it shows with the task, and go on with the next link. ".repeat(6);
     let policy = SimModel::start_with(
-        POLICY_LATENCY,
+        Duration::from_millis(scene.policy_millis as u64),
         false,
         Arc::new(move |question| match question.number % 97 {
+            _ if question.step() >= scene.steps && !scene.faults => Said::answer("42"),
             0 => Said::Status(503, "busy".into()),
             1 => Said::SlowDown(Some(0.5)),
-            _ if question.step() >= steps => Said::answer("42"),
+            _ if question.step() >= scene.steps => Said::answer("42"),
             _ => match Said::click(500, 500) {
                 Said::Reply(call) => Said::Reply(format!("Memory: {think}\nProgress: {think}\n{call}")),
                 other => other,
@@ -96,9 +174,10 @@ struct Servers {
 }
 
 impl Servers {
-    fn start(episodes: usize, steps: usize) -> Self {
+    fn start(scene: Scene) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([SERVERS, &episodes.to_string(), &steps.to_string()])
+            .arg(SERVERS)
+            .args(scene.to_words())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -117,14 +196,27 @@ impl Drop for Servers {
     }
 }
 
-async fn measure(servers: &Servers, episodes: usize, rounds: usize, steps: usize) {
+/// What a scene cost the collector.
+struct Cost {
+    seconds: f64,
+    cpu: f64,
+    before: f64,
+    /// Resident bytes gained from the start to the end.
+    grown: f64,
+    totals: Totals,
+    /// Steps so far and resident bytes, as they went.
+    samples: Vec<(u64, f64)>,
+}
+
+async fn measure(scene: Scene) -> Cost {
+    let servers = Servers::start(scene);
     let folder = tempfile::tempdir().unwrap();
-    let total = episodes * rounds;
+    let total = scene.episodes * scene.rounds;
     let board = Arc::new(Board::new(0..total));
     let journal = journal(folder.path(), total);
-    let around = Arc::new(surroundings(servers, folder.path(), &board, journal.clone(), episodes));
+    let around = Arc::new(surroundings(&servers, folder.path(), &board, journal.clone(), scene.episodes));
     let limits = RunLimits {
-        episodes,
+        episodes: scene.episodes,
         task_timeout: Duration::from_secs(3600),
         completion_threshold: 1.0,
         completion_grace: Duration::from_secs(60),
@@ -134,26 +226,35 @@ async fn measure(servers: &Servers, episodes: usize, rounds: usize, steps: usize
     let (before, cpu_before, since) = (memory(), cpu(), Instant::now());
     let samples = Arc::new(Mutex::new(Vec::new()));
     let sampler = tokio::spawn(sample(Arc::clone(&board), Arc::clone(&samples)));
-    let tasks = (0..total).map(|index| task(index, steps)).collect();
+    let tasks = (0..total).map(|index| task(index, scene.steps)).collect();
     let collected =
         run::collect(around, Judge::Reference, limits, Source::Own(tasks, total), Stop::default())
             .await
             .unwrap();
-    let (took, used) = (since.elapsed().as_secs_f64(), cpu() - cpu_before);
+    let (seconds, cpu, grown) = (since.elapsed().as_secs_f64(), cpu() - cpu_before, memory() - before);
     sampler.abort();
     journal.close().await.unwrap();
     assert_eq!(collected.unfinished, 0);
-    let totals = board.totals();
-    let samples = samples.lock().unwrap();
-    let peak = samples.iter().map(|(_, bytes)| *bytes).fold(before, f64::max);
-    println!("episodes at once          {episodes}, {total} in all, {} started afresh", totals.retried);
+    let samples = std::mem::take(&mut *samples.lock().unwrap());
+    Cost { seconds, cpu, before, grown, totals: board.totals(), samples }
+}
+
+fn tell(scene: Scene, cost: &Cost) {
+    let (Cost { totals, samples, before, .. }, episodes) = (cost, scene.episodes);
+    let peak = samples.iter().map(|(_, bytes)| *bytes).fold(*before, f64::max);
+    println!(
+        "episodes at once          {episodes}, {} in all, {} started afresh",
+        episodes * scene.rounds,
+        totals.retried
+    );
     println!("outcomes                  {:?}", totals.outcomes);
     println!(
-        "steps                     {} in {took:.0} s: {:.0} a second",
+        "steps                     {} in {:.0} s: {:.0} a second",
         totals.steps,
-        totals.steps as f64 / took
+        cost.seconds,
+        totals.steps as f64 / cost.seconds
     );
-    println!("CPU of the collector      {:.2} ms a step", used * 1000.0 / totals.steps as f64);
+    println!("CPU of the collector      {:.2} ms a step", cost.cpu * 1000.0 / totals.steps as f64);
     println!("memory of the collector   {:.0} KiB an episode", (peak - before) / 1024.0 / episodes as f64);
     let done = |share: f64| samples.iter().find(|(steps, _)| *steps as f64 >= share * totals.steps as f64);
     let flat: Vec<String> = [0.25, 0.5, 0.75, 0.95]
