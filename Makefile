@@ -1,5 +1,5 @@
 # Two targets carry a newcomer: demo and test. Both set up what they need.
-.PHONY: demo test test-chromium web setup lint check-deploy bench bench-instance bench-collector bench-master chaos fuzz clean help
+.PHONY: demo test test-chromium web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz clean help
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -48,10 +48,15 @@ bench-master: ## Measure the master over 200 simulated nodes with 128 instances 
 	@cargo build --quiet --release --bin webgym
 	@cargo run --quiet --release -p webgym-testkit --example bench_master -- --webgym target/release/webgym
 
-chaos: ## Kill a thousand browsers, renderers and helpers while a farm is in use
+chaos: ## Collect while everything is killed, frozen, starved and cut off (about 5 minutes; ARGS="--seed N")
+	@scripts/setup --tests --quiet
+	@cargo build --quiet --release --bin webgym
+	@cargo run --quiet --release -p webgym-testkit --example chaos -- --webgym target/release/webgym $(ARGS)
+
+chaos-farm: ## Kill a thousand browsers, renderers and helpers while a farm is in use
 	@scripts/setup
 	@cargo build --quiet --release --bin webgym
-	@cargo run --quiet --release -p webgym-testkit --example chaos -- --webgym target/release/webgym --kills 1000
+	@cargo run --quiet --release -p webgym-testkit --example chaos_farm -- --webgym target/release/webgym --kills 1000
 
 fuzz: ## Let schemathesis loose on the farm's API
 	@scripts/setup --tests

@@ -36,13 +36,27 @@ fn ip(words: &str) -> Result<(), String> {
 /// Puts this very process into a network of its own, by starting the program again there; comes back in the new one
 /// only. An error says why that is not possible here.
 pub fn enter_own_network() -> Result<(), String> {
+    enter(&[], &[])
+}
+
+/// The same on a machine of its own: the process table shows nothing else, `/tmp` and `/dev/shm` are empty, and whatever
+/// is left when the program ends goes with it.
+pub fn enter_own_machine() -> Result<(), String> {
+    // The first process of a process table adopts orphans and must reap them; a shell does.
+    let init = ["sh", "-c", "\"$0\" \"$@\"; exit $?"];
+    enter(&["--pid", "--fork", "--kill-child", "--mount-proc"], &init)?;
+    run("mount", &["-t", "tmpfs", "none", "/tmp"])?;
+    run("mount", &["-t", "tmpfs", "none", "/dev/shm"])
+}
+
+fn enter(more: &[&str], init: &[&str]) -> Result<(), String> {
     if std::env::var_os(INSIDE).is_some() {
         return arrange();
     }
     let spaces: &[&[&str]] = &[&["--net", "--mount"], &["--user", "--map-root-user", "--net", "--mount"]];
     let mut why = String::new();
     for words in spaces {
-        let mut probe = words.to_vec();
+        let mut probe = [words, more].concat();
         let try_it = format!("{NAMES} && ip netns add probe");
         probe.extend(["sh", "-c", &try_it]);
         match run("unshare", &probe) {
@@ -50,7 +64,7 @@ pub fn enter_own_network() -> Result<(), String> {
                 let program = std::env::current_exe().map_err(|error| error.to_string())?;
                 let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
                 let mut again = Command::new("unshare");
-                again.args(*words).arg(program).args(arguments).env(INSIDE, "1");
+                again.args(*words).args(more).args(init).arg(program).args(arguments).env(INSIDE, "1");
                 return Err(format!("unshare cannot be run: {}", again.exec()));
             }
             Err(error) => why = error,
@@ -123,6 +137,34 @@ impl Host {
     pub fn mend(&self, other: &Self) {
         self.must(&format!("route del blackhole {}/32", other.ip));
         other.must(&format!("route del blackhole {}/32", self.ip));
+    }
+
+    fn run(&self, program: &str, words: &str) -> Result<(), String> {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        run("ip", &[&["netns", "exec", &self.name, program], words.as_slice()].concat())
+    }
+
+    /// So many of a hundred packets that come in are lost, until [`Host::calm`].
+    pub fn lose(&self, percent: usize) -> Result<(), String> {
+        self.run("nft", "add table ip weather")?;
+        self.run("nft", "add chain ip weather in { type filter hook input priority 0 ; }")?;
+        self.run("nft", &format!("add rule ip weather in iif eth0 numgen random mod 100 lt {percent} drop"))
+    }
+
+    /// Packets that go out are late, until [`Host::calm`]; says how. Where the kernel cannot delay as such, a thin link
+    /// does: what queues up there is late, and what queues up for too long is lost.
+    pub fn delay(&self) -> Result<&'static str, String> {
+        if self.run("tc", "qdisc add dev eth0 root netem delay 150ms 100ms").is_ok() {
+            return Ok("netem, 150 ms ± 100 ms");
+        }
+        self.run("tc", "qdisc add dev eth0 root tbf rate 800kbit burst 3kb latency 800ms")?;
+        Ok("a link of 800 kbit/s, up to 800 ms late")
+    }
+
+    /// No more losses and delays.
+    pub fn calm(&self) {
+        let _ = self.run("nft", "delete table ip weather");
+        let _ = self.run("tc", "qdisc del dev eth0 root");
     }
 
     /// Takes another address and gives up the old one.

@@ -36,23 +36,28 @@ impl Slots {
 
     /// Reads Prometheus' text.
     pub fn read(metrics: &str) -> Self {
-        let value = |name: &str| -> usize {
+        Self::try_read(metrics).unwrap_or_else(|name| panic!("no {name} in\n{metrics}"))
+    }
+
+    /// The same of a text that may be cut short; the error names what is missing.
+    pub fn try_read(metrics: &str) -> Result<Self, String> {
+        let value = |name: &str| -> Result<usize, String> {
             let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            line.unwrap_or_else(|| panic!("no {name} in\n{metrics}")).trim().parse().expect("a count")
+            line.and_then(|count| count.trim().parse().ok()).ok_or_else(|| name.to_owned())
         };
         let state = |state: &str| value(&format!("webgym_slots{{state=\"{state}\"}}"));
-        Self {
-            available: state("available"),
-            in_use: state("in_use"),
-            starting: state("starting"),
-            dead: state("dead"),
-            capacity: value("webgym_capacity"),
-            browsers: value("webgym_browsers"),
-            restarts: value("webgym_browser_restarts_total"),
-            waiting: value("webgym_get_queue_length"),
-            lost: value("webgym_instances_lost_total"),
-            expired: value("webgym_leases_expired_total"),
-        }
+        Ok(Self {
+            available: state("available")?,
+            in_use: state("in_use")?,
+            starting: state("starting")?,
+            dead: state("dead")?,
+            capacity: value("webgym_capacity")?,
+            browsers: value("webgym_browsers")?,
+            restarts: value("webgym_browser_restarts_total")?,
+            waiting: value("webgym_get_queue_length")?,
+            lost: value("webgym_instances_lost_total")?,
+            expired: value("webgym_leases_expired_total")?,
+        })
     }
 
     /// Every slot is in exactly one state.

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on must stop, here and now"
 )]
 
+mod dice;
 mod eventually;
 mod farm;
 mod history;
@@ -24,13 +25,14 @@ pub mod sim_model;
 mod trap;
 mod webgym;
 
+pub use dice::Dice;
 pub use eventually::{eventually, poll_until};
 pub use farm::{Farm, Lease, Tier};
 pub use history::{Entry, History, LEDGER_LOG};
 pub use http::{Http, Reply};
 pub use invariant::{Slots, Watch};
 pub use nginx::Nginx;
-pub use process::{Browser, Process, browsers_of, connections_at, descendants, group, signal};
+pub use process::{Browser, Process, browsers_of, connections_at, descendants, group, processes, signal};
 pub use python_master::PythonMaster;
 pub use python_node::{PythonNode, Trouble};
 pub use redis::{REDIS_USER, Redis};

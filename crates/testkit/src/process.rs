@@ -37,19 +37,20 @@ fn read(pid: u32) -> Option<Process> {
     Some(Process { pid, parent, group, zombie, command })
 }
 
-fn all() -> Vec<Process> {
+/// Everything that runs here, zombies too.
+pub fn processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 /// The living processes of a group. Zombies have let go of everything but their number.
 pub fn group(id: u32) -> Vec<Process> {
-    all().into_iter().filter(|process| process.group == id && !process.zombie).collect()
+    processes().into_iter().filter(|process| process.group == id && !process.zombie).collect()
 }
 
 /// Everything that was started by `pid`, directly or not; zombies too.
 pub fn descendants(pid: u32) -> Vec<Process> {
-    let all = all();
+    let all = processes();
     let mut found = vec![pid];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
@@ -62,7 +63,7 @@ pub fn descendants(pid: u32) -> Vec<Process> {
 /// The living processes that have this in their command line, for saying so.
 pub(crate) fn processes_naming(text: &str) -> Vec<String> {
     let names = |process: &Process| !process.zombie && process.command.iter().any(|word| word.contains(text));
-    let found = all().into_iter().filter(names);
+    let found = processes().into_iter().filter(names);
     found.map(|process| format!("{} {}", process.pid, process.command.join(" "))).collect()
 }
 
@@ -83,7 +84,7 @@ pub fn connections_at(port: u16) -> usize {
 /// The browsers a `webgym` runs right now. Debian starts them through a shell script that stays: what counts is the
 /// browser behind it.
 pub fn browsers_of(pid: u32) -> Vec<Browser> {
-    let all = all();
+    let all = processes();
     let guards = all.iter().filter(|process| process.parent == pid && process.pid == process.group);
     // Debian starts Chromium through a shell that waits for it and may be killed without it: the browser is the one
     // that has no other on the same profile below it.

@@ -2,7 +2,7 @@
 //! killed at random. Prints a report; ends badly if a slot leaked, a process or a file was left over, the sum of
 //! slots was ever wrong, or a client got an answer that the API does not promise.
 //!
-//!     cargo run --release -p webgym-testkit --example chaos -- --webgym target/release/webgym --kills 1000
+//!     cargo run --release -p webgym-testkit --example chaos_farm -- --webgym target/release/webgym --kills 1000
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must stop")]
 
 use std::{
@@ -20,7 +20,7 @@ use hyper::Method;
 use practice::Sites;
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{Farm, Lease, Process, Reply, Slots, Watch, Webgym, descendants, poll_until, signal};
+use testkit::{Dice, Farm, Lease, Process, Reply, Slots, Watch, Webgym, descendants, poll_until, signal};
 
 /// What a client may be told in such times.
 const PROMISED: &[&str] =
@@ -63,19 +63,6 @@ impl Plan {
     }
 }
 
-/// Random enough, and the same for a seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % most.max(1) as u64) as usize
-    }
-}
-
 #[derive(Default)]
 struct Tally {
     episodes: AtomicU64,
@@ -103,7 +90,7 @@ impl Tally {
 
 /// One client: lease, browse, give back, over and over.
 async fn client(farm: Farm, pages: Vec<String>, tally: Arc<Tally>, stop: Arc<AtomicBool>, seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     while !stop.load(Ordering::Relaxed) {
         let wait = [("wait_secs", "60")];
         let got = tally.note("get", farm.http.try_send(Method::POST, "/get", &wait, "", &[]).await);
@@ -149,7 +136,7 @@ fn kill_one(webgym: &Webgym, dice: &mut Dice) -> Option<&'static str> {
 }
 
 async fn murder(plan: &Plan, webgym: &Webgym) -> BTreeMap<&'static str, u64> {
-    let mut dice = Dice(plan.seed);
+    let mut dice = Dice::new(plan.seed);
     let mut killed: BTreeMap<&'static str, u64> = BTreeMap::new();
     let end = Instant::now() + plan.limit;
     while killed.values().sum::<u64>() < plan.kills && Instant::now() < end {

@@ -1,0 +1,178 @@
+//! Collects continuously on real Chromium while everything it depends on is killed, frozen, starved and cut off, by a
+//! seeded schedule. A checker that reads only outside evidence says whether anything was lost, doubled, blamed on the
+//! agent or left behind. Prints a report, saves it as JSON and ends badly if anything was wrong.
+//!
+//!     cargo run --release -p webgym-testkit --example chaos -- --webgym target/release/webgym --seed 1
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must stop")]
+
+mod checker;
+mod evidence;
+mod faults;
+mod orphans;
+mod report;
+mod roles;
+mod rounds;
+mod service;
+mod tasks;
+mod world;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use proto::trajectory::Outcome;
+use serde_json::json;
+use testkit::hosts;
+
+use checker::{Calm, Checker};
+use evidence::Disk;
+use report::Report;
+use world::World;
+
+/// A run without faults; a browser or two may still be starting.
+const UNDISTURBED: Duration = Duration::from_secs(150);
+/// What is under way when the faults are over.
+const LAST_RUN: Duration = Duration::from_secs(120);
+/// A lease that was granted in the very moment of its client's death runs out by itself.
+const ALL_FREE: Duration = Duration::from_secs(40);
+
+struct Arguments(BTreeMap<String, String>);
+
+impl Arguments {
+    fn read() -> Self {
+        let mut given = BTreeMap::new();
+        let mut words = std::env::args().skip(1);
+        while let Some(name) = words.next() {
+            let value = words.next().unwrap_or_else(|| panic!("{name} needs a value"));
+            given.insert(name, value);
+        }
+        let known = ["--webgym", "--seed", "--seconds", "--out", "--part", "--at"];
+        let unknown: Vec<&String> = given.keys().filter(|name| !known.contains(&name.as_str())).collect();
+        assert!(unknown.is_empty(), "unknown: {unknown:?}; known are {known:?}");
+        Self(given)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    }
+
+    fn path(&self, name: &str, default: &str) -> PathBuf {
+        let given = self.0.get(name).map_or(default, String::as_str);
+        let path = std::path::absolute(given).expect("a path");
+        assert!(!path.starts_with("/tmp"), "{name}: /tmp is hidden from the run; give a path elsewhere");
+        path
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::read();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    if let (Some(part), Some(address)) = (arguments.0.get("--part"), arguments.0.get("--at")) {
+        let address = address.parse().expect("--at is an address with a port");
+        return runtime
+            .block_on(roles::play(part, address))
+            .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    if let Err(why) = hosts::enter_own_machine() {
+        eprintln!("NOT TESTED: this machine does not permit namespaces of our own: {why}");
+        eprintln!(
+            "Run as root, or allow unprivileged user namespaces, with iproute2, nftables and util-linux installed."
+        );
+        return ExitCode::FAILURE;
+    }
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs() % 100_000);
+    let seed = arguments.number("--seed").unwrap_or_else(clock);
+    let (webgym, out) =
+        (arguments.path("--webgym", "target/release/webgym"), arguments.path("--out", "target/chaos"));
+    let faults_for = Duration::from_secs(arguments.number("--seconds").unwrap_or(200));
+    println!("seed {seed}; again with --seed {seed}");
+    std::fs::create_dir_all(&out).expect("the report can be saved");
+    let report = runtime.block_on(run(&webgym.display().to_string(), seed, faults_for, &out));
+    report.print();
+    report.save(&out.join(format!("report-{seed}.json")));
+    if report.wrong.is_empty() {
+        println!("\nPASSED. The report is {}", out.join(format!("report-{seed}.json")).display());
+        return ExitCode::SUCCESS;
+    }
+    println!("\nFAILED. Logs are in {}", out.display());
+    ExitCode::FAILURE
+}
+
+async fn run(webgym: &str, seed: u64, faults_for: Duration, out: &Path) -> Report {
+    let started = Instant::now();
+    let mut world = World::start(webgym).await;
+    let calm = undisturbed(&mut world).await;
+    let successes = calm.values().filter(|one| one.outcome == Some(Outcome::Success)).count();
+    println!("{:.0?}: undisturbed, {successes} of {} tasks succeed", started.elapsed(), calm.len());
+    world.collect("run");
+    let checker = Checker::start(&world, world.disk.join("run"), calm);
+    let mut report = Report { seed, ..Report::default() };
+    rounds::go_through(&world, &checker, seed, faults_for, &mut report).await;
+    println!("{:.0?}: the faults are over", started.elapsed());
+    let findings = std::sync::Arc::clone(&checker.findings);
+    let collector = world.collector.as_mut().expect("it collects");
+    if !collector.finishes(LAST_RUN).await {
+        findings.is_wrong(format!("the last run did not end within {LAST_RUN:?}"));
+    }
+    let starts = collector.starts();
+    rounds::all_free(&world, &findings, ALL_FREE).await;
+    let judged = world.judge_again("run").await;
+    rounds::redis_keys(&world, &findings);
+    let summary = checker.end(world.tasks).await;
+    if summary.unjudged > 0 {
+        findings.is_wrong(format!("{} are still unjudged: {judged}", summary.unjudged));
+    }
+    for name in world.stop().await {
+        findings.is_wrong(format!("{name} did not stop when told to"));
+    }
+    checker::after_the_end(&world, &findings).await;
+    keep_logs(&world, out);
+    let looks = |count: &std::sync::atomic::AtomicUsize| count.load(std::sync::atomic::Ordering::Relaxed);
+    let told = &summary.findings;
+    report.facts.extend([
+        ("runs finished", json!(summary.runs)),
+        ("trajectories finished, each once", json!(summary.finished)),
+        ("collector started", json!(starts)),
+        ("judged again afterwards", json!(judged)),
+        ("looks at the disk", json!(looks(&told.disk_looks))),
+        ("looks at the slots", json!(looks(&told.slot_looks))),
+        ("looks at processes and profiles", json!(looks(&told.process_looks))),
+    ]);
+    report.took = started.elapsed();
+    report.wrong = findings.wrong();
+    report
+}
+
+/// What the tasks come to when nobody disturbs the run.
+async fn undisturbed(world: &mut World) -> Calm {
+    world.collect("calm");
+    let collector = world.collector.as_mut().expect("it collects");
+    assert!(
+        collector.finishes(UNDISTURBED).await,
+        "a run without faults does not end; see {:?}",
+        world.folder
+    );
+    world.collector = None;
+    let all = Disk::new(world.disk.join("calm")).finished().expect("it can be read");
+    let calm: Calm = all.into_values().map(|one| (one.task.clone(), one)).collect();
+    assert_eq!(calm.len(), world.tasks, "every task is there once");
+    let fair = |outcome| matches!(outcome, Some(Outcome::Success | Outcome::Failure));
+    assert!(calm.values().all(|one| fair(one.outcome)), "{calm:#?}");
+    let both = [Outcome::Success, Outcome::Failure]
+        .map(|wanted| calm.values().any(|one| one.outcome == Some(wanted)));
+    assert_eq!(both, [true, true], "there are successes and failures: {calm:#?}");
+    calm
+}
+
+/// Our /tmp is gone when we are.
+fn keep_logs(world: &World, out: &Path) {
+    for path in evidence::entries(&world.folder)
+        .iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "log"))
+    {
+        let _ = std::fs::copy(path, out.join(path.file_name().unwrap_or_default()));
+    }
+}

@@ -1,0 +1,125 @@
+//! What a sample holds, how it is taken from outside, and whether a series of them stays flat.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use testkit::{Process, descendants, processes};
+
+/// Name of what is measured → value.
+pub(crate) type Sample = BTreeMap<&'static str, f64>;
+
+/// Where to look.
+pub(crate) struct Meters {
+    pub(crate) farm: u32,
+    pub(crate) collector: u32,
+    pub(crate) redis: u32,
+    pub(crate) redis_port: u16,
+    /// Folders in which nothing may pile up.
+    pub(crate) temporary: Vec<PathBuf>,
+}
+
+impl Meters {
+    pub(crate) fn read(&self) -> Sample {
+        let below = descendants(self.farm);
+        let browsers = below.iter().filter(|one| !is_guard(one));
+        let mut sample = Sample::from([
+            ("farm: memory, MiB", memory(self.farm)),
+            ("farm: descriptors", descriptors(self.farm)),
+            ("farm: threads", threads(self.farm)),
+            ("collector: memory, MiB", memory(self.collector)),
+            ("collector: descriptors", descriptors(self.collector)),
+            ("collector: threads", threads(self.collector)),
+            ("browsers: memory, MiB", browsers.clone().map(|one| memory(one.pid)).sum()),
+            ("browsers: descriptors", browsers.clone().map(|one| descriptors(one.pid)).sum()),
+            ("browsers: processes", browsers.filter(|one| !one.zombie).count() as f64),
+            ("zombies", processes().iter().filter(|one| one.zombie).count() as f64),
+            ("Redis: memory, MiB", memory(self.redis)),
+            ("Redis: keys", self.keys()),
+        ]);
+        let files: usize = self.temporary.iter().map(|folder| count(folder)).sum();
+        sample.insert("temporary files", files as f64);
+        sample
+    }
+
+    fn keys(&self) -> f64 {
+        let port = self.redis_port.to_string();
+        let size = |database: &str| {
+            let output = Command::new("redis-cli").args(["-p", &port, "-n", database, "DBSIZE"]).output();
+            let text =
+                output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+            text.trim().trim_start_matches("(integer) ").parse::<f64>().unwrap_or(f64::NAN)
+        };
+        size("0") + size("1")
+    }
+}
+
+fn is_guard(process: &Process) -> bool {
+    process.command.iter().any(|word| word.contains("webgym-guard"))
+}
+
+/// Proportional where the kernel says so: pages that processes share count once.
+fn memory(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}
+
+fn descriptors(pid: u32) -> f64 {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count) as f64
+}
+
+fn threads(pid: u32) -> f64 {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) as f64
+}
+
+/// Entries under a folder, however deep they lie; a browser's profile counts as one.
+fn count(folder: &Path) -> usize {
+    std::fs::read_dir(folder).map_or(0, Iterator::count)
+}
+
+/// What may be added from a quarter of the way to its end, measured along a straight line through all samples: a share of
+/// the mean, or so much in its own unit, whichever is more. Memory breathes with what the pages do; the rest does not.
+pub(crate) fn tolerance(name: &str, mean: f64) -> f64 {
+    match name {
+        "browsers: memory, MiB" => mean * 0.15,
+        name if name.ends_with("MiB") => (mean * 0.10).max(6.0),
+        // Connections and helpers come and go with the work.
+        "browsers: descriptors" => mean * 0.10,
+        name if name.ends_with("descriptors") || name.ends_with("threads") => (mean * 0.10).max(4.0),
+        "browsers: processes" => (mean * 0.10).max(2.0),
+        _ => 2.0,
+    }
+}
+
+/// How a series went.
+pub(crate) struct Line {
+    pub(crate) mean: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+    /// Change over a thousand episodes.
+    pub(crate) per_thousand: f64,
+    /// Change over the part that was measured.
+    pub(crate) growth: f64,
+}
+
+/// The straight line that fits best through values over episodes.
+pub(crate) fn line(points: &[(f64, f64)]) -> Line {
+    let count = points.len().max(1) as f64;
+    let mean_of = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (middle, mean) = (mean_of(|point| point.0), mean_of(|point| point.1));
+    let above: f64 = points.iter().map(|(x, y)| (x - middle) * (y - mean)).sum();
+    let below: f64 = points.iter().map(|(x, _)| (x - middle).powi(2)).sum();
+    let slope = if below > 0.0 { above / below } else { 0.0 };
+    let span = points.last().map_or(0.0, |last| last.0) - points.first().map_or(0.0, |first| first.0);
+    let values = points.iter().map(|point| point.1);
+    Line {
+        mean,
+        least: values.clone().fold(f64::INFINITY, f64::min),
+        most: values.fold(f64::NEG_INFINITY, f64::max),
+        per_thousand: slope * 1000.0,
+        growth: slope * span,
+    }
+}
