@@ -11,6 +11,7 @@ use rollout::{
     config::{Config, Resolved},
     episode::{Settings, Surroundings},
     event::{Announcer, Stage},
+    gallery,
     leases::LeaseLog,
     merge::Merge,
     model::ModelClient,
@@ -209,7 +210,8 @@ async fn collect(
     drop(monitor);
     let journal = plan.save_path.journal(plan.id);
     plan.journal.close().await?;
-    let collected = outcome.with_context(|| what_is_left(&journal, plan.ranks.count() == 1))?;
+    let collected =
+        outcome.with_context(|| what_is_left(&journal, &plan.save_path.images(), plan.ranks.count() == 1))?;
     if collected.unfinished > 0 {
         eprintln!(
             "Stopped with {} trajectories left to collect. Everything finished is safe; go on with the same command and --resume.",
@@ -252,10 +254,13 @@ async fn collect(
 }
 
 /// What remains of a run that could not go on. A journal in which nothing is finished would only be in the way.
-fn what_is_left(journal: &Path, is_alone: bool) -> String {
-    let nothing = store::journal::scan(journal).is_ok_and(|scan| scan.finished.is_empty());
-    if nothing && is_alone && std::fs::remove_file(journal).is_ok() {
+fn what_is_left(journal: &Path, images: &Path, is_alone: bool) -> String {
+    let nothing = store::journal::scan(journal).ok().filter(|scan| scan.finished.is_empty() && is_alone);
+    if let Some(scan) = nothing
+        && std::fs::remove_file(journal).is_ok()
+    {
         plan::forget_choice(journal);
+        gallery::discard_abandoned(images, &scan);
         return "the run stopped before anything was finished; mend what is said below and start it again"
             .into();
     }

@@ -86,6 +86,8 @@ async fn disk_full_stops_the_run_in_words_and_resumes() {
     let before = indices(&SavePath::new(kept.join("full")).journal(id));
     assert!(!before.is_empty() && before.len() < TASKS, "{} finished before the disk was full", before.len());
     assert_eq!(read("second.code").trim(), "0", "{}", read("second.err"));
-    let after = indices(&SavePath::new(kept.join("run")).iteration_file(id));
-    assert_eq!(after, (0..TASKS as i64).collect());
+    let run = SavePath::new(kept.join("run"));
+    assert_eq!(indices(&run.iteration_file(id)), (0..TASKS as i64).collect());
+    let pictures = std::fs::read_dir(run.images()).unwrap().count();
+    assert_eq!(pictures, TASKS, "the pictures of attempts that were cut short are thrown away");
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::Write,
     path::{Path, PathBuf},
     time::Duration,
@@ -161,6 +161,11 @@ async fn killed_at_random_moments_and_resumed_nothing_is_lost_and_nothing_is_twi
             safe.iter().all(|(index, picture)| kept.get(index) == Some(picture)),
             "nothing is collected twice"
         );
+        let folder = |picture: &PathBuf| picture.parent().unwrap().to_owned();
+        let named: BTreeSet<PathBuf> = kept.values().map(folder).collect();
+        let images = std::fs::read_dir(scene.save_path(&name).images()).unwrap();
+        let there: BTreeSet<PathBuf> = images.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(there, named, "the pictures of attempts that were cut short are thrown away");
     }
     assert!(run > 1, "several runs were interrupted");
     // One that was granted in the very moment of the kill is known to nobody, and runs out by itself.

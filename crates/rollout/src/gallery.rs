@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use store::journal::Scan;
 use tokio::sync::Semaphore;
 
 /// The folder of one attempt at a task.
@@ -18,14 +19,21 @@ pub struct Gallery {
 }
 
 impl Gallery {
-    /// A folder of its own for every attempt, so that a retried episode never mixes with the one before.
-    pub async fn create(images: &Path, index: usize) -> io::Result<Self> {
+    /// A folder of its own for every attempt, so that a retried episode never mixes with the one before. It is not
+    /// there yet: [`Gallery::make`] it once it is noted where a resumed run finds it.
+    pub fn new(images: &Path, index: usize) -> Self {
         let tag = uuid::Uuid::new_v4().simple().to_string();
-        let folder = images.join(format!("task_{index:04}_{}", &tag[..8]));
-        let gallery = Self { folder };
-        let made = gallery.clone();
-        blocking(move || fs::create_dir_all(&made.folder)).await?;
-        Ok(gallery)
+        Self { folder: images.join(format!("task_{index:04}_{}", &tag[..8])) }
+    }
+
+    pub async fn make(&self) -> io::Result<()> {
+        let folder = self.folder.clone();
+        blocking(move || fs::create_dir_all(folder)).await
+    }
+
+    /// The folder's name, without the way to it.
+    pub fn name(&self) -> Option<&str> {
+        self.folder.file_name()?.to_str()
     }
 
     pub fn folder(&self) -> &Path {
@@ -55,6 +63,12 @@ impl Gallery {
     pub async fn discard(self) {
         let _ = blocking(move || fs::remove_dir_all(self.folder)).await;
     }
+}
+
+/// Throws away the pictures of attempts that a dead run began and never finished: a resumed one begins them anew.
+pub fn discard_abandoned(images: &Path, scan: &Scan) -> usize {
+    let gone = |name: &&str| fs::remove_dir_all(images.join(name)).is_ok();
+    scan.abandoned_images().into_iter().filter(gone).count()
 }
 
 /// More at once make no disk faster, and every thread that waits for one costs memory.

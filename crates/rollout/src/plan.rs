@@ -297,6 +297,7 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
     let mismatch = |why: String| PlanError::Mismatch { path: path.to_owned(), why };
     let chosen: Chosen = serde_json::from_slice(&text).map_err(|error| mismatch(error.to_string()))?;
     let (journal, recovered) = Journal::resume(path)?;
+    crate::gallery::discard_abandoned(&save_path.images(), &recovered.scan);
     let file = TaskFile::open(&chosen.dataset, true)?;
     let tasks: Vec<Selected> = chosen
         .tasks

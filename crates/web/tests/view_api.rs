@@ -272,7 +272,7 @@ async fn a_run_can_be_looked_at_while_it_writes() {
     let place = serve(&save_path, &[]).await;
     journal.append_finished(&viewdata::trajectory(4)).await.unwrap();
     let begun = viewdata::trajectory(2);
-    journal.append_episode(&begun.task, 0).await.unwrap();
+    journal.append_episode(&begun.task, 0, None).await.unwrap();
     for (number, step) in (0..).zip(&begun.steps[..2]) {
         journal.append_step(2, 0, number, step).await.unwrap();
     }

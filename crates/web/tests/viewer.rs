@@ -276,7 +276,7 @@ async fn a_run_that_writes_is_seen_to_go_on() {
     tab.visit(&format!("{}#/train/0", place.link())).await;
     tab.until("document.querySelector('.heading .badge')?.textContent.includes('1 of 5 begun')").await;
     let begun = viewdata::trajectory(2);
-    journal.append_episode(&begun.task, 0).await.unwrap();
+    journal.append_episode(&begun.task, 0, None).await.unwrap();
     journal.append_step(2, 0, 0, &begun.steps[0]).await.unwrap();
     journal.append_finished(&viewdata::trajectory(0)).await.unwrap();
     tab.until("document.querySelectorAll('tr[data-row]').length === 3").await;

@@ -88,18 +88,16 @@ impl Shared {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
         let deadline = Instant::now() + self.limits.task_timeout;
         let around = Arc::clone(&self.around);
+        let gallery = Gallery::new(&around.settings.images, index);
         let begun = async {
-            let gallery = Gallery::create(&around.settings.images, index).await?;
-            around.journal.append_episode(task, attempt).await.map_err(std::io::Error::other)?;
-            std::io::Result::Ok(gallery)
+            let noted = around.journal.append_episode(task, attempt, gallery.name()).await;
+            noted.map_err(std::io::Error::other)?;
+            gallery.make().await
         };
-        let gallery = match begun.await {
-            Ok(gallery) => gallery,
-            Err(error) => {
-                self.fail(RunError::Disk(error.to_string()));
-                return None;
-            }
-        };
+        if let Err(error) = begun.await {
+            self.fail(RunError::Disk(error.to_string()));
+            return None;
+        }
         let mut episode =
             Episode::new(Arc::clone(&around), task.clone(), attempt, gallery, Deadline::at(deadline));
         around.announcer.say(&Event::Stage { index, step: 0, stage: Stage::Allocate });

@@ -69,24 +69,31 @@ type Receipt = oneshot::Receiver<Result<(), JournalError>>;
 #[derive(Debug)]
 pub(super) struct Message {
     line: Vec<u8>,
-    /// Somebody waits until the line is durable.
+    /// Somebody waits until the line is written …
     done: Option<oneshot::Sender<Result<(), JournalError>>>,
+    /// … and durable.
+    syncs: bool,
     closes: bool,
 }
 
 impl Message {
     pub(super) const fn noting(line: Vec<u8>) -> Self {
-        Self { line, done: None, closes: false }
+        Self { line, done: None, syncs: false, closes: false }
+    }
+
+    pub(super) fn written(line: Vec<u8>) -> (Self, Receipt) {
+        let (done, receipt) = oneshot::channel();
+        (Self { line, done: Some(done), syncs: false, closes: false }, receipt)
     }
 
     pub(super) fn durable(line: Vec<u8>) -> (Self, Receipt) {
         let (done, receipt) = oneshot::channel();
-        (Self { line, done: Some(done), closes: false }, receipt)
+        (Self { line, done: Some(done), syncs: true, closes: false }, receipt)
     }
 
     pub(super) fn closing() -> (Self, Receipt) {
         let (done, receipt) = oneshot::channel();
-        (Self { line: Vec::new(), done: Some(done), closes: true }, receipt)
+        (Self { line: Vec::new(), done: Some(done), syncs: true, closes: true }, receipt)
     }
 }
 
@@ -146,7 +153,7 @@ impl<D: Disk> Writer<D> {
         if !bytes.is_empty() {
             self.write(&bytes)?;
         }
-        if batch.iter().any(|message| message.done.is_some()) { self.sync() } else { Ok(()) }
+        if batch.iter().any(|message| message.syncs) { self.sync() } else { Ok(()) }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), JournalError> {

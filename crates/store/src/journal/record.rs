@@ -12,6 +12,9 @@ pub struct Episode {
     pub trajectory_index: i64,
     pub attempt: u32,
     pub task: Task,
+    /// The folder of its pictures, by its name under `images/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<String>,
 }
 
 /// A step of an episode that is still running.
@@ -51,9 +54,23 @@ pub struct RunHeader<R> {
 #[serde(rename_all = "snake_case")]
 pub(super) enum RecordRef<'a> {
     Run(RunHeader<&'a RunRecord>),
-    Episode { trajectory_index: i64, attempt: u32, task: &'a Task },
-    Step { trajectory_index: i64, attempt: u32, step_index: u32, step: &'a Step },
-    Finished { summary: Box<Summary>, trajectory: &'a Trajectory },
+    Episode {
+        trajectory_index: i64,
+        attempt: u32,
+        task: &'a Task,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        images: Option<&'a str>,
+    },
+    Step {
+        trajectory_index: i64,
+        attempt: u32,
+        step_index: u32,
+        step: &'a Step,
+    },
+    Finished {
+        summary: Box<Summary>,
+        trajectory: &'a Trajectory,
+    },
 }
 
 /// The same records without their bulk, for listing.
@@ -67,6 +84,8 @@ pub(super) enum LightRecord {
         attempt: u32,
         #[serde(default)]
         task: Box<Summary>,
+        #[serde(default)]
+        images: Option<String>,
     },
     Step {
         trajectory_index: i64,

@@ -1,9 +1,9 @@
 //! What a journal holds, told without keeping any trajectory: which are finished and where, which were running,
 //! which lines are damaged and where the whole part ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use proto::trajectory::{Trajectory, TrajectoryMetadata};
 
@@ -45,6 +45,8 @@ pub struct Scan {
     pub unfinished: BTreeMap<i64, UnfinishedEpisode>,
     /// What is known of the tasks of those: no more than their task and how many steps there are.
     pub begun: BTreeMap<i64, Summary>,
+    /// The folders of pictures of all attempts, finished or not.
+    pub images: BTreeSet<String>,
     /// Damaged lines with whole ones after them.
     pub damaged: Vec<Damage>,
     /// What follows the last whole line: a write that was cut short.
@@ -100,7 +102,8 @@ impl Scan {
                 let reason = format!("a run record of format {} does not belong here", header.format);
                 self.damaged.push(Damage { line, offset, reason });
             }
-            LightRecord::Episode { trajectory_index, attempt, task } => {
+            LightRecord::Episode { trajectory_index, attempt, task, images } => {
+                self.images.extend(images);
                 self.begun.insert(trajectory_index, Summary { trajectory_index, ..*task });
                 self.unfinished.insert(trajectory_index, UnfinishedEpisode { attempt, steps: 0 });
             }
@@ -129,6 +132,18 @@ impl Scan {
                 }
             }
         }
+    }
+
+    /// The folders of pictures that no finished trajectory names: of attempts that were cut short.
+    pub fn abandoned_images(&self) -> Vec<&str> {
+        let folders = self.finished.values().filter_map(|located| located.summary.image_directory.as_deref());
+        let named: BTreeSet<_> = folders.filter_map(|folder| Path::new(folder).file_name()).collect();
+        let is_name = |name: &str| {
+            let mut parts = Path::new(name).components();
+            matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
+        };
+        let left = self.images.iter().map(String::as_str);
+        left.filter(|name| is_name(name) && !named.contains(Path::new(name).as_os_str())).collect()
     }
 
     pub fn is_complete(&self) -> bool {

@@ -177,9 +177,9 @@ async fn steps_of_running_episodes_survive_for_inspection() {
     let (_guard, path) = fresh();
     let journal = Journal::create(&path, &run(10)).unwrap();
     let trajectory = sample::trajectory(5, 3);
-    journal.append_episode(&trajectory.task, 0).await.unwrap();
+    journal.append_episode(&trajectory.task, 0, None).await.unwrap();
     journal.append_step(5, 0, 0, &trajectory.steps[0]).await.unwrap();
-    journal.append_episode(&trajectory.task, 1).await.unwrap();
+    journal.append_episode(&trajectory.task, 1, None).await.unwrap();
     for (number, step) in trajectory.steps.iter().enumerate().take(2) {
         journal.append_step(5, 1, number as u32, step).await.unwrap();
     }
@@ -292,4 +292,27 @@ async fn a_write_that_does_not_fit_is_cut_away_and_a_smaller_one_goes_on() {
     assert!(journal.append_step(2, 0, 0, step).await.unwrap_err().is_out_of_space(), "steps learn of it too");
     journal.append_finished(&small).await.unwrap();
     journal.append_step(2, 0, 0, step).await.unwrap();
+}
+
+#[tokio::test]
+async fn pictures_of_attempts_that_were_cut_short_are_told_from_those_of_finished_ones() {
+    let (_guard, path) = fresh();
+    let journal = Journal::create(&path, &run(10)).unwrap();
+    let (mut finished, lost) = (sample::trajectory(1, 2), sample::trajectory(2, 1));
+    for step in &mut finished.steps {
+        step.observation.image_path = "/runs/first/images/task_0001_b/step_000.png".into();
+    }
+    for (task, attempt, images) in [
+        (&finished.task, 0, "task_0001_a"),
+        (&finished.task, 1, "task_0001_b"),
+        (&lost.task, 0, "task_0002_c"),
+        (&lost.task, 1, "../elsewhere"),
+    ] {
+        journal.append_episode(task, attempt, Some(images)).await.unwrap();
+        let written = scan(&path).unwrap();
+        assert!(written.images.contains(images), "it is in the file before its folder can be made");
+    }
+    journal.append_finished(&finished).await.unwrap();
+    journal.close().await.unwrap();
+    assert_eq!(scan(&path).unwrap().abandoned_images(), ["task_0001_a", "task_0002_c"]);
 }

@@ -85,10 +85,19 @@ impl Journal {
         &self.shared.path
     }
 
-    /// Notes that an episode begins, for whoever looks at the journal of a crashed run. Does not wait for the disk.
-    pub async fn append_episode(&self, task: &Task, attempt: u32) -> Result<(), JournalError> {
+    /// Notes that an episode begins and where its pictures will be, for whoever finds the journal of a crashed run.
+    /// Returns once the line is in the file, so that the folder is never made before it; does not wait for the disk.
+    pub async fn append_episode(
+        &self,
+        task: &Task,
+        attempt: u32,
+        images: Option<&str>,
+    ) -> Result<(), JournalError> {
         let trajectory_index = task.trajectory_index;
-        self.append(&RecordRef::Episode { trajectory_index, attempt, task }).await
+        let record = RecordRef::Episode { trajectory_index, attempt, task, images };
+        let (message, receipt) = Message::written(encode(self.path(), &record)?);
+        self.sender.send(message).await.map_err(|_| self.closed())?;
+        receipt.await.unwrap_or_else(|_| Err(self.closed()))
     }
 
     /// Notes a step of a running episode. Does not wait for the disk: the next sync carries it.

@@ -14,7 +14,7 @@ const THINKING: Duration = Duration::from_millis(120);
 /// A page that takes memory until its renderer has none left.
 const EATER: &str = "<!doctype html><title>Eater</title><p>Eating.<script>
 const eaten = [];
-const bite = () => { for (let n = 0; n < 8; n++) eaten.push(new Array(1 << 20).fill(n + 0.5)); setTimeout(bite, 0); };
+const bite = () => { eaten.push(new Array(1 << 24).fill(0.5)); setTimeout(bite, 0); };
 setTimeout(bite, 200);
 </script>";
 

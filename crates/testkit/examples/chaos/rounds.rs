@@ -19,6 +19,10 @@ use crate::{
 const WHOLE: Duration = Duration::from_secs(30);
 /// … and another trajectory is finished within this.
 const PROGRESS: Duration = Duration::from_secs(60);
+/// Whole is what stays whole for so long.
+const STAYS: Duration = Duration::from_secs(1);
+/// How long the checker may take to see what is on the disk.
+const NOTICED: Duration = Duration::from_millis(400);
 /// No fault itself lasts longer.
 const FAULT: Duration = Duration::from_secs(60);
 
@@ -31,7 +35,7 @@ pub(crate) async fn go_through(
 ) {
     let (mut dice, begun) = (Dice::new(seed), Instant::now());
     // Something to lose.
-    recovery(world, checker, 0).await;
+    recovery(world, checker).await;
     let mut bag: Vec<Kind> = Vec::new();
     let mut all_once = false;
     while !all_once || begun.elapsed() < faults_for {
@@ -45,8 +49,7 @@ pub(crate) async fn go_through(
         }
         let at = begun.elapsed();
         let faults = all_at_once(&kinds, world, &mut dice).await;
-        let before = checker.finished();
-        let (whole, progress) = recovery(world, checker, before).await;
+        let (whole, progress) = recovery(world, checker).await;
         let round = Round { at, faults, whole, progress };
         tell(&round, checker);
         report.rounds.push(round);
@@ -69,42 +72,50 @@ async fn all_at_once(kinds: &[Kind], world: &World, dice: &mut Dice) -> Vec<(Kin
     first.into_iter().chain(second).collect()
 }
 
-/// How long until all slots are usable, and until more is finished than before.
-async fn recovery(world: &World, checker: &Checker, before: usize) -> (Option<Duration>, Option<Duration>) {
-    let since = Instant::now();
-    let (mut whole, mut progress, mut why) = (None, None, String::new());
-    while whole.is_none() || progress.is_none() {
-        if whole.is_none() {
-            match world.is_whole().await {
-                Ok(()) => whole = Some(since.elapsed()),
-                Err(missing) => why = missing,
+/// How long until all slots are usable and stay so, and until more is finished than before.
+async fn recovery(world: &World, checker: &Checker) -> (Option<Duration>, Option<Duration>) {
+    let (since, mut before) = (Instant::now(), checker.finished());
+    // Since when every look has found it whole: whoever looks too soon sees what has not been noticed yet.
+    let (mut whole, mut progress): (Option<Duration>, Option<Duration>) = (None, None);
+    loop {
+        let looked = since.elapsed();
+        match world.is_whole().await {
+            Ok(()) => whole = whole.or(Some(looked)),
+            Err(why) => {
+                whole = None;
+                if looked > WHOLE {
+                    checker.findings.is_wrong(format!("not whole within {WHOLE:?}: {why}"));
+                    return (whole, progress);
+                }
             }
         }
-        if progress.is_none() && checker.finished() > before {
+        if since.elapsed() < NOTICED {
+            // What was finished before is only now seen on the disk.
+            before = checker.finished();
+        } else if progress.is_none() && checker.finished() > before {
             progress = Some(since.elapsed());
         }
-        if whole.is_none() && since.elapsed() > WHOLE {
-            checker.findings.is_wrong(format!("not whole within {WHOLE:?}: {why}"));
-            break;
+        let stays = whole.is_some_and(|whole| since.elapsed() > whole + STAYS);
+        if stays && progress.is_some() {
+            return (whole, progress);
         }
         if progress.is_none() && since.elapsed() > PROGRESS {
             checker.findings.is_wrong(format!("nothing was finished within {PROGRESS:?}"));
-            break;
+            return (whole, progress);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    (whole, progress)
 }
 
 fn tell(round: &Round, checker: &Checker) {
     let faults: Vec<String> =
         round.faults.iter().map(|(kind, whom)| format!("{} ({whom})", kind.name())).collect();
     println!(
-        "{:>5.0?} {}: whole after {:.1?}, next trajectory after {:.1?}, {} finished",
-        round.at,
+        "{:>4.0} s {}: whole after {:.1} s, next trajectory after {:.1} s, {} finished",
+        round.at.as_secs_f64(),
         faults.join(" + "),
-        round.whole.unwrap_or_default(),
-        round.progress.unwrap_or_default(),
+        round.whole.unwrap_or_default().as_secs_f64(),
+        round.progress.unwrap_or_default().as_secs_f64(),
         checker.finished()
     );
 }

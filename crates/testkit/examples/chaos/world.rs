@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use testkit::{
-    Farm, Http, Slots, Tier,
+    Farm, Http, Slots, Tier, browsers_of,
     hosts::{Host, TEST_HOST},
 };
 
@@ -182,10 +182,11 @@ impl World {
         if let Some(down) = self.services().iter().find(|one| one.pid().is_none()) {
             return Err(format!("{} is not running", down.name));
         }
-        for url in self.node_urls() {
-            let slots = slots_of(&url).await?;
-            if slots.available + slots.in_use != SLOTS {
-                return Err(format!("{url} has {slots:?}"));
+        for (url, node) in self.node_urls().iter().zip(&self.nodes) {
+            let slots = slots_of(url).await?;
+            let browsers = node.pid().map_or(0, |pid| browsers_of(pid).len());
+            if slots.available + slots.in_use != SLOTS || slots.browsers != browsers {
+                return Err(format!("{url} has {browsers} browsers and says {slots:?}"));
             }
         }
         let told = look(&self.master_farm().http, "/info").await?;
