@@ -21,6 +21,7 @@ disk=$1 kept=$2; shift 2
 mount -t tmpfs -o size=600k none "$disk"
 code=0; "$@" >"$kept/first.out" 2>"$kept/first.err" || code=$?
 echo "$code" >"$kept/first.code"
+"$@" >"$kept/again.out" 2>"$kept/again.err" || echo "$?" >"$kept/again.code"
 cp -r "$disk" "$kept/full"
 mount -o remount,size=64m none "$disk"
 code=0; "$@" >"$kept/second.out" 2>"$kept/second.err" || code=$?
@@ -82,6 +83,9 @@ async fn disk_full_stops_the_run_in_words_and_resumes() {
     assert_ne!(code.trim(), "0", "a full disk is not a success:\n{words}");
     assert!(words.to_lowercase().contains("no space left") && words.contains("--resume"), "{words}");
     assert!(!words.contains("panicked"), "{words}");
+    let again = read("again.err");
+    assert_ne!(read("again.code").trim(), "0", "the disk is still full:\n{again}");
+    assert!(again.to_lowercase().contains("no space left"), "{again}");
     let id = IterationId::new(Split::Train, 0);
     let before = indices(&SavePath::new(kept.join("full")).journal(id));
     assert!(!before.is_empty() && before.len() < TASKS, "{} finished before the disk was full", before.len());
@@ -90,4 +94,12 @@ async fn disk_full_stops_the_run_in_words_and_resumes() {
     assert_eq!(indices(&run.iteration_file(id)), (0..TASKS as i64).collect());
     let pictures = std::fs::read_dir(run.images()).unwrap().count();
     assert_eq!(pictures, TASKS, "the pictures of attempts that were cut short are thrown away");
+    let record = std::fs::read_to_string(run.root().join("hyperparameters.yaml")).unwrap();
+    let keys = |document: &str| -> Vec<String> {
+        let top = document.lines().filter(|line| !line.starts_with([' ', '-']) && line.contains(':'));
+        top.map(|line| line.split(':').next().unwrap_or_default().to_owned()).collect()
+    };
+    let documents: Vec<Vec<String>> = record.split("---\n").skip(1).map(keys).collect();
+    assert!(documents.len() >= 2, "{record}");
+    assert!(documents.iter().all(|keys| *keys == documents[0]), "a refused write leaves no half:\n{record}");
 }

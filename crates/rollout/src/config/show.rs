@@ -2,7 +2,7 @@
 //! further document of `hyperparameters.yaml`. What came from a secret variable is written as it was asked for.
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
 };
@@ -32,7 +32,7 @@ impl Resolved {
         super::origin(&self.tree, key)
     }
 
-    /// Appends the configuration to `<save_path>/hyperparameters.yaml` as one document, in one write.
+    /// Appends the configuration to `<save_path>/hyperparameters.yaml` as one document, whole or not at all.
     pub fn append_hyperparameters(
         &self,
         save_path: &Path,
@@ -51,15 +51,27 @@ impl Resolved {
             text.push('\n');
         }
         let written = std::fs::create_dir_all(save_path).and_then(|()| {
-            let mut file = OpenOptions::new().create(true).append(true).open(&file)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_data()
+            let file = OpenOptions::new().create(true).append(true).open(&file)?;
+            append_whole(&file, text.as_bytes())
         });
         match written {
             Ok(()) => Ok(file),
             Err(source) => Err(ConfigError::Write { file: file.display().to_string(), source }),
         }
     }
+}
+
+/// A full disk takes the beginning of a text and refuses the rest: what it took is cut away again, or the next document
+/// would be glued to half a line.
+fn append_whole(mut file: &File, text: &[u8]) -> std::io::Result<()> {
+    // Other ranks append too. Where there are no locks, their documents are whole as long as the disk is not full.
+    let _ = file.lock();
+    let before = file.metadata()?.len();
+    let written = file.write_all(text).and_then(|()| file.sync_data());
+    if written.is_err() {
+        file.set_len(before)?;
+    }
+    written
 }
 
 struct Line {

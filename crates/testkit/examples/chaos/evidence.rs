@@ -128,7 +128,8 @@ impl Disk {
         for path in entries(&root) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match name.as_str() {
-                "hyperparameters.yaml" | "tensorboard" => {}
+                "hyperparameters.yaml" => left.extend(half_written(&path)),
+                "tensorboard" => {}
                 "images" => left.extend(entries(&path).into_iter().filter(|one| !named.contains(one))),
                 "test_trajectories" => {
                     let whole = |path: &PathBuf| {
@@ -144,6 +145,18 @@ impl Disk {
         }
         Ok(left.into_iter().map(|path| path.display().to_string()).collect())
     }
+}
+
+/// The record of the runs' configurations: every document has the same keys, or one of them was cut.
+fn half_written(path: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let keys = |document: &str| -> Vec<String> {
+        let top = document.lines().filter(|line| !line.starts_with([' ', '-']) && line.contains(':'));
+        top.map(|line| line.split(':').next().unwrap_or_default().to_owned()).collect()
+    };
+    let documents: Vec<Vec<String>> = text.split("---\n").skip(1).map(keys).collect();
+    let whole = documents.windows(2).all(|pair| pair[0] == pair[1]) && !documents.is_empty();
+    (!whole).then(|| path.join("(half a document)"))
 }
 
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {

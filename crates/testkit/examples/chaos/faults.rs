@@ -92,6 +92,8 @@ impl Kind {
 /// Makes the fault and takes it back; says to whom it was done. `None` when there was nobody to do it to.
 pub(crate) async fn inject(kind: Kind, world: &World, dice: &mut Dice) -> Option<String> {
     let held = Duration::from_millis(1500 + dice.below(5000) as u64);
+    // Every other time it is killed again as often as it comes back.
+    let outage = held * (dice.below(2) as u32);
     let node = dice.below(world.nodes.len());
     match kind {
         Kind::BrowserKilled => {
@@ -116,20 +118,20 @@ pub(crate) async fn inject(kind: Kind, world: &World, dice: &mut Dice) -> Option
             freeze(pid, held).await;
             Some(format!("process {pid} for {held:.1?}"))
         }
-        Kind::NodeKilled => kill(&world.nodes[node]),
+        Kind::NodeKilled => kill(&world.nodes[node], outage).await,
         // Longer than the collector waits for an operation, every other time.
         Kind::NodeFrozen => {
             freeze_service(&world.nodes[node], held + Duration::from_secs(6) * (dice.below(2) as u32)).await
         }
-        Kind::MasterKilled => kill(&world.master),
+        Kind::MasterKilled => kill(&world.master, outage).await,
         Kind::MasterFrozen => freeze_service(&world.master, held).await,
-        Kind::RedisKilled => kill(&world.redis),
+        Kind::RedisKilled => kill(&world.redis, outage).await,
         Kind::RedisFrozen => freeze_service(&world.redis, held).await,
-        Kind::PolicyKilled => kill(&world.policy),
+        Kind::PolicyKilled => kill(&world.policy, outage).await,
         Kind::PolicyFrozen => freeze_service(&world.policy, held).await,
-        Kind::JudgeKilled => kill(&world.judge),
+        Kind::JudgeKilled => kill(&world.judge, outage).await,
         Kind::JudgeFrozen => freeze_service(&world.judge, held).await,
-        Kind::CollectorKilled => kill(world.collector.as_ref()?),
+        Kind::CollectorKilled => kill(world.collector.as_ref()?, outage).await,
         Kind::CollectorFrozen => freeze_service(world.collector.as_ref()?, held).await,
         Kind::DiskFull => fill_disk(world, held).await,
         Kind::PacketsLost => {
@@ -171,10 +173,15 @@ fn a_host<'a>(world: &'a World, dice: &mut Dice) -> &'a Host {
     all[dice.below(all.len())]
 }
 
-fn kill(service: &Service) -> Option<String> {
-    let pid = service.pid()?;
-    signal(pid, Signal::KILL);
-    Some(service.name.to_owned())
+async fn kill(service: &Service, outage: Duration) -> Option<String> {
+    signal(service.pid()?, Signal::KILL);
+    let begun = Instant::now();
+    while begun.elapsed() < outage {
+        service.signal(Signal::KILL);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let lasting = if outage.is_zero() { String::new() } else { format!(", out of order for {outage:.1?}") };
+    Some(format!("{}{lasting}", service.name))
 }
 
 async fn freeze(pid: u32, held: Duration) {

@@ -32,7 +32,7 @@ fn seconds(time: Duration) -> f64 {
 /// The middle one and the largest.
 fn spread(mut times: Vec<Duration>) -> (f64, f64) {
     times.sort();
-    let middle = times.get(times.len() / 2).copied().unwrap_or_default();
+    let middle = times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or_default();
     (seconds(middle), seconds(times.last().copied().unwrap_or_default()))
 }
 
