@@ -58,6 +58,11 @@ chaos-farm: ## Kill a thousand browsers, renderers and helpers while a farm is i
 	@cargo build --quiet --release --bin webgym
 	@cargo run --quiet --release -p webgym-testkit --example chaos_farm -- --webgym target/release/webgym --kills 1000
 
+soak: ## 2,000 short episodes on real browsers; memory, descriptors, files and keys must stay flat (up to 20 minutes; ARGS="--episodes N")
+	@scripts/setup
+	@cargo build --quiet --release --bin webgym
+	@cargo run --quiet --release -p webgym-testkit --example soak -- --webgym target/release/webgym $(ARGS)
+
 fuzz: ## Let schemathesis loose on the farm's API
 	@scripts/setup --tests
 	@scripts/schemathesis
