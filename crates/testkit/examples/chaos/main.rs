@@ -32,6 +32,8 @@ use evidence::Disk;
 use report::Report;
 use world::World;
 
+/// However it goes, it is over by then.
+const LIMIT: Duration = Duration::from_secs(480);
 /// A run without faults; a browser or two may still be starting.
 const UNDISTURBED: Duration = Duration::from_secs(150);
 /// What is under way when the faults are over.
@@ -90,7 +92,11 @@ fn main() -> ExitCode {
     let faults_for = Duration::from_secs(arguments.number("--seconds").unwrap_or(200));
     println!("seed {seed}; again with --seed {seed}");
     std::fs::create_dir_all(&out).expect("the report can be saved");
-    let report = runtime.block_on(run(&webgym.display().to_string(), seed, faults_for, &out));
+    let whole = run(&webgym.display().to_string(), seed, faults_for, &out);
+    let Ok(report) = runtime.block_on(async { tokio::time::timeout(LIMIT, whole).await }) else {
+        println!("\nFAILED: not over within {LIMIT:?}");
+        return ExitCode::FAILURE;
+    };
     report.print();
     report.save(&out.join(format!("report-{seed}.json")));
     if report.wrong.is_empty() {

@@ -15,6 +15,8 @@ use crate::{
     world::{World, slots_of},
 };
 
+/// The faults are over by then, come what may.
+const MOST: Duration = Duration::from_secs(300);
 /// After a fault every slot is usable again within this.
 const WHOLE: Duration = Duration::from_secs(30);
 /// … and another trajectory is finished within this.
@@ -38,7 +40,7 @@ pub(crate) async fn go_through(
     recovery(world, checker).await;
     let mut bag: Vec<Kind> = Vec::new();
     let mut all_once = false;
-    while !all_once || begun.elapsed() < faults_for {
+    while (!all_once || begun.elapsed() < faults_for) && begun.elapsed() < MOST {
         if bag.is_empty() {
             bag.extend(KINDS);
             dice.shuffle(&mut bag);
@@ -49,12 +51,20 @@ pub(crate) async fn go_through(
         }
         let at = begun.elapsed();
         let faults = all_at_once(&kinds, world, &mut dice).await;
+        // Whoever was not there to be hit gets another turn.
+        let missed = kinds.iter().filter(|kind| !faults.iter().any(|(made, _)| made == *kind));
+        bag.splice(0..0, missed.copied());
         let (whole, progress) = recovery(world, checker).await;
         let round = Round { at, faults, whole, progress };
         tell(&round, checker);
         report.rounds.push(round);
         all_once = all_once || bag.is_empty();
         tokio::time::sleep(Duration::from_millis(dice.below(1500) as u64)).await;
+    }
+    let made =
+        |kind: &Kind| report.rounds.iter().any(|round| round.faults.iter().any(|(made, _)| made == kind));
+    for kind in KINDS.iter().filter(|kind| !made(kind)) {
+        checker.findings.is_wrong(format!("there was no time for this fault: {}", kind.name()));
     }
 }
 
