@@ -170,3 +170,22 @@ async fn crowd_at_one_master_does_not_starve_the_other() {
     Slots::come_back(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
     watch.held().await;
 }
+
+#[tokio::test]
+async fn keys_of_leases_that_are_over_do_not_pile_up() {
+    let cluster = Cluster::start(&["node 2 --port 0"]).await;
+    let [one, _] = cluster.masters();
+    let keys = async || cluster.redis.ask(1, &["KEYS", "webgym:keys:*"]).await;
+    for round in 0..5 {
+        let lease = ask(&one, &format!("k{round}")).await;
+        assert_eq!(
+            keys().await.last(),
+            Some(&format!("webgym:keys:k{round}")),
+            "it is shared while it is held"
+        );
+        one.reset(&lease).await.ok();
+        eventually("its key goes with the lease", SECONDS, async || keys().await.is_empty()).await;
+    }
+    let again = ask(&one, "k0").await;
+    assert_eq!(ask(&one, "k0").await, again, "a key may be used again");
+}

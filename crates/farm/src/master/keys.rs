@@ -60,9 +60,9 @@ impl Keys {
         found
     }
 
-    /// The lease is over.
-    pub(crate) fn forget(&self, id: &InstanceId) {
-        self.lock().retain(|_, given| given.id != *id);
+    /// The lease is over. Answers with the keys it was given under.
+    pub(crate) fn forget(&self, id: &InstanceId) -> Vec<(String, Given)> {
+        self.lock().extract_if(|_, given| given.id == *id).collect()
     }
 }
 
@@ -83,7 +83,8 @@ mod tests {
         let held = keys.remember("k", second);
         assert_eq!(held.id, first.id);
         assert!(held.claimed, "somebody has heard of it by now");
-        keys.forget(&first.id);
+        let forgotten: Vec<String> = keys.forget(&first.id).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(forgotten, ["k"]);
         assert_eq!(keys.find("k"), None);
     }
 

@@ -117,7 +117,7 @@ impl Master {
 
     pub(crate) async fn reset(&self, node: &str, id: &InstanceId) -> Result<(), FarmError> {
         let entry = self.node(node)?;
-        self.0.keys.forget(id);
+        self.forget_keys(id);
         let outcome = entry.node().reset(id).await;
         match &outcome {
             Ok(()) => entry.has_released(id),
@@ -126,6 +126,22 @@ impl Master {
         }
         self.announce();
         outcome
+    }
+
+    /// A busy farm gives thousands of leases while a key would run out by itself.
+    fn forget_keys(&self, id: &InstanceId) {
+        let keys = self.0.keys.forget(id);
+        if keys.is_empty() || self.0.shared.is_none() {
+            return;
+        }
+        let master = self.clone();
+        self.0.tasks.spawn_until_stopped("forget keys", async move {
+            for (key, given) in keys {
+                if let Some(shared) = &master.0.shared {
+                    shared.forget(&key, &given.node, &given.id).await;
+                }
+            }
+        });
     }
 
     pub(crate) async fn call(&self, node: &str, id: &InstanceId, call: Call) -> Result<Response, FarmError> {

@@ -126,6 +126,12 @@ impl SharedKeys {
         self.set(key, &unclaimed(node, id)).await;
     }
 
+    /// What was given is over: nobody will ask for it again.
+    pub(crate) async fn forget(&self, key: &str, node: &str, id: &InstanceId) {
+        // Where that fails, it runs out.
+        let _ = self.eval::<i64>(DROP, key, &[&given(node, id)]).await;
+    }
+
     /// Nothing was placed.
     pub(crate) async fn give_up(&self, key: &str) {
         // Where that fails, it runs out.
