@@ -1,7 +1,8 @@
 //! Writing files so that a crash or a power cut never leaves half of one under its real name.
 
-use std::fs::File;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,15 +23,12 @@ pub enum Existing {
 }
 
 impl AtomicFile {
-    /// Opens a temporary file beside the target, in the same file system so that the rename is atomic.
+    /// Opens a temporary file beside the target, in the same file system so that the rename is atomic. What killed
+    /// processes have left of theirs is removed.
     pub fn create(target: impl Into<PathBuf>) -> io::Result<Self> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
         let target = target.into();
-        let name = target.file_name().ok_or_else(|| io::Error::other("the target has no file name"))?;
-        let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let temporary =
-            target.with_file_name(format!(".{}.{}-{unique}.tmp", name.to_string_lossy(), std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&temporary)?;
+        sweep(&target);
+        let (temporary, file) = open_temporary(&target)?;
         Ok(Self { target, temporary, file: Some(BufWriter::with_capacity(1 << 20, file)) })
     }
 
@@ -49,6 +47,56 @@ impl AtomicFile {
         }
         sync_parent(&self.target)
     }
+}
+
+/// A file that others recognise by its lock as being written. Where there are no locks, nobody removes anything.
+fn open_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    const TRIES: usize = 16;
+    let name = target.file_name().ok_or_else(|| io::Error::other("the target has no file name"))?;
+    for _ in 0..TRIES {
+        // In a container every process may have the same number, also the one that was killed before.
+        let since = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
+        let unique = format!("{}-{since}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+        let temporary = target.with_file_name(format!(".{}.{unique}.tmp", name.to_string_lossy()));
+        let file = File::options().read(true).write(true).create_new(true).open(&temporary)?;
+        let is_ours = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        // Between its making and its locking somebody may have taken it for left over.
+        if is_ours && is_at(&file, &temporary)? {
+            return Ok((temporary, file));
+        }
+        let _ = fs::remove_file(&temporary);
+    }
+    Err(io::Error::other("the temporary file is removed again and again"))
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let own = file.metadata()?;
+    Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())))
+}
+
+/// Removes temporary files beside the target that no living process writes.
+fn sweep(target: &Path) {
+    let entries = target.parent().map(fs::read_dir);
+    for entry in entries.into_iter().flatten().flatten().flatten() {
+        let path = entry.path();
+        if !path.file_name().and_then(|name| name.to_str()).is_some_and(is_temporary) {
+            continue;
+        }
+        let Ok(file) = File::open(&path) else { continue };
+        if file.try_lock().is_ok() && is_at(&file, &path).unwrap_or(false) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// `.NAME.NUMBERS.tmp`, as `open_temporary` names them.
+fn is_temporary(name: &str) -> bool {
+    let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
+    let numbers = inner.and_then(|inner| inner.rsplit_once('.')).map(|(_, numbers)| numbers);
+    numbers.is_some_and(|numbers| {
+        numbers.contains('-') && numbers.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())
+    })
 }
 
 fn committed() -> io::Error {
@@ -148,6 +196,23 @@ mod tests {
         file.write_all(b"half").unwrap();
         drop(file);
         assert!(names(directory.path()).is_empty());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("a");
+        let left = [".a.1-0.tmp", ".b.77-12-3.tmp"].map(|name| directory.path().join(name));
+        let foreign = directory.path().join(".notes.tmp");
+        left.iter().chain([&foreign]).for_each(|path| std::fs::write(path, b"half").unwrap());
+        let mut living = AtomicFile::create(&target).unwrap();
+        living.write_all(b"whole").unwrap();
+        let other = AtomicFile::create(&target).unwrap();
+        assert!(left.iter().all(|path| !path.exists()) && foreign.exists());
+        drop(other);
+        living.commit(Existing::Refuse).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"whole");
+        assert_eq!(names(directory.path()).len(), 2, "the file and the stranger");
     }
 
     #[test]
