@@ -53,7 +53,7 @@ pub(crate) async fn go_through(
         let faults = all_at_once(&kinds, world, &mut dice).await;
         // Whoever was not there to be hit gets another turn.
         let missed = kinds.iter().filter(|kind| !faults.iter().any(|(made, _)| made == *kind));
-        bag.splice(0..0, missed.copied());
+        missed.for_each(|kind| bag.insert(0, *kind));
         let (whole, progress) = recovery(world, checker).await;
         let round = Round { at, faults, whole, progress };
         tell(&round, checker);
