@@ -92,7 +92,8 @@ fn main() -> ExitCode {
     let faults_for = Duration::from_secs(arguments.number("--seconds").unwrap_or(200));
     println!("seed {seed}; again with --seed {seed}");
     std::fs::create_dir_all(&out).expect("the report can be saved");
-    let whole = run(&webgym.display().to_string(), seed, faults_for, &out);
+    let webgym = webgym.display().to_string();
+    let whole = run(&webgym, seed, faults_for, &out);
     let Ok(report) = runtime.block_on(async { tokio::time::timeout(LIMIT, whole).await }) else {
         println!("\nFAILED: not over within {LIMIT:?}");
         return ExitCode::FAILURE;
