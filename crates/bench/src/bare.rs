@@ -42,14 +42,17 @@ impl Events for Attached {
     }
 }
 
-/// How many frames are loading.
-struct Loading(watch::Sender<i64>);
+/// How many frames are loading, and how many have finished.
+struct Loading(watch::Sender<(i64, u64)>);
 
 impl Events for Loading {
     fn event(&self, _: &Session, method: &str, _: &[u8]) {
         match method {
-            p::PAGE_FRAME_STARTED_LOADING => self.0.send_modify(|count| *count += 1),
-            p::PAGE_FRAME_STOPPED_LOADING => self.0.send_modify(|count| *count -= 1),
+            p::PAGE_FRAME_STARTED_LOADING => self.0.send_modify(|(loading, _)| *loading += 1),
+            p::PAGE_FRAME_STOPPED_LOADING => self.0.send_modify(|(loading, finished)| {
+                *loading -= 1;
+                *finished += 1;
+            }),
             _ => {}
         }
     }
@@ -92,7 +95,7 @@ impl Bare {
             json!({"url": "about:blank", "browserContextId": context, "width": width, "height": height});
         let made: Value = root.call(p::TARGET_CREATE_TARGET, &target).await.map_err(failed)?;
         let session = self.session_of(made["targetId"].as_str().unwrap_or_default()).await?;
-        let loading = Arc::new(Loading(watch::channel(0).0));
+        let loading = Arc::new(Loading(watch::channel((0, 0)).0));
         let session = self.process.connection().attach(&session, Arc::clone(&loading) as Arc<dyn Events>);
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         session.run(p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, &metrics).await.map_err(failed)?;
@@ -127,8 +130,15 @@ impl Bare {
 impl Page {
     /// One step: acts, waits for the effect, looks. Answers with the bytes of the picture.
     pub(crate) async fn step(&self, command: &Command) -> Result<usize, BenchError> {
+        let (_, finished) = *self.loading.0.borrow();
         self.act(command).await?;
         self.settle().await?;
+        if matches!(command, Command::VisitPage { .. } | Command::Back) {
+            // These are answered before the load has begun; without this the picture would be of the page before.
+            let mut loading = self.loading.0.subscribe();
+            let loaded = loading.wait_for(|(loading, now)| *now > finished && *loading <= 0);
+            let _ = tokio::time::timeout(LIMIT, loaded).await;
+        }
         let shot = json!({"format": "png", "optimizeForSpeed": true, "fromSurface": true});
         let shot = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &shot);
         let about = json!({"expression": "[document.title, location.href]", "returnByValue": true});
@@ -195,7 +205,7 @@ impl Page {
             Err(error) => return Err(failed(error)),
         }
         let mut loading = self.loading.0.subscribe();
-        let _ = tokio::time::timeout(LIMIT, loading.wait_for(|count| *count <= 0)).await;
+        let _ = tokio::time::timeout(LIMIT, loading.wait_for(|(loading, _)| *loading <= 0)).await;
         Ok(())
     }
 
