@@ -47,6 +47,9 @@ pub struct Launch {
     pub sandbox: Sandbox,
     pub window: (u32, u32),
     pub extra_flags: Vec<String>,
+    /// The memory, in bytes, that no process of the browser should exceed. Far above it the kernel gives it no more, which
+    /// ends a renderer; `None` leaves it to the machine.
+    pub memory_limit: Option<u64>,
     /// How long until it must have answered its first question.
     pub limit: Duration,
 }
@@ -99,6 +102,7 @@ impl Launch {
             sandbox: Sandbox::Auto,
             window: (1280, 768),
             extra_flags: Vec::new(),
+            memory_limit: None,
             limit: Duration::from_secs(30),
         }
     }
@@ -137,8 +141,8 @@ impl Launch {
         let (theirs, ours) = pipes().map_err(prepare)?;
         let mut command = self.command(&profile, sandbox, theirs).map_err(prepare)?;
         command.process_group(group.cast_signed());
-        let mut child =
-            spawner::spawn(command).await.map_err(|error| LaunchError::Start { path: path(), error })?;
+        let started = spawner::spawn(command, self.data_limit()).await;
+        let mut child = started.map_err(|error| LaunchError::Start { path: path(), error })?;
         let log = Log::new();
         if let Some(stderr) = child.stderr.take() {
             log.follow(stderr.into());
@@ -162,6 +166,13 @@ impl Launch {
             process.connection.root().call_within(self.limit, BROWSER_GET_VERSION, &NoParams {}).await;
         process.version = version.map_err(|error| LaunchError::Silent { path: path(), error })?;
         Ok(process)
+    }
+
+    /// The wall behind whoever watches over the limit. The kernel counts what is mapped, which for a renderer at rest is
+    /// far more than it uses.
+    fn data_limit(&self) -> Option<u64> {
+        const MAPPED_AT_REST: u64 = 1 << 30;
+        self.memory_limit.map(|limit| limit.saturating_mul(2).saturating_add(MAPPED_AT_REST))
     }
 
     fn command(&self, profile: &Path, sandbox: bool, theirs: (OwnedFd, OwnedFd)) -> std::io::Result<Command> {

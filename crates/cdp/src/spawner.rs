@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use std::os::unix::process::CommandExt;
 use tokio::sync::{oneshot, watch};
 
@@ -19,14 +19,20 @@ struct Order {
 
 static ORDERS: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
 
-/// Starts `command` so that it is killed when this process ends, whatever way it ends.
-pub(crate) async fn spawn(mut command: Command) -> io::Result<Child> {
+/// Starts `command` so that it is killed when this process ends, whatever way it ends. No process that comes of it may
+/// hold more than `most` bytes of its own.
+pub(crate) async fn spawn(mut command: Command, most: Option<u64>) -> io::Result<Child> {
     #[allow(
         unsafe_code,
-        reason = "between fork and exec; the closure only makes one async-signal-safe system call"
+        reason = "between fork and exec; the closure only makes two async-signal-safe system calls"
     )]
     unsafe {
-        command.pre_exec(|| set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from));
+        command.pre_exec(move || {
+            if most.is_some() {
+                setrlimit(Resource::Data, Rlimit { current: most, maximum: most })?;
+            }
+            set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)
+        });
     }
     let (reply, child) = oneshot::channel();
     let orders = ORDERS.get_or_init(|| Mutex::new(start()));

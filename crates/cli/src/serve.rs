@@ -56,6 +56,9 @@ struct NetArgs {
     /// How much faster the registry's times pass: for tests.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR", hide = true)]
     registry_pace: f64,
+    /// Seconds until a connection is closed that sends no request, sends one too slowly, or does not read its answer.
+    #[arg(long, value_name = "SECONDS", default_value_t = 100.0)]
+    idle_timeout: f64,
     /// Seconds that running requests get to finish when told to stop.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     shutdown_secs: u64,
@@ -106,6 +109,9 @@ struct PoolArgs {
     /// Browsers that hold more memory than this for each of their instances are replaced when nobody uses them.
     #[arg(long, default_value_t = 600, value_name = "MIB")]
     max_browser_rss: u64,
+    /// A page whose process holds more memory than this is ended, and its lease with it; 0 never.
+    #[arg(long, default_value_t = 2048, value_name = "MIB")]
+    max_process_memory: u64,
     /// How long a minute of a lease lasts: for tests.
     #[arg(long, default_value_t = 60.0, value_name = "SECONDS", hide = true)]
     lease_minute: f64,
@@ -184,6 +190,7 @@ impl PoolArgs {
         pool.hang_limit = seconds("--hang-limit", self.hang_limit)?;
         pool.max_browser_age = seconds("--max-browser-age", self.max_browser_age * 60.0)?;
         pool.max_browser_rss = self.max_browser_rss << 20;
+        pool.max_process_memory = self.max_process_memory << 20;
         pool.lease_minute = seconds("--lease-minute", self.lease_minute)?;
         Ok(pool)
     }
@@ -195,8 +202,8 @@ fn seconds(flag: &str, given: f64) -> anyhow::Result<Duration> {
 }
 
 impl NetArgs {
-    fn options(&self, mode: Mode, pool: PoolOptions) -> FarmOptions {
-        FarmOptions {
+    fn options(&self, mode: Mode, pool: PoolOptions) -> anyhow::Result<FarmOptions> {
+        Ok(FarmOptions {
             mode,
             host: self.host,
             api_key: self.api_key.clone(),
@@ -205,12 +212,13 @@ impl NetArgs {
             advertise: self.advertise_ip.clone(),
             node_id: self.node_id.clone(),
             limits: Limits {
+                idle_timeout: seconds("--idle-timeout", self.idle_timeout)?,
                 shutdown: Duration::from_secs(self.shutdown_secs),
                 registry: Pace::default().faster(self.registry_pace),
                 ..Limits::default()
             },
             ..FarmOptions::local(pool)
-        }
+        })
     }
 }
 
@@ -257,27 +265,27 @@ pub(crate) async fn serve(args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCo
     if mode == Mode::Worker && args.net.redis.is_none() {
         tracing::warn!("without --redis no master finds this node by itself; name it there with --node URL");
     }
-    let mut options = args.net.options(mode, pool);
+    let mut options = args.net.options(mode, pool)?;
     (options.master_port, options.node_port, options.nodes) = (args.master_port, args.node_port, args.node);
     let drain = args.net.drain(mode);
     run(Farm::start(options).await?, drain, quiet).await
 }
 
 pub(crate) async fn master(args: MasterArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let mut options = args.net.options(Mode::Master, no_pool());
+    let mut options = args.net.options(Mode::Master, no_pool())?;
     (options.master_port, options.nodes) = (args.port, args.node);
     run(Farm::start(options).await?, Duration::ZERO, quiet).await
 }
 
 pub(crate) async fn node(args: NodeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let mut options = args.net.options(Mode::Worker, args.pool.options(args.instances)?);
+    let mut options = args.net.options(Mode::Worker, args.pool.options(args.instances)?)?;
     options.node_port = args.port;
     let drain = args.net.drain(Mode::Worker);
     run(Farm::start(options).await?, drain, quiet).await
 }
 
 pub(crate) async fn instance(args: InstanceArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let options = args.net.options(Mode::Worker, args.pool.options(1)?);
+    let options = args.net.options(Mode::Worker, args.pool.options(1)?)?;
     let drain = args.net.drain(Mode::Both);
     run(Farm::start_instance(options, args.port).await?, drain, quiet).await
 }

@@ -10,6 +10,11 @@ pub enum FarmError {
     MissingKey,
     #[error("Invalid API Key.")]
     WrongKey,
+    #[error(
+        "Invalid API Key. The built-in key opens only to requests addressed to localhost or a plain address; set an own key \
+         with --api-key or WEBGYM_API_KEY to use another name"
+    )]
+    ForeignHost,
     #[error("{0}")]
     BadRequest(String),
     #[error("there is nothing at {0}; see /docs for what there is")]
@@ -54,7 +59,7 @@ impl FarmError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::MissingKey => ErrorCode::MissingKey,
-            Self::WrongKey => ErrorCode::WrongKey,
+            Self::WrongKey | Self::ForeignHost => ErrorCode::WrongKey,
             Self::BadRequest(_) | Self::AlreadyLeased => ErrorCode::BadRequest,
             Self::NotFound(_) | Self::WrongMethod { .. } => ErrorCode::NotFound,
             Self::TooLarge(_) => ErrorCode::TooLarge,

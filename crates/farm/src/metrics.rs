@@ -42,6 +42,7 @@ pub(crate) struct PoolMetrics {
     pub(crate) browser_restarts: Counter,
     pub(crate) instances_lost: Counter,
     pub(crate) leases_expired: Counter,
+    pub(crate) processes_ended: Counter,
     browsers: Arc<Browsers>,
 }
 
@@ -56,6 +57,7 @@ impl Default for PoolMetrics {
             browser_restarts: Counter::default(),
             instances_lost: Counter::default(),
             leases_expired: Counter::default(),
+            processes_ended: Counter::default(),
             browsers: Arc::default(),
         }
     }
@@ -163,6 +165,11 @@ pub(crate) fn render_pool(pool: &Pool) -> String {
         "leases_expired",
         "Leases taken back because nobody used them",
         metrics.leases_expired.clone(),
+    );
+    registry.register(
+        "processes_ended",
+        "Processes of browsers that were ended because they held too much memory",
+        metrics.processes_ended.clone(),
     );
     let refused: Counter = Counter::default();
     refused.inner().store(pool.refused_addresses(), Ordering::Relaxed);

@@ -66,6 +66,9 @@ pub struct PoolOptions {
     pub max_browser_age: Duration,
     /// The same above this resident size in bytes, per instance it holds.
     pub max_browser_rss: u64,
+    /// A process of a browser that holds more than this many bytes is ended: a renderer costs its own lease only. 0 = no
+    /// limit.
+    pub max_process_memory: u64,
     /// New leases wait while less than this share of memory is available.
     pub min_memory_percent: f64,
     /// New leases wait while tasks stall for CPU more than this share of the time (PSI). 0 = never.
@@ -133,6 +136,7 @@ impl PoolOptions {
             hang_limit: Duration::from_secs(20),
             max_browser_age: Duration::from_secs(2 * 3600),
             max_browser_rss: 600 << 20,
+            max_process_memory: 2 << 30,
             min_memory_percent: 4.0,
             max_cpu_pressure: 0.0,
         }

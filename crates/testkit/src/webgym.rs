@@ -169,6 +169,11 @@ impl Webgym {
         browsers_of(self.pid)
     }
 
+    /// Where it and its browsers put their files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// What is left of it once it has ended: files, and processes that were started on them.
     pub fn leftovers(&self) -> Vec<String> {
         let folder = self.folder.path();

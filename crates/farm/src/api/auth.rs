@@ -1,16 +1,19 @@
 //! The key every request carries.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, header::AUTHORIZATION},
+    http::{
+        HeaderMap, HeaderValue, Uri,
+        header::{AUTHORIZATION, HOST},
+    },
     middleware::Next,
     response::Response,
 };
 
 use super::reply::Failed;
-use crate::error::FarmError;
+use crate::{error::FarmError, serve::DEFAULT_KEY};
 
 /// The farm's key. Never printed.
 #[derive(Clone)]
@@ -43,6 +46,24 @@ impl Key {
             .ok_or(FarmError::MissingKey)?;
         if same(given, self.0.as_bytes()) { Ok(()) } else { Err(FarmError::WrongKey) }
     }
+
+    /// Everyone knows the built-in key, also a page in somebody's own browser whose name was made to point at this
+    /// machine. Its requests are told by the name they are addressed to.
+    fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), FarmError> {
+        let named = headers.get(HOST).map(|host| host.to_str().unwrap_or_default()).or(uri.host());
+        if &*self.0 == DEFAULT_KEY && !named.is_none_or(is_local) {
+            return Err(FarmError::ForeignHost);
+        }
+        Ok(())
+    }
+}
+
+/// A name that can only mean this machine, or a plain address: nobody can make those point elsewhere.
+fn is_local(host: &str) -> bool {
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name).to_ascii_lowercase();
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 /// Compares in a time that does not tell where they differ.
@@ -60,6 +81,7 @@ pub(crate) async fn require(
     next: Next,
 ) -> Result<Response, Failed> {
     key.check(request.headers())?;
+    key.check_host(request.headers(), request.uri())?;
     Ok(next.run(request).await)
 }
 
@@ -82,5 +104,31 @@ mod tests {
         }
         assert_eq!(key.check(&HeaderMap::new()).unwrap_err().to_string(), "API Key is missing");
         assert!(!format!("{key:?}").contains("secret"));
+    }
+
+    #[test]
+    fn the_built_in_key_opens_only_to_local_names() {
+        let check = |key: &str, host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_str(host).unwrap());
+            Key::new(key).check_host(&headers, &Uri::from_static("/info")).is_ok()
+        };
+        for good in [
+            "localhost",
+            "LOCALHOST:7000",
+            "127.0.0.1:7000",
+            "[::1]:7000",
+            "[::1]",
+            "10.0.0.1",
+            "a.localhost:1",
+        ] {
+            assert!(check(DEFAULT_KEY, good), "{good}");
+        }
+        for bad in ["evil.test", "evil.test:7000", "localhost.evil.test", "127.0.0.1.evil.test:80", "", "a:b"]
+        {
+            assert!(!check(DEFAULT_KEY, bad), "{bad}");
+            assert!(check("a key of one's own", bad), "{bad}");
+        }
+        assert!(Key::new(DEFAULT_KEY).check_host(&HeaderMap::new(), &Uri::from_static("/info")).is_ok());
     }
 }

@@ -16,9 +16,10 @@ use axum::{
     extract::{DefaultBodyLimit, Request},
     response::{IntoResponse, Response},
 };
+use hyper::server::conn::http1::Builder;
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
 use tokio::{
@@ -70,24 +71,19 @@ fn dress(routes: Router, limits: &Limits) -> Router {
 /// Serves until `stop`, then lets running requests finish for at most the shutdown limit.
 pub(crate) async fn serve(listener: TcpListener, routes: Router, limits: Limits, stop: CancellationToken) {
     let service = TowerToHyperService::new(dress(routes, &limits));
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.idle_timeout)
-        .max_buf_size(LARGEST_HEAD)
-        .http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(LARGEST_HEAD as u32);
+    // HTTP/1 only: no client of a farm speaks anything else in the clear, and a connection that has not yet said which it
+    // speaks would be nobody's to time.
+    let mut builder = Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.idle_timeout).max_buf_size(LARGEST_HEAD);
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(limits.connections));
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = accept(&listener, &room) => accepted,
+            accepted = accept(&listener, &room, limits.idle_timeout) => accepted,
         };
         let Some((stream, place)) = accepted else { continue };
-        let connection = builder.serve_connection(TokioIo::new(stream), service.clone()).into_owned();
+        let connection = builder.serve_connection(TokioIo::new(stream), service.clone());
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             let _place = place;
@@ -105,11 +101,17 @@ pub(crate) async fn serve(listener: TcpListener, routes: Router, limits: Limits,
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
+    patience: Duration,
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let place = Arc::clone(room).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {
             let _ = stream.set_nodelay(true);
+            // Whoever asks and then does not read the answer is left by the kernel, not waited for.
+            let patience = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+            if let Err(error) = rustix::net::sockopt::set_tcp_user_timeout(&stream, patience) {
+                tracing::debug!(%error, "a connection that is not read from cannot be timed");
+            }
             Some((stream, place))
         }
         Err(error) => {

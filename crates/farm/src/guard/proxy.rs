@@ -32,6 +32,10 @@ const HEADER_LIMIT: Duration = Duration::from_secs(30);
 /// Headers that concern the hop to us, not the site.
 const HOP_HEADERS: &[&str] = &["proxy-connection", "proxy-authorization", "keep-alive", "te", "upgrade"];
 
+/// What a page is told of an address that it may not reach.
+const REFUSED: &str =
+    "webgym: pages may not reach this address (see --allow-host and --allow-private-network)";
+
 pub(crate) struct Proxy {
     address: SocketAddr,
     refused: Arc<AtomicU64>,
@@ -117,7 +121,8 @@ async fn answer(request: Request<Incoming>, shared: &Shared, tasks: &Tasks) -> A
         NoWay::Refused(why) => {
             shared.refused.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(%why, "a page was refused an address");
-            say(StatusCode::FORBIDDEN, &format!("webgym: {why}"))
+            // The page may read this: it must not learn from it what our own names resolve to.
+            say(StatusCode::FORBIDDEN, REFUSED)
         }
         NoWay::Failed(why) => {
             say(StatusCode::BAD_GATEWAY, &format!("webgym: the site cannot be reached: {why}"))

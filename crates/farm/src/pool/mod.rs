@@ -9,6 +9,7 @@ mod lease;
 mod slots;
 mod sweep;
 mod tenancy;
+mod watchdog;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -62,6 +63,7 @@ impl Pool {
             Some(Proxy::start(options.network.clone(), &tasks).await?)
         };
         options.launch.extra_flags.extend(proxy.iter().flat_map(Proxy::flags));
+        options.launch.memory_limit = Some(options.max_process_memory).filter(|most| *most > 0);
         options.launch.window = options.instance.viewport;
         let share = options.instances_per_browser.max(1);
         let count = options.instances.div_ceil(share);

@@ -6,11 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Shared;
+use super::{
+    Shared,
+    watchdog::{Limits, Verdict, Watchdog},
+};
 use crate::{
     ledger::{self, End},
     pressure::Reading,
-    process::footprints,
+    process::{footprints, kind, members},
 };
 
 const PACE: Duration = Duration::from_millis(250);
@@ -21,11 +24,12 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let mut tick = tokio::time::interval(PACE);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut round = 0_u32;
+    let mut watchdog = Watchdog::default();
     loop {
         tick.tick().await;
         round = round.wrapping_add(1);
         if round.is_multiple_of(WEIGH_EVERY) {
-            shared.weigh().await;
+            shared.weigh(&mut watchdog).await;
         }
         shared.take_back_expired();
         shared.replace_lost();
@@ -34,10 +38,38 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    async fn weigh(&self) {
+    async fn weigh(&self, watchdog: &mut Watchdog) {
         let groups = self.metrics.browser_pids();
-        let prints = tokio::task::spawn_blocking(move || footprints(&groups)).await;
-        self.metrics.note_footprints(&prints.unwrap_or_default());
+        let known = watchdog.known();
+        let seen = tokio::task::spawn_blocking(move || {
+            let members = members(&groups);
+            let new = members.iter().filter(|member| !known.contains(&member.pid));
+            let kinds: Vec<(u32, String)> = new.map(|member| (member.pid, kind(member.pid))).collect();
+            (members, kinds)
+        });
+        let Ok((members, kinds)) = seen.await else { return };
+        self.metrics.note_footprints(&footprints(&members));
+        let limits = Limits::new(self.options.max_process_memory, PACE * WEIGH_EVERY);
+        for verdict in watchdog.judge(&members, kinds, &limits) {
+            self.carry_out(&verdict);
+        }
+    }
+
+    /// The session of a page whose process is ended hears of it as of any other crash.
+    fn carry_out(&self, verdict: &Verdict) {
+        let (Verdict::End(member, why) | Verdict::SlowDown(member, why)) = verdict;
+        let (pid, megabytes) = (member.pid, member.resident_bytes >> 20);
+        match verdict {
+            Verdict::End(..) => {
+                tracing::warn!(pid, megabytes, why, "a process of a browser is ended");
+                self.metrics.processes_ended.inc();
+                member.end();
+            }
+            Verdict::SlowDown(..) => {
+                tracing::info!(pid, why, "a page gets only the CPU time that others leave over");
+                member.slow_down();
+            }
+        }
     }
 
     fn take_back_expired(&self) {

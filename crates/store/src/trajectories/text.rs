@@ -1,12 +1,18 @@
 //! Page texts and model output on a terminal: hostile, so their control characters are shown, not sent.
 
-/// Keeps line feeds and tabs; any other control character is written out.
-pub(super) fn harmless(text: &str) -> String {
+/// Something that a terminal would obey rather than show: a control character, or a mark that reorders the text around
+/// it.
+pub fn is_unruly(letter: char) -> bool {
+    letter.is_control() || is_bidirectional(letter) || matches!(letter, '\u{2028}' | '\u{2029}')
+}
+
+/// Keeps line feeds and tabs; anything else that a terminal would obey is written out.
+pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
             '\n' | '\t' => out.push(letter),
-            letter if letter.is_control() || is_bidirectional(letter) => out.extend(letter.escape_unicode()),
+            letter if is_unruly(letter) => out.extend(letter.escape_unicode()),
             letter => out.push(letter),
         }
     }
@@ -15,7 +21,7 @@ pub(super) fn harmless(text: &str) -> String {
 
 /// Marks that reorder the text around them.
 const fn is_bidirectional(letter: char) -> bool {
-    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
 /// On one line and no longer than `width`.

@@ -1,8 +1,12 @@
 // Reading: title, address, structured data, text.
 
+// However much a page writes, nobody reads more than this of it.
+const MOST_TEXT = 1000000;
+const MOST_NAMES = 500;
+
 const metadata = () => {
   const metaTags = {};
-  for (const meta of document.querySelectorAll('meta[name], meta[property]')) {
+  for (const meta of [...document.querySelectorAll('meta[name], meta[property]')].slice(0, MOST_NAMES)) {
     const key = meta.getAttribute('name') || meta.getAttribute('property');
     if (key && meta.content) metaTags[key.slice(0, 200)] = meta.content.slice(0, 2000);
   }
@@ -16,12 +20,12 @@ const metadata = () => {
   }
   const item = (scope, depth) => {
     const properties = {};
-    for (const holder of scope.querySelectorAll('[itemprop]')) {
+    for (const holder of [...scope.querySelectorAll('[itemprop]')].slice(0, MOST_NAMES)) {
       if (holder.parentElement.closest('[itemscope]') !== scope) continue;
       const value = holder.hasAttribute('itemscope') && depth < 5 ? item(holder, depth + 1) : itemValue(holder);
-      (properties[holder.getAttribute('itemprop')] ??= []).push(value);
+      (properties[holder.getAttribute('itemprop').slice(0, 200)] ??= []).push(value);
     }
-    return { type: scope.getAttribute('itemtype') ?? '', properties };
+    return { type: (scope.getAttribute('itemtype') ?? '').slice(0, 300), properties };
   };
   const itemValue = (holder) => squeeze(holder.content ?? holder.getAttribute('content') ?? holder.href ?? holder.src ?? holder.dateTime ?? holder.textContent);
   const scopes = [...document.querySelectorAll('[itemscope]')].filter((scope) => !scope.parentElement?.closest('[itemscope]'));
@@ -36,4 +40,5 @@ const metadata = () => {
 };
 
 const text = (lines) =>
-  (document.body?.innerText ?? '').split('\n').map((line) => line.trim()).filter(Boolean).slice(0, lines).join('\n');
+  (document.body?.innerText ?? '').slice(0, 10 * MOST_TEXT).split('\n').map((line) => line.trim()).filter(Boolean).slice(0, lines).join('\n')
+    .slice(0, MOST_TEXT);
