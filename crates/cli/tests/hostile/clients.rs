@@ -195,8 +195,6 @@ async fn guesses_and_borrows_ids(world: Arc<World>) {
         format!("{own_uuid}:-1"),
         own_uuid.to_owned(),
         format!(":{own_slot}"),
-        own.id.replace('-', ""),
-        format!("{{{own_uuid}}}:{own_slot}"),
         format!("{} ", own.id),
         format!("00000000-0000-0000-0000-000000000000:{own_slot}"),
         "../../etc/passwd".to_owned(),

@@ -149,7 +149,7 @@ async fn spins_on_every_processor(_: Arc<World>) {
         .site
         .serve("/spin.js", Served::File(vec![("content-type", "text/javascript")], b"for (;;);".to_vec()));
     let page =
-        world.page("<body>workers<script>for (let n = 0; n < 16; n++) new Worker('/spin.js')</script>");
+        world.page("<body>workers<script>for (let n = 0; n < 48; n++) new Worker('/spin.js')</script>");
     let lease = world.visiting(&page).await;
     let browser = world.webgym.browsers().remove(0);
     let slowed = poll_until("the busy page is slowed down", SECONDS * 2, async || {

@@ -45,7 +45,7 @@ struct Trial {
 }
 
 /// One thread that never rests is a page's good right; more than so many are not, for so many looks.
-const MOST_CORES: f64 = 1.5;
+const MOST_CORES: f64 = 1.25;
 const MOST_BUSY: u32 = 5;
 /// So many looks are waited for memory to come back.
 const PAUSE: u32 = 3;
