@@ -25,6 +25,8 @@ const QUIET: &[&str] = &[
     "--deny-permission-prompts",
     // Otherwise the full browser asks which screen to share, in a window that takes all clicks.
     "--use-fake-ui-for-media-stream=deny",
+    // Which fonts this machine has is nobody's business; no permission stands before that question in the headless shell.
+    "--disable-blink-features=FontAccess",
     "--disable-print-preview",
     "--disable-quic",
     "--metrics-recording-only",

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{
     SECONDS, attacks,
-    raw::{answers, connect},
+    raw::{answers, connect, in_line},
     world::{World, within},
 };
 
@@ -263,17 +263,11 @@ async fn a_thousand_waiters_hang_up(_: Arc<World>) {
             stream.write_all(ask.as_bytes()).await.expect("it is sent");
             waiting.push(stream);
         }
-        let line = async || {
-            let text = farm.http.get("/metrics", &[]).await.text();
-            let lines =
-                text.lines().filter(|line| line.contains("get_queue_length ") && !line.starts_with('#'));
-            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum::<usize>()
-        };
-        eventually("all thousand wait", SECONDS, async || line().await == 1000).await;
+        eventually("all thousand wait", SECONDS, async || in_line(farm).await == 1000).await;
         // Others are served meanwhile.
         within(Duration::from_secs(20), "the holder goes on", world.is_well(&held)).await;
         drop(waiting);
-        eventually("the line is empty again", SECONDS, async || line().await == 0).await;
+        eventually("the line is empty again", SECONDS, async || in_line(farm).await == 0).await;
     }
     world.farm.reset(&held).await.ok();
     let next = world.farm.get().await;

@@ -44,6 +44,13 @@ pub(crate) async fn answers(stream: &mut TcpStream) -> String {
 
 const KEY: &str = "host: localhost\r\nx-api-key: default_key\r\n";
 
+/// How many wait for a lease, as the tier's figures say.
+pub(crate) async fn in_line(farm: &Farm) -> usize {
+    let text = farm.http.get("/metrics", &[]).await.text();
+    let lines = text.lines().filter(|line| line.contains("get_queue_length ") && !line.starts_with('#'));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+}
+
 /// The other side closes; how long that took.
 async fn closed(stream: &mut TcpStream) -> Duration {
     let begun = Instant::now();
@@ -127,16 +134,23 @@ async fn half_closes_its_sockets(_: Arc<World>) {
         stream.shutdown().await.expect("half of it");
         let said = answers(&mut stream).await;
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 200"), "{said}");
+        let held = farm.get().await;
+        let mut waiting = Vec::new();
         for _ in 0..20 {
             let mut stream = connect(farm).await;
-            let ask = format!("POST /get?wait_secs=30 HTTP/1.1\r\n{KEY}content-length: 0\r\n\r\n");
+            let ask = format!("POST /get?wait_secs=600 HTTP/1.1\r\n{KEY}content-length: 0\r\n\r\n");
             stream.write_all(ask.as_bytes()).await.expect("it is sent");
+            waiting.push(stream);
+        }
+        eventually("they wait", SECONDS, async || in_line(farm).await == 20).await;
+        for stream in &mut waiting {
             stream.shutdown().await.expect("half of it");
         }
-        // Whoever has half gone is either answered or gone; a slot that was given to nobody comes back.
-        eventually("nobody holds or waits for a slot", SECONDS, async || {
+        eventually("who has half gone waits no longer", SECONDS, async || in_line(farm).await == 0).await;
+        farm.reset(&held).await.ok();
+        eventually("nobody was given the slot", SECONDS, async || {
             let slots = Slots::of(&own.webgym.node().http).await;
-            slots.waiting == 0 && slots.add_up() && slots.all_free()
+            slots.add_up() && slots.all_free()
         })
         .await;
     }

@@ -68,7 +68,7 @@ const asks = {
   clipboard: () => navigator.clipboard.readText(), push: () => navigator.serviceWorker.ready.then((it) => it.pushManager.subscribe()),
   bluetooth: () => navigator.bluetooth.requestDevice({acceptAllDevices: true}), usb: () => navigator.usb.requestDevice({filters: []}),
   serial: () => navigator.serial.requestPort(), hid: () => navigator.hid.requestDevice({filters: []}),
-  file: () => showOpenFilePicker(), save: () => showSaveFilePicker(), folder: () => showDirectoryPicker(), fonts: () => queryLocalFonts(),
+  file: () => showOpenFilePicker(), save: () => showSaveFilePicker(), folder: () => showDirectoryPicker(), fonts: () => queryLocalFonts().then((all) => all.length || Promise.reject()),
   idle: () => IdleDetector.requestPermission().then((said) => said === 'granted' || Promise.reject()),
   payment: () => new PaymentRequest([{supportedMethods: 'https://pay.test/'}], {total: {label: 'x', amount: {currency: 'EUR', value: '1'}}}).show(),
   contact: () => navigator.contacts.select(['name']), credential: () => navigator.credentials.get({publicKey: {challenge: new Uint8Array(8)}}),
@@ -122,7 +122,8 @@ async fn follows_forbidden_schemes(world: Arc<World>) {
             onclick = go; setTimeout(go, 50);</script>"
         ));
         world.farm.visit(&lease, &page).await;
-        world.farm.execute(&lease, json!({"click_coords": {"x": 640, "y": 700}})).await.ok();
+        let click = world.farm.execute(&lease, json!({"click_coords": {"x": 640, "y": 700}})).await;
+        assert_eq!(click.status, 200, "{url}: {}", click.text());
         let address = world.address_of(&lease).await;
         assert!(
             address.starts_with("http://") || address == "about:blank" || address.starts_with("about:blank#"),

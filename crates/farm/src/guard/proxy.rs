@@ -83,9 +83,10 @@ impl Proxy {
         vec![
             format!("--proxy-server=http://{}", self.address),
             "--proxy-bypass-list=<-loopback>".to_owned(),
-            // WebRTC would otherwise send packets past the proxy.
+            // WebRTC would otherwise send packets past the proxy. The first is what the full browser reads, the second what
+            // the headless shell does.
             "--webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
-            "--force-webrtc-ip-handling-policy".to_owned(),
+            "--force-webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
         ]
     }
 
