@@ -106,8 +106,8 @@ impl Context {
             tabs.announced.push_back(user_gesture);
         }
         tabs.asked = tabs.asked.saturating_add(1);
-        // Once for so many, since the order to stop may also hit what is run after the script it was meant for.
-        tabs.asked % MOST_ASKED != 0
+        // Told again with each: while the script waits for its window the order may hit something else.
+        tabs.asked <= MOST_ASKED
     }
 
     /// The browser attached us to a new target of this context.

@@ -150,7 +150,7 @@ async fn hangs_on_to_the_viewer(_: Arc<World>) {
         held.push(stream);
     }
     eventually("others are served", SECONDS, async || {
-        viewer.ask("/healthz", "host: localhost\r\n").await.starts_with("HTTP/1.1 200")
+        viewer.ask("/", "host: localhost\r\n").await.starts_with("HTTP/1.1 200")
     })
     .await;
     // Who does not ask is left within a minute.
