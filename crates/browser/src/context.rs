@@ -31,8 +31,6 @@ struct Tabs {
     announced: VecDeque<bool>,
     /// One window an action, like a browser with a popup blocker.
     honoured: bool,
-    /// How many windows were asked for since the action began.
-    asked: u32,
     /// Open, still empty: their script may yet send them somewhere or write into them, for as long as an action
     /// takes to settle.
     held: Vec<Attached>,
@@ -63,8 +61,6 @@ pub(crate) struct Context {
 }
 
 const MOST_HELD: usize = 4;
-/// A script that asks for more windows than this is stopped: each costs the whole browser time, also its other tenants'.
-const MOST_ASKED: u32 = 20;
 
 impl Context {
     pub(crate) fn new(id: String) -> Arc<Self> {
@@ -94,20 +90,15 @@ impl Context {
 
     /// A new action begins: it may open one window.
     pub(crate) fn begin_action(&self) {
-        let mut tabs = self.tabs();
-        (tabs.honoured, tabs.asked) = (false, 0);
+        self.tabs().honoured = false;
     }
 
-    /// Takes note of a window that the page asks for; tells whether it may go on asking.
-    pub(crate) fn window_announced(&self, user_gesture: bool) -> bool {
+    pub(crate) fn window_announced(&self, user_gesture: bool) {
         let mut tabs = self.tabs();
         // A page that opens windows faster than they attach gains nothing by it.
         if tabs.announced.len() < 64 {
             tabs.announced.push_back(user_gesture);
         }
-        tabs.asked = tabs.asked.saturating_add(1);
-        // Told again with each: while the script waits for its window the order may hit something else.
-        tabs.asked <= MOST_ASKED
     }
 
     /// The browser attached us to a new target of this context.

@@ -116,9 +116,8 @@ impl Events for PageEvents {
             }
             p::PAGE_WINDOW_OPEN => {
                 if let (Some(context), Ok(open)) = (self.context.upgrade(), cdp::params::<WindowOpen>(params))
-                    && !context.window_announced(open.user_gesture)
                 {
-                    session.tell(p::RUNTIME_TERMINATE_EXECUTION, &json!({}));
+                    context.window_announced(open.user_gesture);
                 }
             }
             _ => self.tracker.note(method, params),

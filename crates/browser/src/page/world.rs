@@ -104,7 +104,7 @@ impl Page {
         loop {
             tries += 1;
             match self.ask_frame(&self.target, deadline, function, arguments).await {
-                Err(error) if tries < 8 && (context_lost(&error) || cut_off(&error)) => {}
+                Err(error) if tries < 8 && context_lost(&error) => {}
                 Err(CallError::Deadline { .. }) => {
                     return Err(BrowserError::Timeout {
                         what: format!("it is too busy for {function:?}"),
@@ -198,12 +198,6 @@ impl Page {
     fn remember(&self, document: u64, frame: &str, world: World) {
         self.worlds.known(document).frames.insert(frame.to_owned(), world);
     }
-}
-
-/// The page's script was stopped for good reason, and our question with it.
-fn cut_off(error: &CallError) -> bool {
-    const INTERNAL_ERROR: i64 = -32603;
-    matches!(error, CallError::Rejected { code: INTERNAL_ERROR, .. })
 }
 
 /// The document went away under the question. The protocol has one code for every refusal, so this is the one
