@@ -22,7 +22,7 @@ fn megabytes(pid: u32) -> u64 {
 }
 
 async fn lost(world: &World, lease: &Lease) {
-    eventually("the greedy page is ended", SECONDS, async || {
+    eventually("the greedy page is ended", SECONDS * 3, async || {
         let probe = world.farm.probe(lease).await;
         (probe.status, probe.code().as_str()) == (500, "instance_lost")
     })
@@ -122,7 +122,7 @@ async fn fills_the_browser_with_blobs(_: Arc<World>) {
     let innocent = world.visiting(&world.innocent()).await;
     let browser = world.webgym.browsers().remove(0);
     let page = world.page(
-        "<body>blobs<script>const kept = []; let n = 0; setInterval(() => { const piece = new Uint8Array(4 << 20); piece.fill(n++); \
+        "<body>blobs<script>const kept = []; let n = 0; setInterval(() => { const piece = new Uint8Array(16 << 20); piece.fill(n++); \
          kept.push(URL.createObjectURL(new Blob([piece]))); }, 20)</script>",
     );
     let lease = world.visiting(&page).await;
