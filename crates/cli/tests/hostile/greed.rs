@@ -2,8 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use serde_json::json;
-use testkit::{Lease, Served, eventually, poll_until};
+use testkit::{Browser, Lease, Served, eventually, poll_until};
 
 use crate::{
     SECONDS, attacks,
@@ -142,6 +141,13 @@ fn niceness(pid: u32) -> Vec<i64> {
     stats.filter_map(|stat| stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()).collect()
 }
 
+/// More is to be done here than the processors can do, not counting our page's workers.
+fn crowded() -> bool {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    load > 24.0 + 2.0 * std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64)
+}
+
 async fn spins_on_every_processor(_: Arc<World>) {
     let world = World::with("serve 2 --allow-private-network").await;
     let innocent = world.visiting(&world.innocent()).await;
@@ -152,26 +158,29 @@ async fn spins_on_every_processor(_: Arc<World>) {
         world.page("<body>workers<script>for (let n = 0; n < 24; n++) new Worker('/spin.js')</script>");
     let lease = world.visiting(&page).await;
     let browser = world.webgym.browsers().remove(0);
-    let slowed = poll_until("the busy page is slowed down", SECONDS * 2, async || {
+    for _ in 0..5 {
+        within(Duration::from_secs(60), "the neighbour goes on", world.is_well(&innocent)).await;
+    }
+    let busiest = |browser: &Browser| {
         let renderers = browser.renderers();
-        renderers
-            .iter()
-            .find(|one| niceness(one.pid).iter().filter(|nice| **nice == 19).count() >= 16)
-            .cloned()
+        renderers.into_iter().find(|one| niceness(one.pid).iter().filter(|nice| **nice == 19).count() >= 24)
+    };
+    // On a machine where others work too it may never get more than one processor, and then there is nothing to slow down.
+    let slowed = poll_until("the busy page is slowed down", SECONDS * 2, async || {
+        busiest(&browser).map(Some).or_else(|| crowded().then_some(None))
     })
     .await;
-    for renderer in browser.renderers().iter().filter(|one| one.pid != slowed.pid) {
+    for renderer in
+        browser.renderers().iter().filter(|one| slowed.as_ref().is_some_and(|it| it.pid != one.pid))
+    {
         assert!(niceness(renderer.pid).iter().all(|nice| *nice < 19), "the others keep their place");
     }
-    for _ in 0..5 {
-        within(Duration::from_secs(20), "the neighbour goes on", world.is_well(&innocent)).await;
+    for lease in [lease, innocent] {
+        world.farm.reset(&lease).await.ok();
     }
-    world.farm.execute(&lease, json!({"get_webpage_text": {}})).await.ok();
-    world.farm.reset(&lease).await.ok();
     eventually("its processors are free again", SECONDS, async || {
-        browser.renderers().iter().all(|one| one.pid != slowed.pid)
+        browser.renderers().iter().all(|one| slowed.as_ref().is_none_or(|it| it.pid != one.pid))
     })
     .await;
-    world.farm.reset(&innocent).await.ok();
     World::stop(world, true).await;
 }

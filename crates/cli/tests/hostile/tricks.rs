@@ -130,7 +130,9 @@ async fn follows_forbidden_schemes(world: Arc<World>) {
             address.starts_with("http://") || address == "about:blank" || address.starts_with("about:blank#"),
             "{url} led to {address}"
         );
-        let text = world.farm.text(&lease).await;
+        let text = world.farm.execute(&lease, json!({"get_webpage_text": {}})).await;
+        assert!([200, 504].contains(&text.status), "{url}: {}", text.text());
+        let text = text.text();
         assert!(!text.contains("root:") && !text.contains("Command Line"), "{url} showed {text}");
         world.is_well(&lease).await;
     }

@@ -14,7 +14,7 @@ use testkit::{Farm, Lease, Served, Slots, Trap, Webgym, poll_until};
 use crate::{SECONDS, WEBGYM};
 
 /// A farm whose connections lose patience within seconds.
-const SHARED: &str = "-vv serve 8 --instances-per-browser 4 --idle-timeout 4 --allow-private-network";
+const SHARED: &str = "-vv serve 8 --instances-per-browser 4 --idle-timeout 12 --allow-private-network";
 
 pub(crate) struct World {
     pub(crate) webgym: Webgym,
