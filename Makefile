@@ -1,5 +1,5 @@
 # Two targets carry a newcomer: demo and test. Both set up what they need.
-.PHONY: demo test test-chromium web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz clean help
+.PHONY: demo test test-chromium web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -63,9 +63,16 @@ soak: ## 2,000 short episodes on real browsers; memory, descriptors, files and k
 	@cargo build --quiet --release --bin webgym
 	@cargo run --quiet --release -p webgym-testkit --example soak -- --webgym target/release/webgym $(ARGS)
 
-fuzz: ## Let schemathesis loose on the farm's API
+fuzz: ## Let schemathesis loose on the farm's API, then fuzz every parser (FUZZ_SECONDS=60 each)
 	@scripts/setup --tests
 	@scripts/schemathesis
+	@scripts/fuzz
+
+audit: ## Check licences, sources and known holes of what we depend on
+	@scripts/audit
+
+release: ## Build webgym so that the same commit gives the same bytes anywhere
+	@scripts/release
 
 clean: ## Remove build outputs
 	@cargo clean

@@ -27,3 +27,14 @@ pub use session::{Pending, Reply, Session};
 pub fn params<T: serde::de::DeserializeOwned>(raw: &[u8]) -> Result<T, String> {
     envelope::decode(raw)
 }
+
+/// A door for the fuzzer: whom a message is for (its id, or none for an event), and its payload.
+#[doc(hidden)]
+pub fn route(message: &[u8]) -> Result<(Option<u64>, Vec<u8>), String> {
+    let mut message = bytes::Bytes::copy_from_slice(message);
+    let (id, range) = match envelope::open(&mut message)? {
+        envelope::Envelope::Reply { id, outcome: Ok(range) | Err(range) } => (Some(id), range),
+        envelope::Envelope::Event { params, .. } => (None, params),
+    };
+    Ok((id, message[range].to_vec()))
+}

@@ -151,7 +151,8 @@ impl ScreenshotInfo {
         let lines = self.visible_rects.iter().filter_map(|shown| {
             let region = self.region(shown)?;
             let word = |key| region.get(key).and_then(Value::as_str).unwrap_or_default();
-            Some(format!("id: {shown}, text: {}, tag: {}", one_line(word("aria_name")), word("tag_name")))
+            let (name, tag) = (one_line(word("aria_name")), one_line(word("tag_name")));
+            Some(format!("id: {}, text: {name}, tag: {tag}", one_line(shown)))
         });
         lines.collect::<Vec<_>>().join("\n")
     }
@@ -162,7 +163,7 @@ impl ScreenshotInfo {
     }
 }
 
-/// Line breaks inside a name would forge further lines of the tree.
+/// Line breaks inside a name, or in what a node sends for one, would forge further lines of the tree.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -81,9 +81,13 @@ fn dimensions(reader: &PngReader<'_>) -> (u32, u32) {
     (reader.info().width, reader.info().height)
 }
 
+/// A few bytes can announce a picture larger than the memory; no screen shows more than this.
+const LARGEST_PICTURE: usize = 128 << 20;
+
 /// As red, green, blue and transparency, eight bits each.
 fn pixels(mut reader: PngReader<'_>) -> Result<Vec<u8>, ImageError> {
-    let mut buffer = vec![0; reader.output_buffer_size().ok_or(ImageError::TooLarge)?];
+    let size = reader.output_buffer_size().filter(|size| *size <= LARGEST_PICTURE);
+    let mut buffer = vec![0; size.ok_or(ImageError::TooLarge)?];
     let frame = reader.next_frame(&mut buffer)?;
     buffer.truncate(frame.buffer_size());
     Ok(match frame.color_type {
@@ -152,6 +156,20 @@ mod tests {
         assert!(!same(&rgba, &png(ColorType::Rgba, Compression::Fast, &[7, 7, 7, 254].repeat(4))));
         assert!(same(b"jpeg", b"jpeg") && !same(b"jpeg", b"other"));
         assert!(!same(&rgb, b"jpeg"));
+    }
+
+    #[test]
+    fn a_picture_that_announces_more_than_any_screen_shows_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for (name, data) in [("a", [1; 9]), ("b", [2; 9])] {
+            let mut bytes = Vec::new();
+            let mut writer = png::Encoder::new(&mut bytes, 30_000, 30_000).write_header().unwrap();
+            writer.write_chunk(png::chunk::IDAT, &data).unwrap();
+            drop(writer);
+            std::fs::write(path(name), bytes).unwrap();
+        }
+        assert!(matches!(is_same_image(&path("a"), &path("b")), Err(ImageError::TooLarge)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod process;
 mod python_master;
 mod python_node;
 mod redis;
+pub mod rogue;
 pub mod sim_farm;
 pub mod sim_model;
 mod trap;

@@ -61,6 +61,8 @@ pub enum Said {
     Status(u16, String),
     /// 429, with `Retry-After` in seconds when given.
     SlowDown(Option<f64>),
+    /// A reply that the server cut off at its length limit.
+    Cut(String),
     /// A completion that the server's content filter cut.
     Filtered,
     Garbage,
@@ -205,6 +207,7 @@ async fn handle(
             }
             response
         }
+        Said::Cut(text) => say(200, &completion(&text, "length")),
         Said::Filtered => say(200, &completion("", "content_filter")),
         Said::Garbage => Response::new(Body::from("<html>a proxy's page</html>")),
         Said::Silence => std::future::pending().await,

@@ -161,7 +161,9 @@ struct FailureWire {
 }
 
 impl Observed {
-    pub(super) fn read(body: &[u8], content_type: &str) -> Result<Self, FarmError> {
+    /// Public for the fuzzer.
+    #[doc(hidden)]
+    pub fn read(body: &[u8], content_type: &str) -> Result<Self, FarmError> {
         let unreadable =
             |reason: String| FarmError::Other(format!("an observation that cannot be read: {reason}"));
         let wire: ObservedWire = if content_type.contains("msgpack") {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 pub use reqwest::{Client, Error};
 use reqwest::{
     RequestBuilder, StatusCode,
-    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER},
 };
 
 pub use deadline::Deadline;
@@ -63,6 +63,10 @@ pub(crate) enum Broken {
 pub(crate) struct Received {
     pub(crate) status: StatusCode,
     pub(crate) content_type: String,
+    /// Nothing is unpacked: we never ask for it, and a small parcel may hold a large one.
+    pub(crate) encoding: String,
+    /// Where a redirect points. Never followed: keys and prompts go to whom they were meant for.
+    pub(crate) location: String,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) body: Bytes,
 }
@@ -74,12 +78,19 @@ impl Received {
     }
 }
 
+/// A stranger's first words on one line, without anything that a terminal would obey.
 pub(crate) fn excerpt(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_gap = |letter: char| letter.is_whitespace() || letter.is_control() || turns_text(letter);
+    let line = text.split(is_gap).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(300) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
+}
+
+/// Marks that change the direction of what follows.
+fn turns_text(letter: char) -> bool {
+    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Sends a request and takes in the answer, in at most `within` and at most `limit` bytes.
@@ -98,6 +109,8 @@ async fn receive(request: RequestBuilder, limit: usize) -> Result<Received, Brok
     let mut response = request.send().await.map_err(|problem| broken(&problem))?;
     let status = response.status();
     let content_type = header(response.headers(), &CONTENT_TYPE);
+    let encoding = header(response.headers(), &CONTENT_ENCODING);
+    let location = header(response.headers(), &LOCATION);
     let retry_after = retry_after(&header(response.headers(), &RETRY_AFTER));
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(Broken::TooLarge { limit });
@@ -110,7 +123,7 @@ async fn receive(request: RequestBuilder, limit: usize) -> Result<Received, Brok
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Received { status, content_type, retry_after, body: body.into() })
+    Ok(Received { status, content_type, encoding, location, retry_after, body: body.into() })
 }
 
 fn header(headers: &HeaderMap, name: &reqwest::header::HeaderName) -> String {
@@ -134,13 +147,24 @@ fn reason(problem: &reqwest::Error) -> String {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    cause.to_string()
+    let words = excerpt(&cause.to_string());
+    // What the libraries say about a wrong scheme helps nobody to mend it.
+    match words.as_str() {
+        "received corrupt message of type InvalidContentType" => {
+            "what answers there does not speak TLS; is it http:// instead of https://?".to_owned()
+        }
+        "invalid HTTP version parsed" => {
+            "what answers there does not speak HTTP; is it https:// instead of http://?".to_owned()
+        }
+        _ => words,
+    }
 }
 
 /// `Retry-After` in seconds or as a date.
 fn retry_after(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.trim().parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
+        // More seconds than a duration holds are as good as for ever.
+        return (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
     let wait = date.duration_since(jiff::Timestamp::now());
@@ -157,6 +181,14 @@ mod tests {
         assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
         assert_eq!(retry_after("soon"), None);
         assert_eq!(retry_after("-1"), None);
+        assert_eq!(retry_after("nan"), None);
+        assert_eq!(retry_after("1e300"), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn an_excerpt_is_one_short_line_that_no_terminal_obeys() {
+        assert_eq!(excerpt(" a\n\u{1b}[31mb\u{7} c\u{202e}d "), "a [31mb c d");
+        assert_eq!(excerpt(&"x".repeat(1000)).chars().count(), 301);
     }
 
     #[test]

@@ -1,8 +1,13 @@
 //! What a model answered: its text with its reasoning in front, and what a trainer may want beside it.
 
-use serde_json::{Value, json};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
+use serde_json::{Value, json, value::RawValue};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
@@ -19,21 +24,116 @@ pub struct Completion {
     pub logprobs: Option<Vec<f64>>,
 }
 
+/// Why an answer is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// The message alone is larger than this.
+    TooLarge(usize),
+    Because(String),
+}
+
+impl From<&str> for Unusable {
+    fn from(reason: &str) -> Self {
+        Self::Because(reason.to_owned())
+    }
+}
+
+/// Bytes of a message's JSON. Every later prompt holds the last messages, and every trajectory all of them.
+const LARGEST_MESSAGE: usize = 1 << 20;
+
+/// The answer as far as anyone looks into it: the rest is checked but not kept, so that an answer never takes more
+/// memory than a few times its own size, whatever it is made of.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "first")]
+    choices: Option<Choice<'a>>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    prompt_token_ids: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    prompt_token_ids: Option<&'a RawValue>,
+    #[serde(borrow)]
+    token_ids: Option<&'a RawValue>,
+    #[serde(borrow)]
+    logprobs: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Logprobs {
+    content: Vec<Token>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    logprob: f64,
+}
+
+/// The first of a list, the others unread.
+fn first<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Choice<'de>>, D::Error> {
+    struct First;
+    impl<'de> Visitor<'de> for First {
+        type Value = Option<Choice<'de>>;
+
+        fn expecting(&self, words: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            words.write_str("a list of choices")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let choice = list.next_element()?;
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(choice)
+        }
+    }
+    list.deserialize_any(First)
+}
+
 impl Completion {
-    pub(super) fn read(body: &[u8]) -> Result<Self, String> {
-        let answer: Value =
-            serde_json::from_slice(body).map_err(|problem| format!("not JSON ({problem})"))?;
-        let choice = answer.get("choices").and_then(|choices| choices.get(0)).ok_or("no choices in it")?;
-        let message = choice.get("message").ok_or("no message in its choice")?;
+    /// A door for the fuzzer.
+    #[doc(hidden)]
+    pub fn of_body(body: &[u8]) -> Option<Self> {
+        Self::read(body).ok()
+    }
+
+    pub(super) fn read(body: &[u8]) -> Result<Self, Unusable> {
+        let answer: Envelope<'_> = serde_json::from_slice(body).map_err(|problem| {
+            let what = if problem.is_data() { "not a chat completion" } else { "not JSON" };
+            let problem = if body.is_empty() { "it is empty".to_owned() } else { problem.to_string() };
+            Unusable::Because(format!("{what} ({problem})"))
+        })?;
+        let choice = answer.choices.ok_or("no choices in it")?;
+        let message = choice.message.ok_or("no message in its choice")?;
+        if message.get().len() > LARGEST_MESSAGE {
+            return Err(Unusable::TooLarge(LARGEST_MESSAGE));
+        }
+        let message: Value = lenient(Some(message)).ok_or("its message cannot be read")?;
         Ok(Self {
-            text: text(message),
-            finish_reason: choice.get("finish_reason").and_then(Value::as_str).map(str::to_owned),
-            usage: answer.get("usage").map(usage),
-            prompt_token_ids: ids(answer.get("prompt_token_ids").or_else(|| choice.get("prompt_token_ids"))),
-            token_ids: ids(choice.get("token_ids")),
-            logprobs: logprobs(choice.get("logprobs")),
+            text: text(&message),
+            finish_reason: lenient(choice.finish_reason),
+            usage: answer.usage.map(|usage| lenient(Some(usage)).unwrap_or_default()),
+            prompt_token_ids: lenient(answer.prompt_token_ids.or(choice.prompt_token_ids)),
+            token_ids: lenient(choice.token_ids),
+            logprobs: lenient(choice.logprobs)
+                .map(|given: Logprobs| given.content.iter().map(|token| token.logprob).collect()),
         })
     }
+}
+
+/// What a trainer may want is nothing to fail over: of another shape, it is not there.
+fn lenient<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
 }
 
 fn text(message: &Value) -> String {
@@ -69,21 +169,6 @@ fn tool_call(call: &Value) -> String {
         None => json!({}),
     };
     format!("\n<tool_call>\n{}\n</tool_call>", json!({"name": name, "arguments": arguments}))
-}
-
-fn usage(usage: &Value) -> Usage {
-    let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
-    Usage { prompt_tokens: count("prompt_tokens"), completion_tokens: count("completion_tokens") }
-}
-
-fn ids(value: Option<&Value>) -> Option<Vec<u32>> {
-    let list = value?.as_array()?;
-    list.iter().map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())).collect()
-}
-
-fn logprobs(value: Option<&Value>) -> Option<Vec<f64>> {
-    let list = value?.get("content")?.as_array()?;
-    list.iter().map(|token| token.get("logprob")?.as_f64()).collect()
 }
 
 #[cfg(test)]
@@ -129,10 +214,43 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_none_is_explained() {
-        for (body, wanted) in
-            [("<html>", "not JSON"), ("{}", "no choices"), ("{\"choices\":[{}]}", "no message")]
-        {
-            assert!(Completion::read(body.as_bytes()).unwrap_err().contains(wanted));
+        for (body, wanted) in [
+            ("", "it is empty"),
+            ("<html>", "not JSON"),
+            ("{\"choices\":[{\"message\":{\"content\":\"half", "not JSON"),
+            ("{}", "no choices"),
+            ("{\"choices\":null}", "no choices"),
+            ("{\"choices\":[]}", "no choices"),
+            ("{\"choices\":7}", "not a chat completion"),
+            ("{\"choices\":[7]}", "not a chat completion"),
+            ("{\"choices\":[{}]}", "no message"),
+            ("{\"choices\":[{\"message\":null}]}", "no message"),
+        ] {
+            let problem = Completion::read(body.as_bytes()).unwrap_err();
+            assert!(
+                matches!(&problem, Unusable::Because(why) if why.contains(wanted)),
+                "{body}: {problem:?}"
+            );
         }
+    }
+
+    #[test]
+    fn what_is_beside_the_message_is_nothing_to_fail_over() {
+        let body = json!({
+            "usage": "much", "prompt_token_ids": [1, -2],
+            "choices": [{"message": {"content": "x"}, "finish_reason": 3, "token_ids": "3", "logprobs": {"content": null}}, 7],
+        });
+        let got = Completion::read(body.to_string().as_bytes()).unwrap();
+        assert_eq!(
+            got,
+            Completion { text: "x".into(), usage: Some(Usage::default()), ..Completion::default() }
+        );
+    }
+
+    #[test]
+    fn a_message_beyond_all_measure_is_none() {
+        let body = json!({"choices": [{"message": {"content": "x".repeat(LARGEST_MESSAGE)}}]});
+        let problem = Completion::read(body.to_string().as_bytes()).unwrap_err();
+        assert_eq!(problem, Unusable::TooLarge(LARGEST_MESSAGE));
     }
 }

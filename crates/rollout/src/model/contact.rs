@@ -39,7 +39,7 @@ impl ModelClient {
     async fn served(&self, within: Duration) -> Result<Option<Vec<String>>, ModelError> {
         let get = self.authorized(self.http.get(format!("{}/models", self.root)));
         let received = http::exchange(get, within, LARGEST_LIST).await?;
-        if matches!(received.status.as_u16(), 401 | 403 | 429 | 500..=599) {
+        if matches!(received.status.as_u16(), 300..=399 | 401 | 403 | 429 | 500..=599) {
             return Err(ModelError::refused(&received));
         }
         let list: Option<Value> = serde_json::from_slice(&received.body).ok();
@@ -73,7 +73,7 @@ impl ModelClient {
 
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 8;
-    let mut words = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let mut words = names.iter().take(SHOWN).map(|name| http::excerpt(name)).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         words += &format!(" and {} more", names.len() - SHOWN);
     }

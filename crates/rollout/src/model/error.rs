@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::http::{Broken, Received, Transient, Verdict};
+use crate::http::{Broken, Received, Transient, Verdict, excerpt};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
@@ -10,8 +10,12 @@ pub enum ModelError {
     Unreachable { reason: String },
     #[error("no time left while {doing}")]
     Timeout { doing: &'static str },
-    #[error("the model server asks to slow down")]
+    #[error("the model server asks to slow down{}", patience(*retry_after))]
     RateLimited { retry_after: Option<Duration> },
+    #[error(
+        "the model server answered {status} and points to {to}; redirects are not followed, name that address instead"
+    )]
+    Redirected { status: u16, to: String },
     #[error("the model server answered {status}: {body}")]
     Refused { status: u16, body: String },
     #[error("the model server's answer cannot be used: {reason} ({content_type}): {body}")]
@@ -34,13 +38,27 @@ impl ModelError {
     pub(super) fn refused(received: &Received) -> Self {
         match received.status.as_u16() {
             429 => Self::RateLimited { retry_after: received.retry_after },
+            // Not broken but busy, by its own word.
+            503 if received.retry_after.is_some() => Self::RateLimited { retry_after: received.retry_after },
+            status @ (301 | 302 | 303 | 307 | 308) => {
+                let to = excerpt(&received.location);
+                Self::Redirected { status, to: if to.is_empty() { "nowhere".to_owned() } else { to } }
+            }
             status => Self::Refused { status, body: received.excerpt() },
         }
     }
 
     /// The server is not there or not well: the episode is not to blame.
     pub fn is_infrastructure(&self) -> bool {
-        self.verdict() != Verdict::Permanent || matches!(self, Self::Setup(_) | Self::BadAnswer { .. })
+        self.verdict() != Verdict::Permanent
+            || matches!(self, Self::Setup(_) | Self::TooLarge { .. } | Self::Redirected { .. })
+    }
+}
+
+fn patience(asked: Option<Duration>) -> String {
+    match asked {
+        Some(time) => format!(" and to come back in {} s", time.as_secs_f64().ceil()),
+        None => String::new(),
     }
 }
 
@@ -58,12 +76,14 @@ impl Transient for ModelError {
     fn verdict(&self) -> Verdict {
         match self {
             // 408 and 425 are a server's own way of saying "again".
+            // An answer that is none was garbled on its way, as far as we can tell: the same question may get a good one.
             Self::Unreachable { .. }
             | Self::Timeout { .. }
+            | Self::BadAnswer { .. }
             | Self::Refused { status: 408 | 425 | 500..=599, .. } => Verdict::Retry,
             Self::RateLimited { retry_after } => Verdict::Later(*retry_after),
             Self::Refused { .. }
-            | Self::BadAnswer { .. }
+            | Self::Redirected { .. }
             | Self::TooLarge { .. }
             | Self::Picture { .. }
             | Self::NoChatServer { .. }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use reqwest::{Client, header::HeaderValue};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use answer::Unusable;
 pub use answer::{Completion, Usage};
 pub use error::ModelError;
 pub use images::Images;
@@ -145,11 +146,7 @@ impl ModelClient {
         let post = self.http.post(format!("{}/chat/completions", self.root));
         let post = self.authorized(post).header("content-type", "application/json").body(body);
         let received = self.send(post, self.options.attempt_timeout.min(deadline.remaining())).await?;
-        Completion::read(&received.body).map_err(|reason| ModelError::BadAnswer {
-            reason,
-            content_type: received.content_type.clone(),
-            body: received.excerpt(),
-        })
+        Completion::read(&received.body).map_err(|problem| unusable(problem, &received))
     }
 
     fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
@@ -169,4 +166,19 @@ impl ModelClient {
         let get = self.authorized(self.http.get(format!("{}/models", self.root)));
         http::exchange(get, within, 1 << 20).await.is_ok()
     }
+}
+
+fn unusable(problem: Unusable, received: &Received) -> ModelError {
+    let reason = match problem {
+        Unusable::TooLarge(limit) => return ModelError::TooLarge { limit },
+        Unusable::Because(_) if !received.encoding.is_empty() => {
+            format!("it is packed ({}), which was not asked for", received.encoding)
+        }
+        Unusable::Because(reason) => reason,
+    };
+    let content_type = match received.content_type.as_str() {
+        "" => "of no content type".to_owned(),
+        named => named.to_owned(),
+    };
+    ModelError::BadAnswer { reason, content_type, body: received.excerpt() }
 }

@@ -14,8 +14,9 @@ mod words;
 
 pub use call::tool_name;
 pub use conversation::{WINDOW, conversation, observed};
-pub(crate) use neutral::neutral as plain_text;
+pub(crate) use neutral::{line as one_line, neutral as plain_text, quoted};
 pub use prompt::{Prompting, definition};
 pub use reply::Reply;
 pub use step::{ActionError, DEFAULT_WAIT, LONGEST_WAIT, Scene, Step, pixel};
+pub(crate) use thinking::split as split_thoughts;
 pub use words::ActionKey;

@@ -1,6 +1,8 @@
 //! Reads a model's reply: what it thought, what it said, what it wants to do. Forgiving in form, strict in meaning: a
 //! reply without a usable action waits, and says why. Linear in the length of the reply.
 
+use std::borrow::Cow;
+
 use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value, json};
 
@@ -43,8 +45,14 @@ impl Reply {
         let split = thinking::split(text);
         let answer = split.answer.as_str();
         work.spend(2 * text.len());
-        let found = tagged_call(answer, mode, &mut work)
-            .or_else(|| loose_call(answer, mode, &mut work))
+        let places = Places::of(answer);
+        work.spend(2 * text.len());
+        let found = places
+            .in_order()
+            .into_iter()
+            .find_map(|place| {
+                tagged_call(&place, mode, &mut work).or_else(|| loose_call(&place, mode, &mut work))
+            })
             .unwrap_or_else(Found::nothing);
         let said = found.without(answer);
         work.spend(2 * said.len());
@@ -52,8 +60,9 @@ impl Reply {
         let (action, problem) = match found.result {
             Ok(action) => (action, None),
             Err(problem) => {
-                let in_words = text_form::find(&sections.action, mode, &mut work);
-                match in_words.or_else(|| text_form::find(&said, mode, &mut work)) {
+                // The call that was taken out may have stood anywhere: what is left is laid out anew.
+                let places = Places::of(&said).in_order();
+                match places.iter().find_map(|place| text_form::find(place, mode, &mut work)) {
                     Some(action) => (action, None),
                     None if split.unfinished => {
                         (words::wait(), Some("the reply ended while thinking".to_owned()))
@@ -89,6 +98,52 @@ impl Reply {
             ("intention", &self.intention),
         ];
         fields.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect()
+    }
+}
+
+/// Where a call may stand. What a model puts under Memory, Progress or Intention is told, not done: it may quote a page
+/// that shows a call of its own. Where such headings are, only what follows the one for the action counts.
+struct Places<'a> {
+    answer: &'a str,
+    /// Where the action's heading is.
+    action: Option<usize>,
+    /// Others come before it.
+    tells: bool,
+}
+
+impl<'a> Places<'a> {
+    /// The action's heading is the first that comes after one of each other kind: a quoted one stands among those, and
+    /// that of a next turn, made up by the model, comes later.
+    fn of(answer: &'a str) -> Self {
+        let mut telling = [None; 3];
+        let mut actions = Vec::new();
+        let mut start = 0;
+        for line in answer.split_inclusive('\n') {
+            // As we asked for it: a key of a call, in small letters, is no heading.
+            let asked = line.trim_start_matches(DRESSING).starts_with(char::is_uppercase);
+            match heading(line).filter(|_| asked).map(|(heading, _)| heading) {
+                Some(Heading::Memory) => drop(telling[0].get_or_insert(start)),
+                Some(Heading::Progress) => drop(telling[1].get_or_insert(start)),
+                Some(Heading::Intention) => drop(telling[2].get_or_insert(start)),
+                Some(Heading::Action) => actions.push(start),
+                None => {}
+            }
+            start += line.len();
+        }
+        let last_kind = telling.iter().flatten().max().copied().unwrap_or(0);
+        let action = actions.iter().find(|at| **at >= last_kind).or(actions.first()).copied();
+        let tells = telling.iter().flatten().any(|at| action.is_some_and(|action| *at < action));
+        Self { answer, action, tells }
+    }
+
+    /// The answer with everything else blanked out, so that offsets stay what they are.
+    fn in_order(&self) -> Vec<Cow<'a, str>> {
+        let Some(action) = self.action else { return vec![Cow::Borrowed(self.answer)] };
+        let mut places = vec![Cow::Owned(" ".repeat(action) + &self.answer[action..])];
+        if !self.tells {
+            places.push(Cow::Borrowed(&self.answer[..action]));
+        }
+        places
     }
 }
 
@@ -137,19 +192,28 @@ fn tagged_call(answer: &str, mode: InteractionMode, work: &mut Work) -> Option<F
             continue;
         };
         let cut = inner_end == answer.len();
-        let (result, to) = match lenient::read(&body[brace..], cut, work) {
-            Some((value, length)) => {
-                (call::from_json(&value, mode, work).map_err(reason), inner + brace + length)
-            }
+        let start = inner + brace;
+        // A closing tag inside a string closes nothing: then the JSON itself tells where it ends.
+        let read = lenient::read(&answer[start..inner_end], cut, work)
+            .or_else(|| lenient::read(&answer[start..], true, work));
+        let (result, to) = match read {
+            Some((value, length)) => (call::from_json(&value, mode, work).map_err(reason), start + length),
             None => (Err("the tool call is not JSON".to_owned()), inner_end),
         };
-        let found = Found { result, from: inner + brace, to, whole: open..whole_end };
+        let whole = open..if to > inner_end { past_closing_tag(answer, to) } else { whole_end };
+        let found = Found { result, from: start, to, whole };
         if found.result.is_ok() {
             return Some(found);
         }
         first_bad.get_or_insert(found);
     }
     first_bad
+}
+
+fn past_closing_tag(answer: &str, at: usize) -> usize {
+    let rest = answer[at..].trim_start();
+    let closed = rest.strip_prefix(CALL_CLOSE).unwrap_or(&answer[at..]);
+    answer.len() - closed.len()
 }
 
 fn reason(problem: NoAction) -> String {
@@ -258,9 +322,12 @@ enum Heading {
     Action,
 }
 
+/// Markup before a heading.
+const DRESSING: [char; 5] = [' ', '\t', '*', '#', '-'];
+
 /// `Memory: …`, `**Memory:** …`, `## Memory: …`.
 fn heading(line: &str) -> Option<(Heading, &str)> {
-    let line = line.trim_start_matches([' ', '\t', '*', '#', '-']);
+    let line = line.trim_start_matches(DRESSING);
     let (word, rest) = line.split_at_checked(line.find(':')?)?;
     let rest = rest[1..].trim_start_matches('*').trim();
     let word = word.trim_end_matches(['*', ' ']);

@@ -24,14 +24,15 @@ pub(super) fn find(text: &str, mode: InteractionMode, work: &mut Work) -> Option
 
 /// Bullets, quotes, emphasis and the word "Action:" before the action itself.
 fn bare(line: &str) -> &str {
-    let dressing = |c: char| c.is_whitespace() || matches!(c, '*' | '-' | '>' | '`' | '#' | '"' | '.');
+    let dressing = |c: char| c.is_whitespace() || matches!(c, '*' | '-' | '`' | '#' | '"' | '.');
     let line = line.trim_start_matches(dressing);
     let after = line.get(..7).filter(|head| head.eq_ignore_ascii_case("action:")).map(|_| &line[7..]);
     after.unwrap_or(line).trim_start_matches(dressing)
 }
 
 fn at_line_start(line: &str, rest: &str, mode: InteractionMode, work: &mut Work) -> Option<Action> {
-    let body = bare(line);
+    // A line marked as quoted is somebody else's.
+    let body = Some(bare(line)).filter(|body| !body.starts_with('>'))?;
     let bracket = body.find('[');
     let word = body[..bracket.unwrap_or(body.len())].trim().trim_end_matches([';', ':', '.', '`', '*', ' ']);
     let key = ActionKey::from_word(word)?;

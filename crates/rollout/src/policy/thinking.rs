@@ -3,16 +3,16 @@
 pub(super) const OPEN: &str = "<think>";
 pub(super) const CLOSE: &str = "</think>";
 
-pub(super) struct Split {
-    pub(super) thinking: String,
-    pub(super) answer: String,
+pub(crate) struct Split {
+    pub(crate) thinking: String,
+    pub(crate) answer: String,
     /// The reply ended inside its think block.
-    pub(super) unfinished: bool,
+    pub(crate) unfinished: bool,
 }
 
 /// The opening tag may be missing (the chat template has already written it): then all before the first closing tag
 /// is thought.
-pub(super) fn split(reply: &str) -> Split {
+pub(crate) fn split(reply: &str) -> Split {
     let mut thinking = String::new();
     let mut answer = String::new();
     let mut inside = false;

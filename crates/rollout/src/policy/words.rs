@@ -150,9 +150,16 @@ pub(super) fn coordinate(value: &Value) -> Option<Value> {
     let mut found = Vec::new();
     numbers(value, &mut found);
     let whole = |number: &f64| {
-        if number.fract() == 0.0 && number.abs() < 1e15 { json!(*number as i64) } else { json!(number) }
+        let number = plain(*number);
+        if number.fract() == 0.0 { json!(number as i64) } else { json!(number) }
     };
     matches!(found.len(), 2 | 4).then(|| found.iter().map(whole).collect())
+}
+
+/// A number that can be written without an exponent, as the sentence of an action must be; no point on a screen and no
+/// wait needs more.
+fn plain(number: f64) -> f64 {
+    (number.clamp(-1e6, 1e6) * 1000.0).round() / 1000.0
 }
 
 /// The number of a marked element: `12`, `"12"`, `"[12]"`, `[12]`.
@@ -182,5 +189,5 @@ pub(super) fn text(value: &Value) -> Option<String> {
 pub(super) fn seconds(value: &Value) -> Option<f64> {
     let mut found = Vec::new();
     numbers(value, &mut found);
-    found.first().copied().filter(|seconds| *seconds >= 0.0)
+    found.first().copied().filter(|seconds| *seconds >= 0.0).map(plain)
 }

@@ -5,8 +5,10 @@
 
 mod bounds;
 mod harness;
+mod hostile;
 mod judging;
 mod losses;
+mod nonsense;
 mod pages;
 mod planning;
 mod rejudging;

@@ -12,11 +12,11 @@ use crate::harness::{model_judge, task};
 
 const YES: &str = "It shows the thing.\nYES";
 const OPEN: &str = "Nothing in the way.\nBlocked: NO";
-const PASSED: &str = "All there.\nVerdict: SUCCESS";
+pub(crate) const PASSED: &str = "All there.\nVerdict: SUCCESS";
 const FAILED: &str = "Not there.\nVerdict: NOT SUCCESS";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Keypoint,
     Blocking,
     Supported,
@@ -24,7 +24,7 @@ enum Kind {
     Reference,
 }
 
-fn kind(question: &Question) -> Kind {
+pub(crate) fn kind(question: &Question) -> Kind {
     let says = |words: &str| question.text.contains(words);
     match () {
         () if says("only YES or NO") => Kind::Keypoint,
@@ -36,7 +36,7 @@ fn kind(question: &Question) -> Kind {
 }
 
 /// Says yes to everything but what `but` says otherwise about.
-fn kindly(but: impl Fn(Kind, &Question) -> Option<Said>) -> impl Fn(&Question) -> Said {
+pub(crate) fn kindly(but: impl Fn(Kind, &Question) -> Option<Said>) -> impl Fn(&Question) -> Said {
     move |question| {
         let kind = kind(question);
         but(kind, question).unwrap_or_else(|| {
@@ -57,7 +57,7 @@ fn reply(text: &str) -> Option<Said> {
 }
 
 /// An episode of so many steps, with pictures on disk, that ends with this action.
-fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Trajectory {
+pub(crate) fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Trajectory {
     let step = |number: usize| {
         let image = folder.join(format!("{number}.png"));
         std::fs::write(&image, format!("\u{89}PNG{number}")).unwrap();
@@ -84,19 +84,19 @@ fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Trajectory {
     Trajectory { task, steps: (0..steps).map(step).collect(), metadata }
 }
 
-struct Judged {
-    trajectory: Trajectory,
+pub(crate) struct Judged {
+    pub(crate) trajectory: Trajectory,
     verdict: Verdict,
     asked: Vec<Question>,
     most_at_once: usize,
 }
 
 impl Judged {
-    fn kinds(&self) -> Vec<Kind> {
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.asked.iter().map(kind).filter(|kind| *kind != Kind::Keypoint).collect()
     }
 
-    fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         format!("{:?}", self.verdict.evaluation)
     }
 
@@ -105,7 +105,7 @@ impl Judged {
     }
 }
 
-async fn judged(
+pub(crate) async fn judged(
     steps: usize,
     last: &str,
     speaker: impl Fn(&Question) -> Said + Send + Sync + 'static,
@@ -123,7 +123,7 @@ async fn judged_by(judge: &Judge, server: &SimModel, steps: usize, last: &str) -
     Judged { trajectory, verdict, asked: server.asked(), most_at_once: server.most_at_once() }
 }
 
-fn reward(judged: &Judged) -> (Outcome, i64) {
+pub(crate) fn reward(judged: &Judged) -> (Outcome, i64) {
     (judged.trajectory.metadata.outcome.unwrap(), judged.trajectory.steps.last().unwrap().reward.reward)
 }
 
@@ -254,19 +254,6 @@ async fn an_answer_other_than_the_reference_fails() {
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
     let asked = judged.asked.last().unwrap();
     assert!(asked.images.is_empty() && asked.text.contains("The agent's answer: the answer is 42"));
-}
-
-#[tokio::test]
-async fn a_reply_without_a_clear_verdict_counts_as_not_passed() {
-    for unclear in ["It went well, a success.", "Verdict: SUCCESS | NOT SUCCESS", "Verdict:", ""] {
-        let judged = judged(
-            1,
-            "answer",
-            kindly(move |kind, _| (kind == Kind::Supported).then(|| reply(unclear)).flatten()),
-        )
-        .await;
-        assert_eq!(reward(&judged), (Outcome::Failure, 0), "{unclear:?}");
-    }
 }
 
 #[tokio::test]

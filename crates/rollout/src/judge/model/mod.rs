@@ -1,5 +1,6 @@
 //! Judging with a model: which screenshots matter, was the site blocked, is the answer supported, is every rubric
-//! item evidenced, does it match the reference. Any question that cannot be asked leaves the episode unjudged.
+//! item evidenced, does it match the reference. Any question that cannot be asked, or gets no answer that makes sense,
+//! leaves the episode unjudged.
 
 mod evidence;
 mod questions;
@@ -14,12 +15,13 @@ use super::{StepMark, Verdict};
 use crate::{
     chat::Message,
     config::{Config, JudgeEndpoint, Question},
-    http::{Deadline, RetryPolicy},
-    model::{ChatRequest, Images, ModelClient, ModelError, ModelOptions},
+    http::{Deadline, RetryPolicy, excerpt},
+    model::{ChatRequest, Completion, Images, ModelClient, ModelError, ModelOptions},
+    policy::split_thoughts,
 };
 use evidence::Evidence;
 use tokio::sync::Semaphore;
-use verdict::{Reading, blocked, blocking_step, relevant};
+use verdict::{Reading, blocked, blocking_step, relevant, verdict};
 
 /// Where one kind of question goes.
 struct Seat {
@@ -50,6 +52,8 @@ struct Unjudged(String);
 
 const ATTEMPT: Duration = Duration::from_secs(120);
 const QUESTION: Duration = Duration::from_secs(600);
+/// A reply that does not answer the question is asked for once more.
+const TRIES: usize = 2;
 /// Keypoint questions of one episode at a time; the seats bound them over all episodes.
 const AT_ONCE: usize = 16;
 
@@ -132,8 +136,9 @@ impl ModelJudge {
     async fn keypoints(&self, trajectory: &Trajectory) -> Result<Vec<StepMark>, Unjudged> {
         let last = trajectory.steps.len().saturating_sub(1);
         let asked = stream::iter(0..last).map(|step| async move {
-            let reply = self.ask(&self.keypoints, questions::keypoint(trajectory, step)).await?;
-            Ok(StepMark { step, submit: relevant(&reply), judgment: Some(reply) })
+            let question = questions::keypoint(trajectory, step);
+            let (reply, reading) = self.ask(&self.keypoints, question, relevant).await?;
+            Ok(StepMark { step, submit: reading == Reading::Yes, judgment: Some(reply) })
         });
         let mut marks = Vec::new();
         let mut replies = asked.buffered(AT_ONCE);
@@ -150,8 +155,9 @@ impl ModelJudge {
     }
 
     async fn blocked(&self, trajectory: &Trajectory, record: &mut Record) -> Result<bool, Unjudged> {
-        let reply = self.ask(&self.blocking, questions::blocking(trajectory)).await?;
-        let is_blocked = blocked(&reply);
+        let question = questions::blocking(trajectory);
+        let (reply, reading) = self.ask(&self.blocking, question, blocked).await?;
+        let is_blocked = reading == Reading::Yes;
         record.blocked_at = blocking_step(&reply).filter(|step| is_blocked && *step < trajectory.steps.len());
         record.words.push(format!("Blocking: {reply}"));
         Ok(is_blocked)
@@ -163,22 +169,51 @@ impl ModelJudge {
         question: Vec<Message>,
         words: &mut Vec<String>,
     ) -> Result<bool, Unjudged> {
-        let reply = self.ask(&self.evaluation, question).await?;
+        let (reply, reading) = self.ask(&self.evaluation, question, verdict).await?;
         words.push(format!("{what}: {reply}"));
-        Ok(Reading::of(&reply) == Reading::Success)
+        Ok(reading == Reading::Yes)
     }
 
-    async fn ask(&self, seat: &Seat, messages: Vec<Message>) -> Result<String, Unjudged> {
+    /// The judge's words and what they say. A reply in words that gives no answer is left to the caller; one that is
+    /// none, or says two things at once, is no verdict on anybody.
+    async fn ask(
+        &self,
+        seat: &Seat,
+        messages: Vec<Message>,
+        read: fn(&str) -> Reading,
+    ) -> Result<(String, Reading), Unjudged> {
         // Standing in line is not the question's time: it has its own from here on.
         let _place = self.places.acquire().await.map_err(|error| Unjudged(error.to_string()))?;
-        let request = ChatRequest { model: seat.model.clone(), messages, ..ChatRequest::default() };
-        let completion = seat.client.complete(request, Deadline::after(self.limit)).await;
-        let completion = completion.map_err(|error| Unjudged(error.to_string()))?;
-        if completion.finish_reason.as_deref() == Some("content_filter") {
-            return Err(Unjudged("the judge's content filter refused the question".into()));
+        let deadline = Deadline::after(self.limit);
+        let mut heard = Err(Unjudged("the judge was not asked".into()));
+        for _ in 0..TRIES {
+            let request = ChatRequest {
+                model: seat.model.clone(),
+                messages: messages.clone(),
+                ..ChatRequest::default()
+            };
+            let completion = seat.client.complete(request, deadline).await;
+            heard = understood(completion.map_err(|error| Unjudged(error.to_string()))?, read);
+            if matches!(heard, Ok((_, Reading::Yes | Reading::No))) {
+                break;
+            }
         }
-        Ok(completion.text)
+        heard
     }
+}
+
+/// Only what was said counts, not what was thought before: thoughts quote pages and change their mind.
+fn understood(completion: Completion, read: fn(&str) -> Reading) -> Result<(String, Reading), Unjudged> {
+    let said = split_thoughts(&completion.text);
+    let trouble = match (completion.finish_reason.as_deref(), read(&said.answer)) {
+        (Some("content_filter"), _) => "the judge's content filter refused the question",
+        (Some("length"), _) => "the judge's reply was cut off at its length limit",
+        _ if !said.answer.contains(char::is_alphanumeric) => "the judge's reply has no words",
+        (_, Reading::Unclear) => "the judge's reply gives no clear verdict",
+        (_, reading) => return Ok((completion.text, reading)),
+    };
+    let words = excerpt(&said.answer);
+    Err(Unjudged(if words.is_empty() { trouble.to_owned() } else { format!("{trouble}: {words}") }))
 }
 
 /// The text of the answer an episode ended with.

@@ -1,0 +1,17 @@
+//! What a farm, ours or the Python system's, answers: an observation or an error, and a tree of one line an element.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rollout::farm_client::{Observed, read_screenshot_info};
+use serde_json::Value;
+
+fuzz_target!(|body: &[u8]| {
+    drop(Observed::read(body, "application/msgpack"));
+    drop(Observed::read(body, "application/json"));
+    let Ok(value) = serde_json::from_slice::<Value>(body) else { return };
+    let Some(info) = read_screenshot_info(&value) else { return };
+    let tree = info.ac_tree();
+    let lines: Vec<&str> = tree.lines().collect();
+    assert!(lines.len() <= info.visible_rects.len(), "{tree}");
+    assert!(lines.iter().all(|line| line.starts_with("id: ")), "{tree}");
+});

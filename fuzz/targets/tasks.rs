@@ -1,0 +1,55 @@
+//! Task files: every line is a task or has a reason, places lead back to the same task, and a task that is written out
+//! reads as itself.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use proto::trajectory::{Task, TaskId};
+use rollout::tasks::{TaskFile, parse_line};
+use serde_json::{Value, json};
+
+static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
+
+fn written(task: &Task) -> String {
+    let mut fields = task.extra.clone();
+    let rubric: Vec<Value> = task
+        .evaluator_reference
+        .iter()
+        .map(|item| json!({"description": item.description, "difficulty": item.difficulty}))
+        .collect();
+    let id = task.task_id.as_ref().map(|id| match id {
+        TaskId::Number(number) => json!(number),
+        TaskId::Text(text) => json!(text),
+    });
+    for (name, value) in [
+        ("task_name", json!(task.task_name)),
+        ("domain", json!(task.domain)),
+        ("subdomain", json!(task.subdomain)),
+        ("website", json!(task.website)),
+        ("difficulty", json!(task.difficulty)),
+        ("evaluator_reference", json!(rubric)),
+        ("definite_answer", json!(task.reference_answer)),
+        ("attempt_level", json!(task.attempt_level)),
+        ("task_id", json!(id)),
+    ] {
+        fields.insert(name.to_owned(), value);
+    }
+    Value::Object(fields).to_string()
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(task) = parse_line(bytes) {
+        // A task without a rubric has an answer instead, and null for it is none.
+        if !task.evaluator_reference.is_empty() {
+            assert_eq!(parse_line(written(&task).as_bytes()).as_ref(), Ok(&task));
+        }
+    }
+    let path = FOLDER.path().join("tasks.jsonl");
+    std::fs::write(&path, bytes).expect("a file");
+    let Ok(file) = TaskFile::open(&path, true) else { return };
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    assert!(file.entries().len() + file.skipped.count <= lines.count());
+    let places: Vec<usize> = (0..file.entries().len()).collect();
+    assert_eq!(file.load(&places).expect("nothing has changed").len(), places.len());
+});
