@@ -89,14 +89,15 @@ async fn recovery(world: &World, checker: &Checker) -> (Option<Duration>, Option
     let (mut whole, mut progress): (Option<Duration>, Option<Duration>) = (None, None);
     loop {
         let looked = since.elapsed();
-        match world.is_whole().await {
-            Ok(()) => whole = whole.or(Some(looked)),
-            Err(why) => {
-                whole = None;
-                if looked > WHOLE {
+        let stays = whole.is_some_and(|whole| looked > whole + STAYS);
+        if !stays {
+            match world.is_whole().await {
+                Ok(()) => whole = whole.or(Some(looked)),
+                Err(why) if looked > WHOLE => {
                     checker.findings.is_wrong(format!("not whole within {WHOLE:?}: {why}"));
-                    return (whole, progress);
+                    return (None, progress);
                 }
+                Err(_) => whole = None,
             }
         }
         if since.elapsed() < NOTICED {
@@ -105,7 +106,6 @@ async fn recovery(world: &World, checker: &Checker) -> (Option<Duration>, Option
         } else if progress.is_none() && checker.finished() > before {
             progress = Some(since.elapsed());
         }
-        let stays = whole.is_some_and(|whole| since.elapsed() > whole + STAYS);
         if stays && progress.is_some() {
             return (whole, progress);
         }
