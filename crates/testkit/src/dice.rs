@@ -9,7 +9,7 @@ impl Dice {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +19,7 @@ impl Dice {
 
     /// From 0 to one less than `most`; 0 when there is nothing to choose from.
     pub fn below(&mut self, most: usize) -> usize {
-        (self.next() % most.max(1) as u64) as usize
+        (self.roll() % most.max(1) as u64) as usize
     }
 
     /// One of them, if there is any.
@@ -35,6 +35,6 @@ impl Dice {
 
     /// Dice of their own for something that runs beside.
     pub fn split(&mut self) -> Self {
-        Self(self.next())
+        Self(self.roll())
     }
 }

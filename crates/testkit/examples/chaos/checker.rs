@@ -40,8 +40,9 @@ pub(crate) struct Findings {
 impl Findings {
     pub(crate) fn is_wrong(&self, what: String) {
         let mut wrong = self.wrong.lock().unwrap();
-        if wrong.insert(what.clone()) {
+        if !wrong.contains(&what) {
             eprintln!("WRONG: {what}");
+            wrong.insert(what);
         }
     }
 
@@ -105,7 +106,9 @@ impl Checker {
         }
         let unjudged = last.values().filter(|one| one.outcome == Some(Outcome::JudgeError)).count();
         let mut runs: BTreeMap<u64, usize> = BTreeMap::new();
-        last.keys().for_each(|(iteration, _)| *runs.entry(*iteration).or_default() += 1);
+        for (iteration, _) in last.keys() {
+            *runs.entry(*iteration).or_default() += 1;
+        }
         for (iteration, count) in runs.iter().filter(|(_, count)| **count != tasks) {
             findings.is_wrong(format!("iteration {iteration} has {count} of {tasks} trajectories"));
         }

@@ -239,7 +239,8 @@ async fn eat_memory(world: &World) -> Option<String> {
         }
         let lease = Lease::read(&got.json());
         let whom = [("instance_id", lease.id.as_str()), ("node", lease.node.as_str())];
-        let body = json!({"instance_id": lease.id, "node": lease.node, "visit_page": {"url": world.eater()}});
+        let body =
+            json!({"instance_id": lease.id, "node": lease.node, "visit_page": {"url": World::eater()}});
         let kind = [("content-type", "application/json")];
         let mut told = String::from("no answer");
         let begun = Instant::now();

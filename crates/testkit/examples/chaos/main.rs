@@ -33,11 +33,11 @@ use report::Report;
 use world::World;
 
 /// However it goes, it is over by then.
-const LIMIT: Duration = Duration::from_secs(480);
+const LIMIT: Duration = Duration::from_mins(8);
 /// A run without faults; a browser or two may still be starting.
 const UNDISTURBED: Duration = Duration::from_secs(150);
 /// What is under way when the faults are over.
-const LAST_RUN: Duration = Duration::from_secs(120);
+const LAST_RUN: Duration = Duration::from_mins(2);
 /// A lease that was granted in the very moment of its client's death runs out by itself.
 const ALL_FREE: Duration = Duration::from_secs(40);
 
@@ -166,8 +166,8 @@ async fn undisturbed(world: &mut World) -> Calm {
     let collector = world.collector.as_mut().expect("it collects");
     assert!(
         collector.finishes(UNDISTURBED).await,
-        "a run without faults does not end; see {:?}",
-        world.folder
+        "a run without faults does not end; see {}",
+        world.folder.display()
     );
     world.collector = None;
     let all = Disk::new(world.disk.join("calm")).finished().expect("it can be read");

@@ -37,7 +37,7 @@ pub(crate) async fn play(part: &str, address: SocketAddr) -> Option<()> {
 
 async fn serve(address: SocketAddr, latency: Duration, speaker: fn(&Question) -> Said) {
     let _model = SimModel::start_at(address, latency, false, Arc::new(speaker)).await;
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What stands between two marks in a text, for the last time.

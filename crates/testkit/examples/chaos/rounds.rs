@@ -16,17 +16,17 @@ use crate::{
 };
 
 /// The faults are over by then, come what may.
-const MOST: Duration = Duration::from_secs(300);
+const MOST: Duration = Duration::from_mins(5);
 /// After a fault every slot is usable again within this.
 const WHOLE: Duration = Duration::from_secs(30);
 /// … and another trajectory is finished within this.
-const PROGRESS: Duration = Duration::from_secs(60);
+const PROGRESS: Duration = Duration::from_mins(1);
 /// Whole is what stays whole for so long.
 const STAYS: Duration = Duration::from_secs(1);
 /// How long the checker may take to see what is on the disk.
 const NOTICED: Duration = Duration::from_millis(400);
 /// No fault itself lasts longer.
-const FAULT: Duration = Duration::from_secs(60);
+const FAULT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn go_through(
     world: &World,

@@ -105,16 +105,16 @@ impl World {
             hosts,
         };
         world.wait_until_whole(Duration::from_secs(90)).await;
-        world.tasks = crate::tasks::write(&world.folder, &world.sites_url("/")).await;
+        world.tasks = crate::tasks::write(&world.folder, &Self::sites_url("/")).await;
         world
     }
 
-    pub(crate) fn sites_url(&self, path: &str) -> String {
+    fn sites_url(path: &str) -> String {
         format!("http://{TEST_HOST}:{SITES}{path}")
     }
 
     /// The address of the page that eats memory.
-    pub(crate) fn eater(&self) -> String {
+    pub(crate) fn eater() -> String {
         format!("http://{TEST_HOST}:{}/eater", SITES + 1)
     }
 
@@ -153,7 +153,7 @@ impl World {
         command.arg("judge").arg(self.disk.join(name)).arg("--only-unjudged");
         command.args(self.run_words(name)).envs(Self::variables()).env("TMPDIR", &self.sites.temporary);
         let output = command.kill_on_drop(true).output();
-        match tokio::time::timeout(Duration::from_secs(60), output).await {
+        match tokio::time::timeout(Duration::from_mins(1), output).await {
             Ok(Ok(output)) if output.status.success() => {
                 String::from_utf8_lossy(&output.stdout).trim().to_owned()
             }
