@@ -59,7 +59,7 @@ chaos-farm: ## Kill a thousand browsers, renderers and helpers while a farm is i
 	@cargo run --quiet --release -p webgym-testkit --example chaos_farm -- --webgym target/release/webgym --kills 1000
 
 soak: ## 2,000 short episodes on real browsers; memory, descriptors, files and keys must stay flat (up to 20 minutes; ARGS="--episodes N")
-	@scripts/setup
+	@scripts/setup --tests --quiet
 	@cargo build --quiet --release --bin webgym
 	@cargo run --quiet --release -p webgym-testkit --example soak -- --webgym target/release/webgym $(ARGS)
 
