@@ -98,7 +98,9 @@ fn on(question: &Question, name: &str, action: &serde_json::Value) -> Said {
 fn decide(question: &Question) -> Said {
     let text = &question.text;
     let reply = if let Some(reference) = last_between(text, "Reference answer: ", "\n") {
-        let answer = last_between(text, "The agent's answer: ", "\n").unwrap_or_default();
+        // A quotation: every line of it is marked as one.
+        let answer = last_between(text, "The agent's answer:", "\n\nDoes ").unwrap_or_default();
+        let answer = answer.trim().trim_start_matches('>');
         if answer.trim() == reference.trim() {
             "They agree.\nVerdict: SUCCESS"
         } else {
