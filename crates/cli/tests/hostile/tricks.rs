@@ -104,7 +104,7 @@ async fn asks_every_permission(world: Arc<World>) {
 }
 
 async fn follows_forbidden_schemes(world: Arc<World>) {
-    let lease = world.farm.get().await;
+    let mut lease = world.farm.get().await;
     for url in [
         "file:///etc/passwd",
         "chrome://version",
@@ -127,17 +127,29 @@ async fn follows_forbidden_schemes(world: Arc<World>) {
         ));
         world.farm.visit(&lease, &page).await;
         let click = world.farm.execute(&lease, json!({"click_coords": {"x": 640, "y": 700}})).await;
-        // A page that is busy opening windows may be too busy for a click, and says so.
-        assert!([200, 504].contains(&click.status), "{url}: {}", click.text());
-        let address = world.address_of(&lease).await;
+        let page = world.farm.execute(&lease, json!({"get_page_metadata": {}})).await;
+        let text = world.farm.execute(&lease, json!({"get_webpage_text": {}})).await;
+        assert!(
+            !text.text().contains("root:") && !text.text().contains("Command Line"),
+            "{url} showed {}",
+            text.text()
+        );
+        // Chromium ends a page that asks for some of these (`filesystem:`), which is that page's own loss.
+        if world.farm.probe(&lease).await.code() == "instance_lost" {
+            world.farm.reset(&lease).await.ok();
+            lease = world.farm.get().await;
+            continue;
+        }
+        // A page that is busy opening windows may be too busy for a click or a text, and says so.
+        for answer in [click, text] {
+            assert!([200, 504].contains(&answer.status), "{url}: {}", answer.text());
+        }
+        let page = page.ok();
+        let address = page["url"].as_str().unwrap_or_default();
         assert!(
             address.starts_with("http://") || address == "about:blank" || address.starts_with("about:blank#"),
             "{url} led to {address}"
         );
-        let text = world.farm.execute(&lease, json!({"get_webpage_text": {}})).await;
-        assert!([200, 504].contains(&text.status), "{url}: {}", text.text());
-        let text = text.text();
-        assert!(!text.contains("root:") && !text.contains("Command Line"), "{url} showed {text}");
         world.is_well(&lease).await;
     }
     world.farm.reset(&lease).await.ok();
