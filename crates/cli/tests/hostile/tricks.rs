@@ -120,7 +120,8 @@ async fn follows_forbidden_schemes(world: Arc<World>) {
     ] {
         let page = world.page(&format!(
             "<body style='height:100vh'>here<a id=link target=_blank></a><script>const to = {url:?};
-            const go = () => {{ try {{ open(to); }} catch {{}} try {{ open(to, '_blank', 'noopener'); }} catch {{}} link.href = to; link.click(); const frame = document.createElement('iframe');
+            // A click of its own comes back here: twice is enough.
+            let times = 0; const go = () => {{ if (times++ > 1) return; try {{ open(to); }} catch {{}} try {{ open(to, '_blank', 'noopener'); }} catch {{}} link.href = to; link.click(); const frame = document.createElement('iframe');
             frame.src = to; document.body.append(frame); const form = document.createElement('form'); form.action = to; document.body.append(form); form.submit();
             const same = document.createElement('a'); same.href = to; document.body.append(same); same.click(); location.href = to; }};
             onclick = go; setTimeout(go, 50);</script>"
