@@ -16,14 +16,18 @@ const MANY: usize = 10_000;
 pub(crate) struct Given {
     pub(crate) node: String,
     pub(crate) id: InstanceId,
-    /// Its client was there to hear of it.
-    pub(crate) claimed: bool,
+    /// How often its client was there to hear of it.
+    claims: usize,
     at: Instant,
 }
 
 impl Given {
     pub(crate) fn new(node: &str, id: InstanceId, claimed: bool) -> Self {
-        Self { node: node.to_owned(), id, claimed, at: Instant::now() }
+        Self { node: node.to_owned(), id, claims: claimed.into(), at: Instant::now() }
+    }
+
+    pub(crate) const fn claimed(&self) -> bool {
+        self.claims > 0
     }
 }
 
@@ -45,9 +49,23 @@ impl Keys {
         if keys.len() > MANY {
             keys.retain(|_, given| given.at.elapsed() < KEY_LIFE);
         }
-        let held = keys.entry(key.to_owned()).or_insert_with(|| given.clone());
-        held.claimed |= given.claimed;
-        held.clone()
+        match keys.get_mut(key) {
+            Some(held) => {
+                held.claims += given.claims;
+                held.clone()
+            }
+            None => {
+                keys.insert(key.to_owned(), given.clone());
+                given
+            }
+        }
+    }
+
+    /// One who was to hear of it has hung up before.
+    pub(crate) fn unclaim(&self, key: &str, id: &InstanceId) {
+        if let Some(held) = self.lock().get_mut(key).filter(|held| held.id == *id) {
+            held.claims = held.claims.saturating_sub(1);
+        }
     }
 
     /// Drops the key if it still stands for this.
@@ -82,7 +100,11 @@ mod tests {
         assert_eq!(keys.remember("k", first.clone()), first);
         let held = keys.remember("k", second);
         assert_eq!(held.id, first.id);
-        assert!(held.claimed, "somebody has heard of it by now");
+        assert!(held.claimed(), "somebody has heard of it by now");
+        keys.unclaim("k", &InstanceId { lease: LeaseId::new(), slot: 9000 });
+        assert!(keys.find("k").is_some_and(|held| held.claimed()), "another lease is another's");
+        keys.unclaim("k", &first.id);
+        assert!(keys.find("k").is_some_and(|held| !held.claimed()), "who should have heard is gone");
         let forgotten: Vec<String> = keys.forget(&first.id).into_iter().map(|(key, _)| key).collect();
         assert_eq!(forgotten, ["k"]);
         assert_eq!(keys.find("k"), None);
@@ -92,9 +114,9 @@ mod tests {
     fn only_what_is_unwanted_is_dropped() {
         let keys = Keys::default();
         keys.remember("k", given(true));
-        assert!(!keys.drop_if("k", |given| !given.claimed));
+        assert!(!keys.drop_if("k", |given| !given.claimed()));
         assert!(keys.find("k").is_some());
-        assert!(keys.drop_if("k", |given| given.claimed));
+        assert!(keys.drop_if("k", Given::claimed));
         assert!(!keys.drop_if("k", |_| true));
     }
 }

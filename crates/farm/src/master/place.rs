@@ -45,7 +45,10 @@ impl Master {
         let Some(key) = key else { return Ok(placed) };
         let held = self.0.keys.remember(key, Given::new(&placed.node, *placed.granted.id(), true));
         if held.id == *placed.granted.id() {
-            return Ok(placed);
+            // Should the answer be lost even now, nobody has heard of it.
+            let (master, key) = (self.clone(), key.to_owned());
+            let granted = placed.granted.or(move |granted| master.0.keys.unclaim(&key, granted.id()));
+            return Ok(Placed { granted, ..placed });
         }
         // The same client asked twice at once: one lease is enough, ours goes back by being dropped.
         if let Some(shared) = &self.0.shared {
@@ -144,11 +147,12 @@ impl Master {
                 }
                 Err(_) => {}
             }
-            if let Err(Ok(granted)) = tell.send(answer)
-                && keyed
-            {
-                master.keep_for_a_while(&key, &entry, granted);
-            }
+            // Whoever asks again under the key may hold it by the time its first asker turns out to be gone.
+            let answer = answer.map(|granted| match keyed {
+                true => granted.or(move |granted| master.keep_for_a_while(&key, &entry, granted)),
+                false => granted,
+            });
+            let _ = tell.send(answer);
         });
         told.await.unwrap_or(Err(FarmError::ShuttingDown))
     }
@@ -180,7 +184,7 @@ impl Master {
                 Some(shared) => !shared.still_unclaimed(&key, entry.hash(), &id).await,
                 None => false,
             };
-            if !elsewhere && master.0.keys.drop_if(&key, |given| given.id == id && !given.claimed) {
+            if !elsewhere && master.0.keys.drop_if(&key, |given| given.id == id && !given.claimed()) {
                 entry.has_released(granted.id());
                 drop(granted);
             } else {

@@ -16,7 +16,7 @@ use hyper_util::{
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    task::{JoinHandle, JoinSet},
+    task::JoinHandle,
 };
 
 use super::Guard;
@@ -55,9 +55,7 @@ pub async fn serve(address: SocketAddr, token: Option<String>, routes: Router) -
 async fn show(listener: TcpListener, routes: Router) {
     let service = TowerToHyperService::new(routes);
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let mut connections = JoinSet::new();
     loop {
-        while connections.try_join_next().is_some() {}
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors, most likely: let some close.
@@ -69,7 +67,8 @@ async fn show(listener: TcpListener, routes: Router) {
             .header_read_timeout(PATIENCE)
             .max_buf_size(LARGEST_HEAD)
             .serve_connection(TokioIo::new(timed(stream)), service.clone());
-        connections.spawn(async move {
+        // On their own: who looks when a run ends is still told that it is over.
+        tokio::spawn(async move {
             let _place = place;
             if let Err(error) = connection.await {
                 tracing::trace!(%error, "a connection ended");
