@@ -42,19 +42,40 @@ impl Events for Attached {
     }
 }
 
-/// How many frames are loading, and how many have finished.
-struct Loading(watch::Sender<(i64, u64)>);
+/// What a page has to load.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loads {
+    /// It has asked to go elsewhere, as a click on a link does, and has not set out yet.
+    asked: bool,
+    /// Frames under way.
+    loading: i64,
+    finished: u64,
+}
+
+impl Loads {
+    fn at_rest(self) -> bool {
+        !self.asked && self.loading <= 0
+    }
+}
+
+struct Loading(watch::Sender<Loads>);
 
 impl Events for Loading {
-    fn event(&self, _: &Session, method: &str, _: &[u8]) {
-        match method {
-            p::PAGE_FRAME_STARTED_LOADING => self.0.send_modify(|(loading, _)| *loading += 1),
-            p::PAGE_FRAME_STOPPED_LOADING => self.0.send_modify(|(loading, finished)| {
-                *loading -= 1;
-                *finished += 1;
-            }),
+    fn event(&self, _: &Session, method: &str, params: &[u8]) {
+        let here = || cdp::params::<Value>(params).is_ok_and(|event| event["disposition"] == "currentTab");
+        self.0.send_modify(|loads| match method {
+            p::PAGE_FRAME_REQUESTED_NAVIGATION if here() => loads.asked = true,
+            p::PAGE_NAVIGATED_WITHIN_DOCUMENT => loads.asked = false,
+            p::PAGE_FRAME_STARTED_LOADING => {
+                loads.asked = false;
+                loads.loading += 1;
+            }
+            p::PAGE_FRAME_STOPPED_LOADING => {
+                loads.loading -= 1;
+                loads.finished += 1;
+            }
             _ => {}
-        }
+        });
     }
 }
 
@@ -95,7 +116,7 @@ impl Bare {
             json!({"url": "about:blank", "browserContextId": context, "width": width, "height": height});
         let made: Value = root.call(p::TARGET_CREATE_TARGET, &target).await.map_err(failed)?;
         let session = self.session_of(made["targetId"].as_str().unwrap_or_default()).await?;
-        let loading = Arc::new(Loading(watch::channel((0, 0)).0));
+        let loading = Arc::new(Loading(watch::channel(Loads::default()).0));
         let session = self.process.connection().attach(&session, Arc::clone(&loading) as Arc<dyn Events>);
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         session.run(p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, &metrics).await.map_err(failed)?;
@@ -130,13 +151,13 @@ impl Bare {
 impl Page {
     /// One step: acts, waits for the effect, looks. Answers with the bytes of the picture.
     pub(crate) async fn step(&self, command: &Command) -> Result<usize, BenchError> {
-        let (_, finished) = *self.loading.0.borrow();
+        let finished = self.loading.0.borrow().finished;
         self.act(command).await?;
         self.settle().await?;
         if matches!(command, Command::VisitPage { .. } | Command::Back) {
             // These are answered before the load has begun; without this the picture would be of the page before.
             let mut loading = self.loading.0.subscribe();
-            let loaded = loading.wait_for(|(loading, now)| *now > finished && *loading <= 0);
+            let loaded = loading.wait_for(|loads| loads.finished > finished && loads.at_rest());
             let _ = tokio::time::timeout(LIMIT, loaded).await;
         }
         let shot = json!({"format": "png", "optimizeForSpeed": true, "fromSurface": true});
@@ -205,7 +226,7 @@ impl Page {
             Err(error) => return Err(failed(error)),
         }
         let mut loading = self.loading.0.subscribe();
-        let _ = tokio::time::timeout(LIMIT, loading.wait_for(|(loading, _)| *loading <= 0)).await;
+        let _ = tokio::time::timeout(LIMIT, loading.wait_for(|loads| loads.at_rest())).await;
         Ok(())
     }
 

@@ -1,22 +1,61 @@
-//! CPU and memory of a whole process tree, read from `/proc`, apart for our own processes and the browser's. Processes that
-//! have ended stay counted: whoever waited for them carries their time.
+//! CPU and memory of a whole process tree, read from `/proc`, apart for our own processes and each kind of the browser's.
+//! Processes that have ended stay counted: whoever waited for them carries their time.
 
-use std::{collections::HashMap, fs};
+use std::{collections::HashMap, fs, path::Path};
 
-/// Of a tree: ours, and everything else in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Split {
-    pub(crate) ours: f64,
-    pub(crate) browser: f64,
+/// What a process of a tree is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ours,
+    /// The browser's main process.
+    Browser,
+    /// Pages, and the zygotes that fork and bury them.
+    Pages,
+    /// Composes and draws.
+    Gpu,
+    /// Network, storage and other services.
+    Services,
 }
 
+impl Kind {
+    pub(crate) const ALL: [Self; 5] = [Self::Ours, Self::Browser, Self::Pages, Self::Gpu, Self::Services];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "our own processes",
+            Self::Browser => "browser",
+            Self::Pages => "pages",
+            Self::Gpu => "drawing",
+            Self::Services => "network and services",
+        }
+    }
+
+    /// Chromium tells its children what they are.
+    fn of(words: &str) -> Self {
+        match words.split('\0').find_map(|word| word.strip_prefix("--type=")) {
+            Some("renderer" | "zygote") => Self::Pages,
+            Some("gpu-process") => Self::Gpu,
+            Some(_) => Self::Services,
+            None => Self::Browser,
+        }
+    }
+}
+
+/// Of a tree, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Split([f64; Kind::ALL.len()]);
+
 impl Split {
+    pub(crate) fn of(self, kind: Kind) -> f64 {
+        self.0[kind as usize]
+    }
+
     pub(crate) fn total(self) -> f64 {
-        self.ours + self.browser
+        self.0.iter().sum()
     }
 
     pub(crate) fn since(self, earlier: Self) -> Self {
-        Self { ours: self.ours - earlier.ours, browser: self.browser - earlier.browser }
+        Self(std::array::from_fn(|kind| self.0[kind] - earlier.0[kind]))
     }
 }
 
@@ -57,12 +96,17 @@ fn tree(root: u32) -> Vec<Process> {
 }
 
 /// Our own processes run our own program, or are the shells that guard a browser for us.
-fn is_ours(pid: u32, root: u32) -> bool {
-    let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let words = || fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    pid == root
-        || program(pid).is_some_and(|one| Some(one) == program(root))
-        || words().split(|byte| *byte == 0).any(|word| word == b"webgym-guard")
+fn kind(pid: u32, root: u32, ours: Option<&Path>) -> Kind {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words);
+    let is_ours = pid == root
+        || ours.is_some() && program(pid).as_deref() == ours
+        || words.split('\0').any(|word| word == "webgym-guard");
+    if is_ours { Kind::Ours } else { Kind::of(&words) }
+}
+
+fn program(pid: u32) -> Option<std::path::PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
 /// CPU seconds so far. A process waited for counts with whoever waited, which for a browser is the browser or our guard.
@@ -82,10 +126,9 @@ pub(crate) fn memory(root: u32) -> Split {
 }
 
 fn sum(root: u32, value: impl Fn(&Process) -> f64) -> Split {
-    let mut split = Split::default();
+    let (mut split, ours) = (Split::default(), program(root));
     for process in tree(root) {
-        let part = if is_ours(process.pid, root) { &mut split.ours } else { &mut split.browser };
-        *part += value(&process);
+        split.0[kind(process.pid, root, ours.as_deref()) as usize] += value(&process);
     }
     split
 }
@@ -93,6 +136,16 @@ fn sum(root: u32, value: impl Fn(&Process) -> f64) -> Split {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chromium_says_what_its_processes_are() {
+        let of = |words: &str| Kind::of(&words.replace(' ', "\0"));
+        assert_eq!(of("/usr/lib/chromium/chromium --headless"), Kind::Browser);
+        assert_eq!(of("chromium --type=zygote --no-zygote-sandbox"), Kind::Pages);
+        assert_eq!(of("chromium --type=renderer --lang=en"), Kind::Pages);
+        assert_eq!(of("chromium --type=gpu-process"), Kind::Gpu);
+        assert_eq!(of("chromium --type=utility --utility-sub-type=network"), Kind::Services);
+    }
 
     #[test]
     fn a_child_is_counted_while_it_lives_and_after() {
@@ -108,10 +161,10 @@ mod tests {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut said)
             .unwrap();
         let alive = cpu(root).since(before);
-        assert!(alive.browser > 0.0, "{alive:?}");
-        assert!(memory(root).browser > 0.1 && memory(root).ours > 1.0);
+        assert!(alive.of(Kind::Browser) > 0.0, "{alive:?}");
+        assert!(memory(root).of(Kind::Browser) > 0.1 && memory(root).of(Kind::Ours) > 1.0);
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert!(cpu(root).since(before).total() >= alive.browser, "its time stays");
+        assert!(cpu(root).since(before).total() >= alive.total(), "its time stays");
     }
 }

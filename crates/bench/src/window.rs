@@ -17,7 +17,7 @@ use crate::{
     bare::Bare,
     farm::{Dialect, Farm},
     load,
-    meter::{self, Split},
+    meter::{self, Kind, Split},
 };
 
 /// Who carries out the steps.
@@ -57,8 +57,8 @@ impl Window {
         self.cpu.total() / self.times.step.len().max(1) as f64
     }
 
-    pub(crate) fn our_cpu_a_step(&self) -> f64 {
-        self.cpu.ours / self.times.step.len().max(1) as f64
+    pub(crate) fn cpu_a_step_of(&self, kind: Kind) -> f64 {
+        self.cpu.of(kind) / self.times.step.len().max(1) as f64
     }
 }
 
