@@ -20,7 +20,10 @@ use hyper::Method;
 use practice::Sites;
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{Dice, Farm, Lease, Process, Reply, Slots, Watch, Webgym, descendants, poll_until, signal};
+use testkit::{
+    Dice, Farm, Lease, Process, Reply, Slots, Watch, Webgym, arguments::Arguments, descendants, poll_until,
+    signal,
+};
 
 /// What a client may be told in such times.
 const PROMISED: &[&str] =
@@ -38,28 +41,26 @@ struct Plan {
 
 impl Plan {
     fn read() -> Self {
-        let mut given: BTreeMap<String, String> = BTreeMap::new();
-        let mut words = std::env::args().skip(1);
-        while let Some(name) = words.next() {
-            let value = words.next().unwrap_or_else(|| panic!("{name} needs a value"));
-            given.insert(name, value);
-        }
-        let mut number = |name: &str, default: u64| {
-            given
-                .remove(name)
-                .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
-        };
-        let plan = Self {
+        const KNOWN: [&str; 7] = [
+            "--kills",
+            "--instances",
+            "--instances-per-browser",
+            "--clients",
+            "--seed",
+            "--limit-secs",
+            "--webgym",
+        ];
+        let given = Arguments::read(&KNOWN);
+        let number = |name: &str, default: u64| given.number(name).unwrap_or(default);
+        Self {
             kills: number("--kills", 1000),
             instances: number("--instances", 16) as usize,
             share: number("--instances-per-browser", 1) as usize,
             clients: number("--clients", 6) as usize,
             seed: number("--seed", 1),
             limit: Duration::from_secs(number("--limit-secs", 1800)),
-            webgym: given.remove("--webgym").unwrap_or_else(|| "target/release/webgym".into()),
-        };
-        assert!(given.is_empty(), "unknown: {given:?}");
-        plan
+            webgym: given.text("--webgym").unwrap_or("target/release/webgym").to_owned(),
+        }
     }
 }
 

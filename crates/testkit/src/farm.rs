@@ -12,6 +12,20 @@ pub enum Tier {
     Instance,
 }
 
+/// What every tier answers, to those who have the key.
+pub const DOORS: [(&str, Method); 10] = [
+    ("/get", Method::POST),
+    ("/reset", Method::POST),
+    ("/screenshot", Method::GET),
+    ("/execute", Method::POST),
+    ("/observe", Method::POST),
+    ("/step", Method::POST),
+    ("/metadata", Method::GET),
+    ("/probe", Method::GET),
+    ("/info", Method::GET),
+    ("/metrics", Method::GET),
+];
+
 #[derive(Clone)]
 pub struct Farm {
     pub tier: Tier,

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on must stop, here and now"
 )]
 
+pub mod arguments;
 mod dice;
 mod eventually;
 mod farm;
@@ -28,7 +29,7 @@ mod webgym;
 
 pub use dice::Dice;
 pub use eventually::{eventually, poll_until};
-pub use farm::{Farm, Lease, Tier};
+pub use farm::{DOORS, Farm, Lease, Tier};
 pub use history::{Entry, History, LEDGER_LOG};
 pub use http::{Http, Reply};
 pub use invariant::{Slots, Watch};

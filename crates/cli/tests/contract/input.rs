@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hyper::Method;
 use serde_json::{Value, json};
-use testkit::Tier;
+use testkit::{DOORS, Tier};
 
 use crate::{World, checks};
 
@@ -19,21 +19,8 @@ checks![
     what_is_not_there_is_404_and_405,
 ];
 
-const GUARDED: [(&str, Method); 10] = [
-    ("/get", Method::POST),
-    ("/reset", Method::POST),
-    ("/screenshot", Method::GET),
-    ("/execute", Method::POST),
-    ("/observe", Method::POST),
-    ("/step", Method::POST),
-    ("/metadata", Method::GET),
-    ("/probe", Method::GET),
-    ("/info", Method::GET),
-    ("/metrics", Method::GET),
-];
-
 async fn keys_are_required_and_compared(world: World) {
-    for (path, method) in GUARDED {
+    for (path, method) in DOORS {
         let none = world.farm.http.with_key(None).send(method.clone(), path, &[], "", &[]).await;
         none.failed(401, "missing_key", "API Key is missing");
         assert_eq!(none.detail(), "API Key is missing");

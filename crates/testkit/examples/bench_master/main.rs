@@ -24,7 +24,7 @@ use hyper_util::{
 };
 use nodes::Node;
 use serde_json::Value;
-use testkit::{Farm, Lease, Redis, Webgym, eventually};
+use testkit::{Farm, Lease, Redis, Webgym, arguments::Arguments, eventually};
 use tokio::task::JoinSet;
 
 const SLOTS: u16 = 128;
@@ -181,11 +181,9 @@ async fn measure(webgym: &str, count: usize) {
 
 #[tokio::main]
 async fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let option =
-        |name: &str| words.iter().position(|word| word == name).and_then(|place| words.get(place + 1));
-    let webgym = option("--webgym").map_or("target/release/webgym", String::as_str);
-    let sizes = option("--nodes").map_or("25,50,100,200", String::as_str);
+    let given = Arguments::read(&["--webgym", "--nodes"]);
+    let webgym = given.text("--webgym").unwrap_or("target/release/webgym");
+    let sizes = given.text("--nodes").unwrap_or("1,5,25,50,100,200");
     println!(
         "| nodes | leases | filling: /get a second | CPU µs a /get | /get p50 / p99 ms | load max / min at half | \
          coming and going: CPU | /get p50 / p99 ms | load max / min |\n|---|---|---|---|---|---|---|---|---|"

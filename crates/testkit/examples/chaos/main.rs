@@ -17,15 +17,14 @@ mod tasks;
 mod world;
 
 use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use proto::trajectory::Outcome;
 use serde_json::json;
-use testkit::hosts;
+use testkit::{arguments::Arguments, hosts};
 
 use checker::{Calm, Checker};
 use evidence::Disk;
@@ -41,38 +40,10 @@ const LAST_RUN: Duration = Duration::from_mins(2);
 /// A lease that was granted in the very moment of its client's death runs out by itself.
 const ALL_FREE: Duration = Duration::from_secs(40);
 
-struct Arguments(BTreeMap<String, String>);
-
-impl Arguments {
-    fn read() -> Self {
-        let mut given = BTreeMap::new();
-        let mut words = std::env::args().skip(1);
-        while let Some(name) = words.next() {
-            let value = words.next().unwrap_or_else(|| panic!("{name} needs a value"));
-            given.insert(name, value);
-        }
-        let known = ["--webgym", "--seed", "--seconds", "--out", "--part", "--at"];
-        let unknown: Vec<&String> = given.keys().filter(|name| !known.contains(&name.as_str())).collect();
-        assert!(unknown.is_empty(), "unknown: {unknown:?}; known are {known:?}");
-        Self(given)
-    }
-
-    fn number(&self, name: &str) -> Option<u64> {
-        self.0.get(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
-    }
-
-    fn path(&self, name: &str, default: &str) -> PathBuf {
-        let given = self.0.get(name).map_or(default, String::as_str);
-        let path = std::path::absolute(given).expect("a path");
-        assert!(!path.starts_with("/tmp"), "{name}: /tmp is hidden from the run; give a path elsewhere");
-        path
-    }
-}
-
 fn main() -> ExitCode {
-    let arguments = Arguments::read();
+    let arguments = Arguments::read(&["--webgym", "--seed", "--seconds", "--out", "--part", "--at"]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    if let (Some(part), Some(address)) = (arguments.0.get("--part"), arguments.0.get("--at")) {
+    if let (Some(part), Some(address)) = (arguments.text("--part"), arguments.text("--at")) {
         let address = address.parse().expect("--at is an address with a port");
         return runtime
             .block_on(roles::play(part, address))

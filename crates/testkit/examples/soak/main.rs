@@ -11,7 +11,6 @@ mod meters;
 mod service;
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     path::PathBuf,
     process::ExitCode,
@@ -22,6 +21,7 @@ use std::{
 use practice::Sites;
 use serde_json::{Value, json};
 use testkit::{
+    arguments::Arguments,
     hosts, poll_until,
     sim_model::{Question, Said, SimModel},
 };
@@ -45,31 +45,13 @@ struct Plan {
 
 impl Plan {
     fn read() -> Self {
-        let mut given: BTreeMap<String, String> = BTreeMap::new();
-        let mut words = std::env::args().skip(1);
-        while let Some(name) = words.next() {
-            let value = words.next().unwrap_or_else(|| panic!("{name} needs a value"));
-            given.insert(name, value);
+        let given = Arguments::read(&["--episodes", "--minutes", "--webgym", "--out"]);
+        Self {
+            episodes: given.number("--episodes").unwrap_or(2000) as usize,
+            limit: Duration::from_secs(given.number("--minutes").unwrap_or(20) * 60),
+            webgym: given.path("--webgym", "target/release/webgym").display().to_string(),
+            out: given.path("--out", "target/soak"),
         }
-        let mut number = |name: &str, default: u64| {
-            given
-                .remove(name)
-                .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
-        };
-        let (episodes, limit) = (number("--episodes", 2000) as usize, number("--minutes", 20));
-        let path = |given: Option<String>, default: &str| {
-            let path = std::path::absolute(given.as_deref().unwrap_or(default)).expect("a path");
-            assert!(!path.starts_with("/tmp"), "/tmp is hidden from the run; give a path elsewhere");
-            path
-        };
-        let plan = Self {
-            episodes,
-            limit: Duration::from_secs(limit * 60),
-            webgym: path(given.remove("--webgym"), "target/release/webgym").display().to_string(),
-            out: path(given.remove("--out"), "target/soak"),
-        };
-        assert!(given.is_empty(), "unknown: {given:?}");
-        plan
     }
 }
 
