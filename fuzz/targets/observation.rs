@@ -6,9 +6,10 @@ use rollout::farm_client::{Observed, read_screenshot_info};
 use serde_json::Value;
 
 fuzz_target!(|body: &[u8]| {
-    drop(Observed::read(body, "application/msgpack"));
-    drop(Observed::read(body, "application/json"));
-    let Ok(value) = serde_json::from_slice::<Value>(body) else { return };
+    let body = body.to_vec().into();
+    drop(Observed::read(&body, "application/msgpack"));
+    drop(Observed::read(&body, "application/json"));
+    let Ok(value) = serde_json::from_slice::<Value>(&body) else { return };
     let Some(info) = read_screenshot_info(&value) else { return };
     let tree = info.ac_tree();
     let lines: Vec<&str> = tree.lines().collect();

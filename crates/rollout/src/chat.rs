@@ -3,7 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
+use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -45,31 +49,70 @@ impl Message {
             Part::Text(_) => None,
         })
     }
+}
 
-    fn to_json(&self, address: &dyn Fn(&Path) -> String) -> Value {
-        let content = match self.content.as_slice() {
-            [Part::Text(text)] if self.role != Role::User => json!(text),
-            parts => parts.iter().map(|part| part_json(part, address)).collect(),
-        };
-        json!({"role": self.role.as_str(), "content": content})
+/// Messages as an OpenAI-compatible server wants them, written without a copy of their texts in between: prompts are long, and
+/// each step has one.
+pub(crate) struct Written<'a> {
+    pub(crate) messages: &'a [Message],
+    /// How a picture is named.
+    pub(crate) address: &'a dyn Fn(&Path) -> String,
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.messages.iter().map(|message| WrittenMessage(message, self.address)))
     }
 }
 
-fn part_json(part: &Part, address: &dyn Fn(&Path) -> String) -> Value {
-    match part {
-        Part::Text(text) => json!({"type": "text", "text": text}),
-        Part::Image(path) => json!({"type": "image_url", "image_url": {"url": address(path)}}),
+struct WrittenMessage<'a>(&'a Message, &'a dyn Fn(&Path) -> String);
+
+impl Serialize for WrittenMessage<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(message, address) = self;
+        let mut map = to.serialize_map(Some(2))?;
+        map.serialize_entry("role", message.role.as_str())?;
+        match message.content.as_slice() {
+            [Part::Text(text)] if message.role != Role::User => map.serialize_entry("content", text)?,
+            parts => map.serialize_entry("content", &WrittenParts(parts, *address))?,
+        }
+        map.end()
+    }
+}
+
+struct WrittenParts<'a>(&'a [Part], &'a dyn Fn(&Path) -> String);
+
+impl Serialize for WrittenParts<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum Wire<'a> {
+            Text { text: &'a str },
+            ImageUrl { image_url: Address },
+        }
+        #[derive(Serialize)]
+        struct Address {
+            url: String,
+        }
+        let mut list = to.serialize_seq(Some(self.0.len()))?;
+        for part in self.0 {
+            list.serialize_element(&match part {
+                Part::Text(text) => Wire::Text { text },
+                Part::Image(path) => Wire::ImageUrl { image_url: Address { url: (self.1)(path) } },
+            })?;
+        }
+        list.end()
     }
 }
 
 /// The messages as an OpenAI-compatible server wants them.
 pub fn to_json(messages: &[Message], address: &dyn Fn(&Path) -> String) -> Value {
-    messages.iter().map(|message| message.to_json(address)).collect()
+    serde_json::to_value(Written { messages, address }).unwrap_or_default()
 }
 
 /// The messages as JSON text with pictures as `file://` addresses: what trajectories keep as `raw_prompt`.
 pub fn raw_prompt(messages: &[Message]) -> String {
-    to_json(messages, &file_url).to_string()
+    serde_json::to_string(&Written { messages, address: &file_url }).unwrap_or_default()
 }
 
 /// `file:///data/a%20b.png`. A relative path is taken from where the process stands.
@@ -89,6 +132,8 @@ pub fn file_url(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

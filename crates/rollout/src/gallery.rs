@@ -3,7 +3,6 @@
 
 use std::{
     fs::{self, File},
-    hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
 };
@@ -11,6 +10,7 @@ use std::{
 use bytes::Bytes;
 use store::journal::Scan;
 use tokio::sync::Semaphore;
+use xxhash_rust::xxh3::Xxh3Default;
 
 /// The folder of one attempt at a task.
 #[derive(Clone, Debug)]
@@ -82,18 +82,18 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
 /// What a picture looks like, in a few bytes: enough to tell whether two are pixel-equal, and whether one is white.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Face {
-    digest: u64,
+    digest: u128,
     blank: bool,
 }
 
 impl Face {
     pub fn of(picture: &[u8]) -> Self {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = Xxh3Default::new();
         match pixel_chunks(picture) {
-            Some(chunks) => chunks.for_each(|chunk| chunk.hash(&mut hasher)),
-            None => picture.hash(&mut hasher),
+            Some(chunks) => chunks.for_each(|chunk| hasher.update(chunk)),
+            None => hasher.update(picture),
         }
-        Self { digest: hasher.finish(), blank: is_blank(picture) }
+        Self { digest: hasher.digest128(), blank: is_blank(picture) }
     }
 
     pub const fn is_blank(self) -> bool {

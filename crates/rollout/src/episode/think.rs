@@ -25,19 +25,17 @@ impl Episode {
         self.at(Stage::Policy);
         let since = Instant::now();
         let around = &self.around;
-        let messages = || {
-            let prompting = around.settings.prompting;
-            conversation(prompting, &self.task, &self.steps, &seen.observation, seen.text.as_deref())
-        };
-        let request = ChatRequest::policy(&around.settings.model, messages(), &around.settings.policy);
+        let prompting = around.settings.prompting;
+        let messages =
+            conversation(prompting, &self.task, &self.steps, &seen.observation, seen.text.as_deref());
+        let request = ChatRequest::policy(&around.settings.model, messages, &around.settings.policy);
         // Waiting for a session may take as long as the task does; each attempt has its own limit.
-        let completion = around.policy.complete(request, self.deadline).await.map_err(|error| {
+        let answered = around.policy.converse(request, self.deadline).await;
+        let (completion, raw_prompt) = answered.map_err(|error| {
             self.trouble(Stage::Policy, &error.to_string());
             no_reply(&error)
         })?;
         let took = self.took(Stage::Policy, since);
-        // Made anew: while thousands wait for their replies, each would hold its prompt once more.
-        let raw_prompt = chat::raw_prompt(&messages());
         Ok(self.understand(completion, raw_prompt, took))
     }
 

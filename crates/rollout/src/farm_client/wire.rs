@@ -1,6 +1,8 @@
 //! The shapes that travel between us and the farm, in JSON or MessagePack. Read forgivingly: the Python system is
 //! looser about numbers and strings than ours.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use proto::{
     ErrorCode, ImageFormat, InteractionMode,
@@ -109,15 +111,36 @@ impl Look {
 }
 
 /// A screenshot as it came.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     pub format: ImageFormat,
-    #[serde(default)]
     pub width: u32,
-    #[serde(default)]
     pub height: u32,
-    #[serde(deserialize_with = "picture_bytes")]
+    /// Where it came as bytes, a part of the answer: most of that is the picture.
     pub data: Bytes,
+}
+
+#[derive(Deserialize)]
+struct PictureWire<'a> {
+    format: ImageFormat,
+    #[serde(default)]
+    width: u32,
+    #[serde(default)]
+    height: u32,
+    #[serde(borrow, deserialize_with = "picture_bytes")]
+    data: Cow<'a, [u8]>,
+}
+
+impl PictureWire<'_> {
+    /// The picture in the answer it was read from.
+    fn within(self, body: &Bytes) -> Picture {
+        let Self { format, width, height, data } = self;
+        let data = match data {
+            Cow::Borrowed(part) => body.slice_ref(part),
+            Cow::Owned(bytes) => bytes.into(),
+        };
+        Picture { format, width, height, data }
+    }
 }
 
 /// The page after a step, or as it is.
@@ -140,12 +163,13 @@ pub struct Observed {
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct ObservedWire {
+struct ObservedWire<'a> {
     result: Option<Value>,
     error: Option<FailureWire>,
     settled: bool,
     settle_ms: u64,
-    screenshot: Option<Picture>,
+    #[serde(borrow)]
+    screenshot: Option<PictureWire<'a>>,
     metadata: Option<PageMetadata>,
     ac_tree: Option<String>,
     screenshot_info: Option<Value>,
@@ -163,15 +187,16 @@ struct FailureWire {
 impl Observed {
     /// Public for the fuzzer.
     #[doc(hidden)]
-    pub fn read(body: &[u8], content_type: &str) -> Result<Self, FarmError> {
+    pub fn read(body: &Bytes, content_type: &str) -> Result<Self, FarmError> {
         let unreadable =
             |reason: String| FarmError::Other(format!("an observation that cannot be read: {reason}"));
-        let wire: ObservedWire = if content_type.contains("msgpack") {
+        let wire: ObservedWire<'_> = if content_type.contains("msgpack") {
             rmp_serde::from_slice(body).map_err(|problem| unreadable(problem.to_string()))?
         } else {
             serde_json::from_slice(body).map_err(|problem| unreadable(problem.to_string()))?
         };
-        if let Some(picture) = &wire.screenshot {
+        let screenshot = wire.screenshot.map(|picture| picture.within(body));
+        if let Some(picture) = &screenshot {
             check_picture(&picture.data, picture.format)?;
         }
         Ok(Self {
@@ -182,7 +207,7 @@ impl Observed {
             }),
             settled: wire.settled,
             settle_ms: wire.settle_ms,
-            screenshot: wire.screenshot,
+            screenshot,
             metadata: wire.metadata,
             ac_tree: wire.ac_tree,
             screenshot_info: wire.screenshot_info,
@@ -206,22 +231,25 @@ pub(super) fn check_picture(bytes: &[u8], format: ImageFormat) -> Result<(), Far
 }
 
 /// Raw bytes in MessagePack, base64 in JSON.
-fn picture_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+fn picture_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'de, [u8]>, D::Error> {
     struct Either;
-    impl de::Visitor<'_> for Either {
-        type Value = Bytes;
+    impl<'de> de::Visitor<'de> for Either {
+        type Value = Cow<'de, [u8]>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("a picture as bytes or as base64 text")
         }
-        fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Bytes, E> {
-            Ok(Bytes::copy_from_slice(bytes))
-        }
-        fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Bytes, E> {
+        fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Cow<'de, [u8]>, E> {
             Ok(bytes.into())
         }
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<Bytes, E> {
+        fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Cow<'de, [u8]>, E> {
+            Ok(bytes.to_vec().into())
+        }
+        fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Cow<'de, [u8]>, E> {
+            Ok(bytes.into())
+        }
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Cow<'de, [u8]>, E> {
             use base64::{Engine, engine::general_purpose::STANDARD};
-            STANDARD.decode(text).map(Bytes::from).map_err(E::custom)
+            STANDARD.decode(text).map(Cow::from).map_err(E::custom)
         }
     }
     from.deserialize_any(Either)

@@ -7,6 +7,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::{ChatRequest, ModelError};
@@ -63,8 +64,24 @@ impl Carrier {
     }
 }
 
-/// The request's JSON text. Reading and encoding pictures happens on a thread that may block.
-pub(super) async fn body(request: &ChatRequest, as_files: bool) -> Result<Vec<u8>, ModelError> {
+/// The request's JSON text.
+pub(super) struct Body {
+    pub(super) bytes: Bytes,
+    /// Where in it the messages begin; they end where it does, but for one brace.
+    messages: usize,
+}
+
+impl Body {
+    /// The messages as they are sent.
+    pub(super) fn messages(&self) -> &str {
+        let end = self.bytes.len().saturating_sub(1);
+        let text = self.bytes.get(self.messages..end).and_then(|text| std::str::from_utf8(text).ok());
+        text.unwrap_or_default()
+    }
+}
+
+/// Writes a request. Reading and encoding pictures happens on a thread that may block.
+pub(super) async fn body(request: &ChatRequest, as_files: bool) -> Result<Body, ModelError> {
     if as_files || !request.has_images() {
         return Ok(written(request, &chat::file_url));
     }
@@ -81,10 +98,17 @@ pub(super) async fn body(request: &ChatRequest, as_files: bool) -> Result<Vec<u8
     encoded.await.unwrap_or_else(|problem| Err(ModelError::Setup(problem.to_string())))
 }
 
-fn written(request: &ChatRequest, address: &dyn Fn(&Path) -> String) -> Vec<u8> {
-    let mut fields = request.settings();
-    fields.insert("messages".into(), chat::to_json(&request.messages, address));
-    Value::Object(fields).to_string().into_bytes()
+fn written(request: &ChatRequest, address: &dyn Fn(&Path) -> String) -> Body {
+    let mut text = Value::Object(request.settings()).to_string().into_bytes();
+    // The messages come last, before the brace that closes the settings: there is always a model among them.
+    text.pop();
+    text.extend_from_slice(b",\"messages\":");
+    let messages = text.len();
+    let written = chat::Written { messages: &request.messages, address };
+    // Nothing of it can fail to be written: its keys are words and its values texts.
+    let _ = serde_json::to_writer(&mut text, &written);
+    text.push(b'}');
+    Body { bytes: text.into(), messages }
 }
 
 fn data_url(path: &Path) -> Result<String, ModelError> {
@@ -99,5 +123,28 @@ fn media_type(bytes: &[u8]) -> &'static str {
         [0xff, 0xd8, ..] => "image/jpeg",
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
         _ => "image/png",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{Message, Part, Role};
+
+    #[tokio::test]
+    async fn a_request_holds_the_prompt_as_it_is_kept() {
+        let messages = vec![
+            Message::text(Role::System, "be \"good\""),
+            Message {
+                role: Role::User,
+                content: vec![Part::Text("look}".into()), Part::Image("/a b.png".into())],
+            },
+        ];
+        let request = ChatRequest { model: "m".into(), messages: messages.clone(), ..ChatRequest::default() };
+        let body = body(&request, true).await.unwrap();
+        assert_eq!(body.messages(), chat::raw_prompt(&messages));
+        let sent: Value = serde_json::from_slice(&body.bytes).unwrap();
+        assert_eq!(sent["messages"], chat::to_json(&messages, &chat::file_url));
+        assert_eq!(sent["model"], "m");
     }
 }

@@ -19,7 +19,10 @@ pub use error::ModelError;
 pub use images::Images;
 pub use request::ChatRequest;
 
-use crate::http::{self, Deadline, Received, RetryPolicy, retrying};
+use crate::{
+    chat,
+    http::{self, Deadline, Received, RetryPolicy, retrying},
+};
 use images::Carrier;
 
 /// How a client behaves.
@@ -102,17 +105,29 @@ impl ModelClient {
 
     /// Asks for one completion. Waiting for a session, all attempts and the pauses between them end by `deadline`.
     pub async fn complete(&self, request: ChatRequest, deadline: Deadline) -> Result<Completion, ModelError> {
+        self.converse(request, deadline).await.map(|(completion, _)| completion)
+    }
+
+    /// The same, and the messages as JSON text with their pictures as `file://` addresses.
+    pub(crate) async fn converse(
+        &self,
+        request: ChatRequest,
+        deadline: Deadline,
+    ) -> Result<(Completion, String), ModelError> {
         if request.has_images() && (self.carrier.may_switch() || !self.carrier.prefers_files()) {
-            return retrying(&self.options.retry, deadline, || self.attempt(&request, deadline)).await;
+            let completion =
+                retrying(&self.options.retry, deadline, || self.attempt(&request, deadline)).await?;
+            return Ok((completion, chat::raw_prompt(&request.messages)));
         }
-        let body = Bytes::from(images::body(&request, true).await?);
+        let body = images::body(&request, true).await?;
         // Thousands wait for their answers: one form of the question is enough.
         drop(request);
         let attempt = || async {
             let _place = self.place(deadline).await?;
-            self.post(body.clone(), deadline).await
+            self.post(body.bytes.clone(), deadline).await
         };
-        retrying(&self.options.retry, deadline, attempt).await
+        let completion = retrying(&self.options.retry, deadline, attempt).await?;
+        Ok((completion, body.messages().to_owned()))
     }
 
     async fn place(&self, deadline: Deadline) -> Result<SemaphorePermit<'_>, ModelError> {
@@ -124,11 +139,11 @@ impl ModelClient {
     async fn attempt(&self, request: &ChatRequest, deadline: Deadline) -> Result<Completion, ModelError> {
         let _place = self.place(deadline).await?;
         let as_files = self.carrier.prefers_files();
-        let result = self.post(images::body(request, as_files).await?.into(), deadline).await;
+        let result = self.post(images::body(request, as_files).await?.bytes, deadline).await;
         match result {
             // A server that cannot read our files refuses the request; the same one with the pictures inside tells.
             Err(ModelError::Refused { status: 400..=499, .. }) if as_files && self.carrier.may_switch() => {
-                let inside = self.post(images::body(request, false).await?.into(), deadline).await;
+                let inside = self.post(images::body(request, false).await?.bytes, deadline).await;
                 if inside.is_ok() {
                     self.carrier.settle_on(false);
                 }
