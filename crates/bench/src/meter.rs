@@ -30,9 +30,9 @@ impl Kind {
         }
     }
 
-    /// Chromium tells its children what they are.
+    /// Chromium tells its children what they are; they write their words anew, with blanks between them.
     fn of(words: &str) -> Self {
-        match words.split('\0').find_map(|word| word.strip_prefix("--type=")) {
+        match words.split(['\0', ' ']).find_map(|word| word.strip_prefix("--type=")) {
             Some("renderer" | "zygote") => Self::Pages,
             Some("gpu-process") => Self::Gpu,
             Some(_) => Self::Services,
@@ -62,8 +62,10 @@ impl Split {
 struct Process {
     pid: u32,
     parent: u32,
-    /// Of itself and of those it has waited for, in ticks.
-    ticks: u64,
+    /// Of itself, in ticks.
+    own: u64,
+    /// Of those it has waited for.
+    waited_for: u64,
 }
 
 fn read(pid: u32) -> Option<Process> {
@@ -71,9 +73,9 @@ fn read(pid: u32) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
     let parent = u32::try_from(number(1)?).ok()?;
-    // utime, stime, cutime, cstime
-    let ticks = number(11)? + number(12)? + number(13)? + number(14)?;
-    Some(Process { pid, parent, ticks })
+    // utime, stime; cutime, cstime
+    let (own, waited_for) = (number(11)? + number(12)?, number(13)? + number(14)?);
+    Some(Process { pid, parent, own, waited_for })
 }
 
 /// The process and everything it started, directly or not.
@@ -109,26 +111,31 @@ fn program(pid: u32) -> Option<std::path::PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
-/// CPU seconds so far. A process waited for counts with whoever waited, which for a browser is the browser or our guard.
+/// CPU seconds so far. What a browser has waited for were its pages; elsewhere a process counts with whoever waited.
 pub(crate) fn cpu(root: u32) -> Split {
     const TICKS_A_SECOND: f64 = 100.0;
-    sum(root, |process| process.ticks as f64 / TICKS_A_SECOND)
+    sum(root, |process, kind| {
+        let heir = if kind == Kind::Browser { Kind::Pages } else { kind };
+        [(kind, process.own as f64 / TICKS_A_SECOND), (heir, process.waited_for as f64 / TICKS_A_SECOND)]
+    })
 }
 
 /// Memory in MiB, shared pages divided among those that share them.
 pub(crate) fn memory(root: u32) -> Split {
-    sum(root, |process| {
+    sum(root, |process, kind| {
         let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.pid)).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
         let kib: f64 = line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-        kib / 1024.0
+        [(kind, kib / 1024.0)]
     })
 }
 
-fn sum(root: u32, value: impl Fn(&Process) -> f64) -> Split {
+fn sum<const N: usize>(root: u32, values: impl Fn(&Process, Kind) -> [(Kind, f64); N]) -> Split {
     let (mut split, ours) = (Split::default(), program(root));
     for process in tree(root) {
-        split.0[kind(process.pid, root, ours.as_deref()) as usize] += value(&process);
+        for (kind, value) in values(&process, kind(process.pid, root, ours.as_deref())) {
+            split.0[kind as usize] += value;
+        }
     }
     split
 }
@@ -139,8 +146,9 @@ mod tests {
 
     #[test]
     fn chromium_says_what_its_processes_are() {
-        let of = |words: &str| Kind::of(&words.replace(' ', "\0"));
+        let of = Kind::of;
         assert_eq!(of("/usr/lib/chromium/chromium --headless"), Kind::Browser);
+        assert_eq!(of("chromium\0--type=gpu-process\0--x\0"), Kind::Gpu);
         assert_eq!(of("chromium --type=zygote --no-zygote-sandbox"), Kind::Pages);
         assert_eq!(of("chromium --type=renderer --lang=en"), Kind::Pages);
         assert_eq!(of("chromium --type=gpu-process"), Kind::Gpu);
