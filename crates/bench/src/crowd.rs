@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use crate::{
     BenchError, Better, Report,
     farm::{Dialect, Farm},
-    meter,
+    meter::Tree,
     sections::{Bench, COORDINATES},
 };
 
@@ -34,7 +34,7 @@ impl Bench<'_> {
         let farm = self.farm(instances).await?;
         self.open_everywhere(&farm, instances).await?;
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let memory = meter::memory(farm.pid).total();
+        let memory = Tree::of(farm.pid).memory().total();
         stop(farm).await?;
         Ok(memory)
     }
@@ -82,12 +82,12 @@ impl Bench<'_> {
         let farm = self.farm(MANY).await?;
         let opened = self.open_everywhere(&farm, MANY).await?;
         report.add("256 instances: a page opened in each after", "s", Better::Neither, opened);
-        report.add("256 instances: memory", "MiB", Better::Lower, meter::memory(farm.pid).total());
+        report.add("256 instances: memory", "MiB", Better::Lower, Tree::of(farm.pid).memory().total());
         (self.tell)("256 instances, left alone");
         tokio::time::sleep(HOUSEKEEPING).await;
-        let (cpu, seconds) = (meter::cpu(farm.pid), self.options.seconds.max(5.0));
+        let (cpu, seconds) = (Tree::of(farm.pid).cpu(), self.options.seconds.max(5.0));
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-        let idle = meter::cpu(farm.pid).since(cpu).total() / seconds * 100.0;
+        let idle = Tree::of(farm.pid).cpu().since(cpu).total() / seconds * 100.0;
         report.add("256 instances: idle CPU, of one core", "%", Better::Lower, idle);
         report.aim("256 instances: idle CPU, of one core", 5.0);
         stop(farm).await
@@ -101,12 +101,12 @@ impl Bench<'_> {
         for instances in SIZES {
             (self.tell)(&format!("growth: {instances} instances"));
             let farm = self.farm(instances).await?;
-            let cpu = meter::cpu(farm.pid);
+            let cpu = Tree::of(farm.pid).cpu();
             self.open_everywhere(&farm, instances).await?;
             let values = [
                 farm.ready_after.as_secs_f64(),
-                meter::memory(farm.pid).total(),
-                meter::cpu(farm.pid).since(cpu).total(),
+                Tree::of(farm.pid).memory().total(),
+                Tree::of(farm.pid).cpu().since(cpu).total(),
             ];
             stop(farm).await?;
             for ((cost, unit), value) in COSTS.into_iter().zip(["s", "MiB", "s"]).zip(values) {

@@ -16,7 +16,7 @@ use rollout::{
 };
 use tokio::task::JoinSet;
 
-use crate::{BenchError, Better, Options, Report, farm::Farm, meter, sim_node::SimNode};
+use crate::{BenchError, Better, Options, Report, farm::Farm, meter::Tree, sim_node::SimNode};
 
 const NODES: usize = 4;
 const INSTANCES: u16 = 64;
@@ -94,9 +94,9 @@ async fn carry(master: &Arc<Farm>, call: Call, seconds: f64) -> Result<Carried, 
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     let seen = || (counts.calls.load(Ordering::Relaxed) as f64, counts.bytes.load(Ordering::Relaxed) as f64);
-    let (before, cpu, begun) = (seen(), meter::cpu(master.pid).total(), Instant::now());
+    let (before, cpu, begun) = (seen(), Tree::of(master.pid).cpu().total(), Instant::now());
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-    let (after, cpu) = (seen(), meter::cpu(master.pid).total() - cpu);
+    let (after, cpu) = (seen(), Tree::of(master.pid).cpu().total() - cpu);
     let seconds = begun.elapsed().as_secs_f64();
     counts.stop.store(true, Ordering::Relaxed);
     while let Some(ended) = callers.join_next().await {

@@ -57,6 +57,10 @@ impl Split {
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self(std::array::from_fn(|kind| self.0[kind] - earlier.0[kind]))
     }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(std::array::from_fn(|kind| self.0[kind] + other.0[kind]))
+    }
 }
 
 struct Process {
@@ -78,23 +82,73 @@ fn read(pid: u32) -> Option<Process> {
     Some(Process { pid, parent, own, waited_for })
 }
 
-/// The process and everything it started, directly or not.
-fn tree(root: u32) -> Vec<Process> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all: Vec<Process> =
-        entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect();
-    let mut children: HashMap<u32, Vec<usize>> = HashMap::new();
-    for (place, process) in all.iter().enumerate() {
-        children.entry(process.parent).or_default().push(place);
+/// A process and everything it started, directly or not.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    root: u32,
+    /// Where other trees begin that hang from it too.
+    without: Vec<u32>,
+}
+
+impl Tree {
+    pub(crate) fn of(root: u32) -> Self {
+        Self { root, without: Vec::new() }
     }
-    let mut inside: Vec<usize> = all.iter().position(|process| process.pid == root).into_iter().collect();
-    let mut next = 0;
-    while let Some(place) = inside.get(next).copied() {
-        inside.extend(children.get(&all[place].pid).into_iter().flatten());
-        next += 1;
+
+    /// Ours, without what stands for itself.
+    pub(crate) fn own(without: Vec<u32>) -> Self {
+        Self { root: std::process::id(), without }
     }
-    let mut all: Vec<Option<Process>> = all.into_iter().map(Some).collect();
-    inside.into_iter().filter_map(|place| all[place].take()).collect()
+
+    /// CPU seconds so far. What a browser has waited for were its pages; elsewhere a process counts with whoever waited.
+    pub(crate) fn cpu(&self) -> Split {
+        const TICKS_A_SECOND: f64 = 100.0;
+        self.sum(|process, kind| {
+            let heir = if kind == Kind::Browser { Kind::Pages } else { kind };
+            [(kind, process.own as f64 / TICKS_A_SECOND), (heir, process.waited_for as f64 / TICKS_A_SECOND)]
+        })
+    }
+
+    /// Memory in MiB, shared pages divided among those that share them.
+    pub(crate) fn memory(&self) -> Split {
+        self.sum(|process, kind| {
+            let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.pid)).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
+            let kib: f64 = line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+            [(kind, kib / 1024.0)]
+        })
+    }
+
+    fn sum<const N: usize>(&self, values: impl Fn(&Process, Kind) -> [(Kind, f64); N]) -> Split {
+        let (mut split, ours) = (Split::default(), program(self.root));
+        for process in self.processes() {
+            for (kind, value) in values(&process, kind(process.pid, self.root, ours.as_deref())) {
+                split.0[kind as usize] += value;
+            }
+        }
+        split
+    }
+
+    fn processes(&self) -> Vec<Process> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let all: Vec<Process> = entries
+            .filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
+            .filter(|process| !self.without.contains(&process.pid))
+            .collect();
+        let mut children: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (place, process) in all.iter().enumerate() {
+            children.entry(process.parent).or_default().push(place);
+        }
+        let root = all.iter().position(|process| process.pid == self.root);
+        let mut inside: Vec<usize> = root.into_iter().collect();
+        let mut next = 0;
+        while let Some(place) = inside.get(next).copied() {
+            inside.extend(children.get(&all[place].pid).into_iter().flatten());
+            next += 1;
+        }
+        let mut all: Vec<Option<Process>> = all.into_iter().map(Some).collect();
+        inside.into_iter().filter_map(|place| all[place].take()).collect()
+    }
 }
 
 /// Our own processes run our own program, or are the shells that guard a browser for us.
@@ -109,35 +163,6 @@ fn kind(pid: u32, root: u32, ours: Option<&Path>) -> Kind {
 
 fn program(pid: u32) -> Option<std::path::PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
-}
-
-/// CPU seconds so far. What a browser has waited for were its pages; elsewhere a process counts with whoever waited.
-pub(crate) fn cpu(root: u32) -> Split {
-    const TICKS_A_SECOND: f64 = 100.0;
-    sum(root, |process, kind| {
-        let heir = if kind == Kind::Browser { Kind::Pages } else { kind };
-        [(kind, process.own as f64 / TICKS_A_SECOND), (heir, process.waited_for as f64 / TICKS_A_SECOND)]
-    })
-}
-
-/// Memory in MiB, shared pages divided among those that share them.
-pub(crate) fn memory(root: u32) -> Split {
-    sum(root, |process, kind| {
-        let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.pid)).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
-        let kib: f64 = line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-        [(kind, kib / 1024.0)]
-    })
-}
-
-fn sum<const N: usize>(root: u32, values: impl Fn(&Process, Kind) -> [(Kind, f64); N]) -> Split {
-    let (mut split, ours) = (Split::default(), program(root));
-    for process in tree(root) {
-        for (kind, value) in values(&process, kind(process.pid, root, ours.as_deref())) {
-            split.0[kind as usize] += value;
-        }
-    }
-    split
 }
 
 #[cfg(test)]
@@ -157,8 +182,8 @@ mod tests {
 
     #[test]
     fn a_child_is_counted_while_it_lives_and_after() {
-        let root = std::process::id();
-        let before = cpu(root);
+        let tree = Tree::own(Vec::new());
+        let before = tree.cpu();
         let mut child = std::process::Command::new("sh")
             .args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done; read line"])
             .stdin(std::process::Stdio::piped())
@@ -168,11 +193,13 @@ mod tests {
         let mut said = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut said)
             .unwrap();
-        let alive = cpu(root).since(before);
+        let alive = tree.cpu().since(before);
         assert!(alive.of(Kind::Browser) > 0.0, "{alive:?}");
-        assert!(memory(root).of(Kind::Browser) > 0.1 && memory(root).of(Kind::Ours) > 1.0);
+        assert!(tree.memory().of(Kind::Browser) > 0.1 && tree.memory().of(Kind::Ours) > 1.0);
+        let alone = Tree::own(vec![child.id()]);
+        assert!(alone.memory().of(Kind::Browser) < 0.1, "what stands for itself is left out");
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert!(cpu(root).since(before).total() >= alive.total(), "its time stays");
+        assert!(tree.cpu().since(before).total() >= alive.total(), "its time stays");
     }
 }

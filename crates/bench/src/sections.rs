@@ -10,9 +10,9 @@ use crate::{
     bare::Bare,
     farm::{Dialect, Farm},
     master,
-    meter::Kind,
+    meter::{Kind, Tree},
     stats::percentile,
-    window::{Driver, Window, watch},
+    window::{Crew, Driver, Window},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,31 +115,59 @@ impl Bench<'_> {
         Ok(Arc::new(Farm::start(&options.webgym, &options.executable.path, instances).await?))
     }
 
-    async fn bare_window(&self, workers: usize) -> Result<Window, BenchError> {
-        let bare = Arc::new(Bare::start(&self.options.executable).await?);
-        let driver = Driver::Bare(Arc::clone(&bare));
-        let window = watch(&driver, workers, std::process::id(), self.options.seconds, &self.sites).await?;
-        drop(driver);
-        if let Ok(bare) = Arc::try_unwrap(bare) {
-            bare.close().await;
-        }
-        Ok(window)
-    }
-
-    async fn farm_window(
+    /// The same load for each of them, in turns of a few seconds: what the machine does meanwhile befalls all alike. `None` is
+    /// bare Chromium.
+    async fn side_by_side(
         &self,
         instances: usize,
-        workers: usize,
-        dialect: Dialect,
-        mode: InteractionMode,
-    ) -> Result<Window, BenchError> {
-        let farm = self.farm(instances).await?;
-        let driver = Driver::Farm(Arc::clone(&farm), dialect, mode);
-        let window = watch(&driver, workers, farm.pid, self.options.seconds, &self.sites).await?;
-        drop(driver);
-        if let Ok(farm) = Arc::try_unwrap(farm) {
-            farm.stop().await?;
+        whom: &[Option<(Dialect, InteractionMode)>],
+    ) -> Result<Vec<Window>, BenchError> {
+        const TURNS: usize = 4;
+        let mut drivers = Vec::new();
+        for who in whom {
+            drivers.push(match who {
+                Some((dialect, mode)) => Driver::Farm(self.farm(instances).await?, *dialect, *mode),
+                None => Driver::Bare(Arc::new(Bare::start(&self.options.executable).await?)),
+            });
         }
+        let farms: Vec<u32> = drivers.iter().filter_map(Driver::pid).collect();
+        let tree = |driver: &Driver| driver.pid().map_or_else(|| Tree::own(farms.clone()), Tree::of);
+        let mut crews: Vec<Crew> =
+            drivers.iter().map(|driver| Crew::new(driver, instances, tree(driver), &self.sites)).collect();
+        for crew in &mut crews {
+            crew.warm_up(self.warm_up()).await?;
+        }
+        for turn in 0..TURNS {
+            // Nobody always comes first.
+            for place in 0..crews.len() {
+                let crew = (place + turn) % crews.len();
+                crews[crew].slice(self.options.seconds / TURNS as f64).await?;
+            }
+        }
+        let mut windows = Vec::new();
+        for crew in crews {
+            windows.push(crew.finish().await);
+        }
+        for driver in drivers {
+            driver.stop().await?;
+        }
+        Ok(windows)
+    }
+
+    fn warm_up(&self) -> f64 {
+        (self.options.seconds / 3.0).max(2.0)
+    }
+
+    /// A farm alone, some of its instances at work without a pause.
+    async fn farm_window(&self, instances: usize, workers: usize) -> Result<Window, BenchError> {
+        let farm = self.farm(instances).await?;
+        let tree = Tree::of(farm.pid);
+        let driver = Driver::Farm(farm, Dialect::OneTrip, COORDINATES);
+        let mut crew = Crew::new(&driver, workers, tree, &self.sites);
+        crew.warm_up(self.warm_up()).await?;
+        crew.slice(self.options.seconds).await?;
+        let window = crew.finish().await;
+        driver.stop().await?;
         Ok(window)
     }
 
@@ -147,15 +175,16 @@ impl Bench<'_> {
         let count = self.options.instances;
         for repeat in 1..=self.options.repeats {
             (self.tell)(&format!("steps with {count} instances, {repeat} of {}", self.options.repeats));
-            let bare = self.bare_window(count).await?;
-            note_steps(report, "bare", &bare);
-            let plain = self.farm_window(count, count, Dialect::Plain, COORDINATES).await?;
-            note_steps(report, "plain calls", &plain);
-            let one_trip = self.farm_window(count, count, Dialect::OneTrip, COORDINATES).await?;
-            note_steps(report, "/step", &one_trip);
-            let marks = InteractionMode::SetOfMarks;
-            let marks = self.farm_window(count, count, Dialect::OneTrip, marks).await?;
-            note_steps(report, "/step, set-of-marks", &marks);
+            let whom = [
+                ("bare", None),
+                ("plain calls", Some((Dialect::Plain, COORDINATES))),
+                ("/step", Some((Dialect::OneTrip, COORDINATES))),
+                ("/step, set-of-marks", Some((Dialect::OneTrip, InteractionMode::SetOfMarks))),
+            ];
+            let windows = self.side_by_side(count, &whom.map(|(_, who)| who)).await?;
+            for ((name, _), window) in whom.iter().zip(&windows) {
+                note_steps(report, name, window);
+            }
         }
         let higher = Better::Higher;
         report.ratio("plain calls ÷ bare", higher, "steps a second, plain calls", "steps a second, bare");
@@ -179,9 +208,8 @@ impl Bench<'_> {
     async fn one(&self, report: &mut Report) -> Result<(), BenchError> {
         for repeat in 1..=self.options.repeats {
             (self.tell)(&format!("one instance alone, {repeat} of {}", self.options.repeats));
-            let bare = self.bare_window(1).await?;
-            let farm = self.farm_window(1, 1, Dialect::OneTrip, COORDINATES).await?;
-            for (name, window) in [("bare", bare), ("/step", farm)] {
+            let windows = self.side_by_side(1, &[None, Some((Dialect::OneTrip, COORDINATES))]).await?;
+            for (name, window) in ["bare", "/step"].iter().zip(&windows) {
                 let p50 = percentile(&window.times.step, 0.5);
                 report.add(&format!("step p50 alone, {name}"), "ms", Better::Lower, p50);
             }
@@ -201,8 +229,8 @@ impl Bench<'_> {
         let free = (count / 4).max(1);
         for repeat in 1..=self.options.repeats {
             (self.tell)(&format!("leases under load, {repeat} of {}", self.options.repeats));
-            let some_free = self.farm_window(count, count - free, Dialect::OneTrip, COORDINATES).await?;
-            let none_free = self.farm_window(count, count, Dialect::OneTrip, COORDINATES).await?;
+            let some_free = self.farm_window(count, count - free).await?;
+            let none_free = self.farm_window(count, count).await?;
             let p99 = |sample: &[f64]| percentile(sample, 0.99);
             let lower = Better::Lower;
             report.add("/get p99 with free slots", "ms", lower, p99(&some_free.times.get));

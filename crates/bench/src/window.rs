@@ -1,23 +1,21 @@
-//! A closed loop of workers on one driver, watched for a while: steps, latencies, CPU and memory of the tree that serves them.
+//! Closed loops of workers, one loop a driver, that take turns of a few seconds: steps, latencies, CPU and memory of the tree that
+//! serves them. On a shared machine a minute is not like the next; two turns that follow each other are.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use practice::Sites;
 use proto::{Command, InteractionMode};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     BenchError,
     bare::Bare,
     farm::{Dialect, Farm},
     load,
-    meter::{self, Kind, Split},
+    meter::{Kind, Split, Tree},
 };
 
 /// Who carries out the steps.
@@ -25,6 +23,32 @@ use crate::{
 pub(crate) enum Driver {
     Bare(Arc<Bare>),
     Farm(Arc<Farm>, Dialect, InteractionMode),
+}
+
+impl Driver {
+    /// The farm's process; bare Chromium is driven from this one.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Bare(_) => None,
+            Self::Farm(farm, ..) => Some(farm.pid),
+        }
+    }
+
+    /// Ends what it drives, once nobody else does.
+    pub(crate) async fn stop(self) -> Result<(), BenchError> {
+        match self {
+            Self::Bare(bare) => {
+                if let Ok(bare) = Arc::try_unwrap(bare) {
+                    bare.close().await;
+                }
+                Ok(())
+            }
+            Self::Farm(farm, ..) => match Arc::try_unwrap(farm) {
+                Ok(farm) => farm.stop().await,
+                Err(_) => Ok(()),
+            },
+        }
+    }
 }
 
 /// Latencies in milliseconds.
@@ -75,47 +99,104 @@ fn since(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1000.0
 }
 
-/// Lets `workers` run episodes one after the other for a warm-up and then for `seconds`, which count. `root` is the tree
-/// that is metered.
-pub(crate) async fn watch(
-    driver: &Driver,
-    workers: usize,
-    root: u32,
-    seconds: f64,
-    sites: &Arc<Sites>,
-) -> Result<Window, BenchError> {
-    let (log, stop) = (Arc::new(Log::default()), Arc::new(AtomicBool::new(false)));
-    let mut running = JoinSet::new();
-    for worker in 0..workers {
-        let (driver, log, stop, sites) =
-            (driver.clone(), Arc::clone(&log), Arc::clone(&stop), Arc::clone(sites));
-        running.spawn(async move { work(&driver, worker, &sites, &log, &stop).await });
-    }
-    let warm_up = (seconds / 3.0).max(2.0);
-    pause(&mut running, warm_up).await?;
-    *log.times() = Times::default();
-    let (begun, cpu) = (Instant::now(), meter::cpu(root));
-    pause(&mut running, seconds / 2.0).await?;
-    let memory = meter::memory(root);
-    pause(&mut running, seconds / 2.0).await?;
-    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), meter::cpu(root).since(cpu));
-    let times = log.times().clone();
-    stop.store(true, Ordering::Relaxed);
-    while let Some(ended) = running.join_next().await {
-        ended.map_err(|error| BenchError::Farm(error.to_string()))??;
-    }
-    Ok(Window { seconds, times, cpu, memory })
+/// Lets workers begin what they do only while it is open, and knows when all have ended what they began.
+#[derive(Default)]
+struct Gate {
+    open: watch::Sender<bool>,
+    inside: watch::Sender<usize>,
 }
 
-/// Lets the workers work; one that ends before it is told to has met an error.
-async fn pause(running: &mut JoinSet<Result<(), BenchError>>, seconds: f64) -> Result<(), BenchError> {
-    tokio::select! {
-        () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => Ok(()),
-        Some(ended) = running.join_next() => match ended {
-            Ok(Err(error)) => Err(error),
-            Ok(Ok(())) => Err(BenchError::Farm("a worker ended early".into())),
-            Err(error) => Err(BenchError::Farm(error.to_string())),
-        },
+impl Gate {
+    async fn enter(&self) -> Inside<'_> {
+        let mut open = self.open.subscribe();
+        loop {
+            let _ = open.wait_for(|open| *open).await;
+            self.inside.send_modify(|count| *count += 1);
+            let inside = Inside(self);
+            if *self.open.borrow() {
+                return inside;
+            }
+        }
+    }
+
+    async fn empty(&self) {
+        let _ = self.inside.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+struct Inside<'a>(&'a Gate);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.send_modify(|count| *count -= 1);
+    }
+}
+
+/// Workers on one driver that run episodes one after the other, whenever they are let.
+pub(crate) struct Crew {
+    running: JoinSet<Result<(), BenchError>>,
+    log: Arc<Log>,
+    gate: Arc<Gate>,
+    tree: Tree,
+    seconds: f64,
+    cpu: Split,
+    memory: Split,
+}
+
+impl Crew {
+    /// `tree` is what serves them, and is metered.
+    pub(crate) fn new(driver: &Driver, workers: usize, tree: Tree, sites: &Arc<Sites>) -> Self {
+        let (log, gate) = (Arc::new(Log::default()), Arc::new(Gate::default()));
+        let mut running = JoinSet::new();
+        for worker in 0..workers {
+            let (driver, log, gate, sites) =
+                (driver.clone(), Arc::clone(&log), Arc::clone(&gate), Arc::clone(sites));
+            running.spawn(async move { work(&driver, worker, &sites, &log, &gate).await });
+        }
+        Self { running, log, gate, tree, seconds: 0.0, cpu: Split::default(), memory: Split::default() }
+    }
+
+    /// Lets them work for so long without counting.
+    pub(crate) async fn warm_up(&mut self, seconds: f64) -> Result<(), BenchError> {
+        self.slice(seconds).await?;
+        *self.log.times() = Times::default();
+        (self.seconds, self.cpu) = (0.0, Split::default());
+        Ok(())
+    }
+
+    /// Lets them work for so long, and until each has ended what it was at.
+    pub(crate) async fn slice(&mut self, seconds: f64) -> Result<(), BenchError> {
+        let (begun, cpu) = (Instant::now(), self.tree.cpu());
+        self.gate.open.send_replace(true);
+        let half = Duration::from_secs_f64(seconds / 2.0);
+        self.wait(tokio::time::sleep(half)).await?;
+        self.memory = self.tree.memory();
+        self.wait(tokio::time::sleep(half)).await?;
+        self.gate.open.send_replace(false);
+        let gate = Arc::clone(&self.gate);
+        self.wait(async move { gate.empty().await }).await?;
+        self.seconds += begun.elapsed().as_secs_f64();
+        self.cpu = self.cpu.and(self.tree.cpu().since(cpu));
+        Ok(())
+    }
+
+    /// A worker that ends has met an error: nobody told it to.
+    async fn wait(&mut self, until: impl Future<Output = ()>) -> Result<(), BenchError> {
+        tokio::select! {
+            () = until => Ok(()),
+            Some(ended) = self.running.join_next() => match ended {
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(())) => Err(BenchError::Farm("a worker ended early".into())),
+                Err(error) => Err(BenchError::Farm(error.to_string())),
+            },
+        }
+    }
+
+    /// Sends them home.
+    pub(crate) async fn finish(mut self) -> Window {
+        self.running.shutdown().await;
+        let times = self.log.times().clone();
+        Window { seconds: self.seconds, times, cpu: self.cpu, memory: self.memory }
     }
 }
 
@@ -124,23 +205,22 @@ async fn work(
     worker: usize,
     sites: &Sites,
     log: &Log,
-    stop: &AtomicBool,
+    gate: &Gate,
 ) -> Result<(), BenchError> {
     let mut given_back: Option<Instant> = None;
     let mut round = worker;
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         let commands = load::episode(sites, round);
         // Workers that start together must not stay in step.
         let commands = if given_back.is_none() { &commands[worker % load::STEPS..] } else { &commands[..] };
         given_back = Some(match driver {
-            Driver::Bare(bare) => bare_episode(bare, commands, log, given_back).await?,
+            Driver::Bare(bare) => bare_episode(bare, commands, (log, gate), given_back).await?,
             Driver::Farm(farm, dialect, mode) => {
-                farm_episode(farm, (*dialect, *mode), commands, log, given_back).await?
+                farm_episode(farm, (*dialect, *mode), commands, (log, gate), given_back).await?
             }
         });
         round += 1;
     }
-    Ok(())
 }
 
 fn leased(log: &Log, begun: Instant, given_back: Option<Instant>) {
@@ -158,17 +238,21 @@ fn stepped(log: &Log, begun: Instant, bytes: usize) {
 async fn bare_episode(
     bare: &Bare,
     commands: &[Command],
-    log: &Log,
+    (log, gate): (&Log, &Gate),
     given_back: Option<Instant>,
 ) -> Result<Instant, BenchError> {
+    let inside = gate.enter().await;
     let begun = Instant::now();
     let page = bare.page().await?;
     leased(log, begun, given_back);
+    drop(inside);
     for command in commands {
+        let _inside = gate.enter().await;
         let begun = Instant::now();
         let bytes = page.step(command).await?;
         stepped(log, begun, bytes);
     }
+    let _inside = gate.enter().await;
     let begun = Instant::now();
     page.dispose().await?;
     log.times().reset.push(since(begun));
@@ -179,19 +263,43 @@ async fn farm_episode(
     farm: &Farm,
     (dialect, mode): (Dialect, InteractionMode),
     commands: &[Command],
-    log: &Log,
+    (log, gate): (&Log, &Gate),
     given_back: Option<Instant>,
 ) -> Result<Instant, BenchError> {
+    let inside = gate.enter().await;
     let begun = Instant::now();
     let lease = farm.get().await?;
     leased(log, begun, given_back);
+    drop(inside);
     for command in commands {
+        let _inside = gate.enter().await;
         let begun = Instant::now();
         let bytes = farm.step(&lease, command, dialect, mode).await?;
         stepped(log, begun, bytes);
     }
+    let _inside = gate.enter().await;
     let begun = Instant::now();
     farm.reset(&lease).await?;
     log.times().reset.push(since(begun));
     Ok(Instant::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_closed_gate_lets_nobody_in_and_waits_for_those_inside() {
+        let gate = Gate::default();
+        gate.open.send_replace(true);
+        let inside = gate.enter().await;
+        gate.open.send_replace(false);
+        // No time at all: asked once.
+        assert!(tokio::time::timeout(Duration::ZERO, gate.enter()).await.is_err(), "closed");
+        assert!(tokio::time::timeout(Duration::ZERO, gate.empty()).await.is_err(), "somebody is inside");
+        drop(inside);
+        gate.empty().await;
+        gate.open.send_replace(true);
+        drop(gate.enter().await);
+    }
 }
