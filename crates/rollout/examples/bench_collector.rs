@@ -2,9 +2,11 @@
 //! process, with latency and failures. Prints CPU a step, memory an episode and steps a second.
 //!
 //!     cargo run --release -p webgym-rollout --example bench_collector -- [EPISODES] [ROUNDS] [STEPS]
+//!     cargo run --release -p webgym-rollout --example bench_collector -- --small [EPISODES] [ROUNDS] [STEPS]
 //!     cargo run --release -p webgym-rollout --example bench_collector -- --growth
 //!
-//! The second form collects 10, 100 … 100,000 tasks of one step and says what each task costs.
+//! The second form has pictures of a few pixels and servers that answer at once: what is left is the collector's own work,
+//! without moving and keeping pictures. The third collects 10, 100 … 100,000 such tasks of one step and says what each costs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot go on must stop")]
 
@@ -38,6 +40,7 @@ use testkit::{
 
 const SERVERS: &str = "--servers";
 const GROWTH: &str = "--growth";
+const SMALL: &str = "--small";
 const SIZES: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
 
 /// What is collected, and how the other process behaves.
@@ -60,18 +63,15 @@ impl Scene {
         Self { episodes, rounds, steps, farm_millis: 400, policy_millis: 2000, real_size: true, faults: true }
     }
 
-    /// Nothing but tasks: what is left is the collector's own bookkeeping.
+    /// Nothing but the collector's own work: no pictures to speak of, nobody to wait for, nothing that fails.
+    fn small(episodes: usize, rounds: usize, steps: usize) -> Self {
+        Self { episodes, rounds, steps, farm_millis: 5, policy_millis: 5, real_size: false, faults: false }
+    }
+
+    /// Nothing but tasks.
     fn brief(tasks: usize) -> Self {
         let episodes = tasks.min(200);
-        Self {
-            episodes,
-            rounds: tasks / episodes,
-            steps: 1,
-            farm_millis: 5,
-            policy_millis: 5,
-            real_size: false,
-            faults: false,
-        }
+        Self::small(episodes, tasks / episodes, 1)
     }
 
     fn to_words(self) -> Vec<String> {
@@ -121,6 +121,10 @@ fn main() {
                 println!("| {tasks} | {:.1} | {each:.2} | {:.0} |", cost.seconds, cost.grown / 1048576.0);
             }
         }
+        Some(SMALL) => runtime.block_on(async {
+            let scene = Scene::small(number(1, 200), number(2, 10), number(3, 20));
+            tell(scene, &measure(scene).await);
+        }),
         _ => runtime.block_on(async {
             let scene = Scene::busy(number(0, 5000), number(1, 2), number(2, 8));
             tell(scene, &measure(scene).await);
