@@ -32,7 +32,7 @@ check-deploy: ## Check deploy/ with the tools that will read it
 	@scripts/setup --tests --quiet
 	@scripts/check-deploy
 
-bench: ## Measure this machine: bare Chromium and the farm side by side (about 10 minutes)
+bench: ## Measure this machine: bare Chromium and the farm side by side (about 12 minutes)
 	@scripts/setup
 	@cargo build --quiet --release --bin webgym
 	@target/release/webgym bench
@@ -44,7 +44,7 @@ bench-instance: ## Measure one instance without a farm
 bench-collector: ## Measure the collector alone against a simulated farm and model
 	@cargo run --quiet --release -p webgym-rollout --example bench_collector
 
-bench-master: ## Measure the master over 200 simulated nodes with 128 instances each
+bench-master: ## Measure the master over 1 to 200 simulated nodes with 128 instances each
 	@cargo build --quiet --release --bin webgym
 	@cargo run --quiet --release -p webgym-testkit --example bench_master -- --webgym target/release/webgym
 

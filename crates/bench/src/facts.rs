@@ -15,9 +15,9 @@ pub(crate) fn of_this_machine(options: &Options) -> Value {
         "browser_kind": options.executable.kind.to_string(),
         "cores": cores,
         "cpu": line_of("/proc/cpuinfo", "model name"),
-        "memory_kib": line_of("/proc/meminfo", "MemTotal"),
+        "memory_kib": line_of("/proc/meminfo", "MemTotal").split(' ').next().and_then(|kib| kib.parse::<u64>().ok()),
         "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
-        "load_at_start": fs::read_to_string("/proc/loadavg").unwrap_or_default().trim(),
+        "load_at_start": fs::read_to_string("/proc/loadavg").unwrap_or_default().split(' ').next(),
     })
 }
 

@@ -17,7 +17,7 @@ mod window;
 
 use std::path::PathBuf;
 
-pub use compare::{Change, compare};
+pub use compare::{Change, compare, differences};
 pub use report::{Better, Metric, Report};
 pub use sections::Section;
 

@@ -98,7 +98,10 @@ impl fmt::Display for Report {
         writeln!(out, "| what | median | least–most | target | |")?;
         writeln!(out, "|---|---|---|---|---|")?;
         for metric in &self.metrics {
-            let (least, most) = spread(&metric.values);
+            let spread = match (spread(&metric.values), metric.values.len()) {
+                (_, ..=1) => "–".to_owned(),
+                ((least, most), _) => format!("{}–{}", short(least), short(most)),
+            };
             let target = metric.target.map(|target| {
                 let sign = if metric.better == Better::Higher { "≥" } else { "≤" };
                 format!("{sign} {}", short(target))
@@ -106,12 +109,10 @@ impl fmt::Display for Report {
             let reached = metric.reached().map_or("", |reached| if reached { "reached" } else { "missed" });
             writeln!(
                 out,
-                "| {} | {} {} | {}–{} | {} | {reached} |",
+                "| {} | {} {} | {spread} | {} | {reached} |",
                 metric.name,
                 short(metric.median()),
                 metric.unit,
-                short(least),
-                short(most),
                 target.unwrap_or_default(),
             )?;
         }

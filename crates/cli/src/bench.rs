@@ -14,7 +14,8 @@ use clap::{Args, Subcommand};
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     command: Option<BenchCommand>,
-    /// Only these parts: steps, one, leases, memory, start, many, growth, master. All of them when left out.
+    /// Only these parts: steps, one (a single instance), leases, memory, start, many (256 instances), growth, master. All of
+    /// them when left out, which takes about 12 minutes.
     #[arg(long, value_delimiter = ',', value_name = "PARTS")]
     parts: Vec<Section>,
     /// Instances at work at once.
@@ -57,7 +58,8 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(args.seconds >= 1.0 && args.seconds <= 600.0, "--seconds must be from 1 to 600");
     if let Some(path) = &args.json {
         // Found out before, not after, a quarter of an hour of measuring.
-        std::fs::write(path, "").with_context(|| format!("cannot write {}", path.display()))?;
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        opened.with_context(|| format!("cannot write {}", path.display()))?;
     }
     let options = Options {
         webgym: std::env::current_exe().context("cannot find this program")?,
@@ -76,11 +78,9 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     print!("{report}");
-    let machine = &report.machine;
-    println!(
-        "\n{} cores, {}, load at the start {}",
-        machine["cores"], machine["browser"], machine["load_at_start"]
-    );
+    let fact = |name: &str| report.machine[name].as_str().unwrap_or("unknown").to_owned();
+    let (browser, load) = (fact("browser"), fact("load_at_start"));
+    println!("\n{} cores, {browser}, load at the start {load}", report.machine["cores"]);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -92,11 +92,23 @@ fn compare(before: &Path, after: &Path) -> anyhow::Result<ExitCode> {
     for change in changes {
         println!("{change}");
     }
+    for note in ::bench::differences(&before, &after) {
+        println!("\n{note}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 fn read(path: &Path) -> anyhow::Result<Report> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text)
-        .with_context(|| format!("{} is not a file of webgym bench --json", path.display()))
+    let report: Report = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is not a file of webgym bench --json", path.display()))?;
+    let empty = report.metrics.iter().find(|metric| metric.values.is_empty());
+    anyhow::ensure!(
+        report.version == 1,
+        "{}: version {}, and this webgym knows 1",
+        path.display(),
+        report.version
+    );
+    anyhow::ensure!(empty.is_none(), "{}: a figure without a value", path.display());
+    Ok(report)
 }

@@ -27,7 +27,7 @@ enum ModeChoice {
 
 #[derive(Args, Debug)]
 struct NetArgs {
-    /// The address to listen on. Beyond loopback an own key is needed.
+    /// The address to listen on. Beyond loopback a key of your own is needed.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
     /// The key clients must send as x-api-key.

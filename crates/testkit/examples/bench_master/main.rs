@@ -1,7 +1,7 @@
 //! Measures the real master over many simulated nodes: fills them to the last slot, then leases come and go. Says what the
 //! master used of the CPU, how long `/get` took, and how evenly the nodes were loaded.
 //!
-//!     cargo run --release -p webgym-testkit --example bench_master -- --webgym target/release/webgym [--nodes 25,50,100,200]
+//!     cargo run --release -p webgym-testkit --example bench_master -- --webgym target/release/webgym [--nodes 1,5,25,50,100,200]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement that cannot go on must stop")]
 
 mod nodes;
