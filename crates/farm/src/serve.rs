@@ -119,8 +119,8 @@ impl Farm {
     }
 
     fn empty(limits: Limits) -> Self {
-        // Half of the files we may open are for clients; browsers and the sites they visit need the others.
-        let files = usize::try_from(raise_file_limit() / 2).unwrap_or(usize::MAX);
+        // Three quarters of the files we may open are for clients; pipes to browsers and the sites they visit need the others.
+        let files = usize::try_from(raise_file_limit() / 4 * 3).unwrap_or(usize::MAX);
         let limits = Limits { connections: limits.connections.min(files), ..limits };
         Self {
             pool: None,
