@@ -6,6 +6,7 @@ mod compare;
 mod crowd;
 mod facts;
 mod farm;
+mod gate;
 mod load;
 mod master;
 mod meter;

@@ -8,12 +8,13 @@ use std::{
 
 use practice::Sites;
 use proto::{Command, InteractionMode};
-use tokio::{sync::watch, task::JoinSet};
+use tokio::task::JoinSet;
 
 use crate::{
     BenchError,
     bare::Bare,
     farm::{Dialect, Farm},
+    gate::Gate,
     load,
     meter::{Kind, Split, Tree},
 };
@@ -99,39 +100,6 @@ fn since(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1000.0
 }
 
-/// Lets workers begin what they do only while it is open, and knows when all have ended what they began.
-#[derive(Default)]
-struct Gate {
-    open: watch::Sender<bool>,
-    inside: watch::Sender<usize>,
-}
-
-impl Gate {
-    async fn enter(&self) -> Inside<'_> {
-        let mut open = self.open.subscribe();
-        loop {
-            let _ = open.wait_for(|open| *open).await;
-            self.inside.send_modify(|count| *count += 1);
-            let inside = Inside(self);
-            if *self.open.borrow() {
-                return inside;
-            }
-        }
-    }
-
-    async fn empty(&self) {
-        let _ = self.inside.subscribe().wait_for(|count| *count == 0).await;
-    }
-}
-
-struct Inside<'a>(&'a Gate);
-
-impl Drop for Inside<'_> {
-    fn drop(&mut self) {
-        self.0.inside.send_modify(|count| *count -= 1);
-    }
-}
-
 /// Workers on one driver that run episodes one after the other, whenever they are let.
 pub(crate) struct Crew {
     running: JoinSet<Result<(), BenchError>>,
@@ -167,12 +135,12 @@ impl Crew {
     /// Lets them work for so long, and until each has ended what it was at.
     pub(crate) async fn slice(&mut self, seconds: f64) -> Result<(), BenchError> {
         let (begun, cpu) = (Instant::now(), self.tree.cpu());
-        self.gate.open.send_replace(true);
+        self.gate.open();
         let half = Duration::from_secs_f64(seconds / 2.0);
         self.wait(tokio::time::sleep(half)).await?;
         self.memory = self.tree.memory();
         self.wait(tokio::time::sleep(half)).await?;
-        self.gate.open.send_replace(false);
+        self.gate.close();
         let gate = Arc::clone(&self.gate);
         self.wait(async move { gate.empty().await }).await?;
         self.seconds += begun.elapsed().as_secs_f64();
@@ -282,24 +250,4 @@ async fn farm_episode(
     farm.reset(&lease).await?;
     log.times().reset.push(since(begun));
     Ok(Instant::now())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_closed_gate_lets_nobody_in_and_waits_for_those_inside() {
-        let gate = Gate::default();
-        gate.open.send_replace(true);
-        let inside = gate.enter().await;
-        gate.open.send_replace(false);
-        // No time at all: asked once.
-        assert!(tokio::time::timeout(Duration::ZERO, gate.enter()).await.is_err(), "closed");
-        assert!(tokio::time::timeout(Duration::ZERO, gate.empty()).await.is_err(), "somebody is inside");
-        drop(inside);
-        gate.empty().await;
-        gate.open.send_replace(true);
-        drop(gate.enter().await);
-    }
 }
