@@ -23,7 +23,7 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::Semaphore,
 };
 use tokio_util::sync::CancellationToken;
@@ -37,9 +37,11 @@ pub(crate) static BODY_LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 const LARGEST_HEAD: usize = 64 << 10;
 
+/// Clients that come in a rush: those beyond it would try again only after a second. The kernel has a limit of its own.
+const RUSH: u32 = 4096;
+
 pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address).await;
-    listener.map_err(|error| match error.kind() {
+    listen(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => io::Error::new(
             error.kind(),
             format!(
@@ -49,6 +51,13 @@ pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         ),
         kind => io::Error::new(kind, format!("cannot listen on {address}: {error}")),
     })
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(RUSH)
 }
 
 /// The routes with what surrounds them: JSON for what is not there, body limit, no panic gets out.
@@ -118,6 +127,25 @@ async fn accept(
             tracing::warn!(%error, "cannot accept a connection");
             tokio::time::sleep(Duration::from_millis(50)).await;
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_rush_of_clients_need_not_come_again() {
+        let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let kernel = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let rush = kernel.trim().parse::<usize>().unwrap().min(1000);
+        // Nobody accepts them: those that find no room would wait for as long as it takes.
+        let mut clients = Vec::new();
+        for number in 0..rush {
+            let coming = tokio::time::timeout(Duration::from_secs(20), TcpStream::connect(address)).await;
+            clients.push(coming.unwrap_or_else(|_| panic!("client {number} finds no room")).unwrap());
         }
     }
 }
