@@ -112,7 +112,7 @@ async fn out_of_capacity() {
 }
 
 /// How many wait in line, as the tier's figures say.
-async fn waits(farm: &Farm) -> usize {
+pub(crate) async fn waits(farm: &Farm) -> usize {
     let text = farm.http.get("/metrics", &[]).await.text();
     let lines = text.lines().filter(|line| line.contains("get_queue_length ") && !line.starts_with('#'));
     lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()

@@ -11,7 +11,7 @@ use std::{
 use testkit::{Farm, Lease, Redis, Slots, Watch, Webgym, eventually};
 use tokio::task::JoinSet;
 
-use crate::{SECONDS, webgym};
+use crate::{SECONDS, crowds::waits, webgym};
 
 struct Cluster {
     redis: Redis,
@@ -80,6 +80,22 @@ async fn key_asked_of_two_masters() {
     for node in &cluster.nodes {
         Slots::come_back(node, &node.node().http, SECONDS).await;
     }
+}
+
+/// Otherwise the one behind would hold the slot that the one before it waits for, and neither would move.
+#[tokio::test]
+async fn key_served_elsewhere_does_not_wait_in_line() {
+    let cluster = Cluster::start(&["node 1 --port 0"]).await;
+    let [one, other] = cluster.masters();
+    let held = ask(&one, "k").await;
+    let asking = other.clone();
+    let first = tokio::spawn(async move { ask(&asking, "another").await });
+    eventually("somebody waits there", SECONDS, async || waits(&other).await == 1).await;
+    assert_eq!(ask(&other, "k").await, held, "what it holds already");
+    other.reset(&held).await.ok();
+    let served = first.await.expect("the first in line is served");
+    other.reset(&served).await.ok();
+    Slots::come_back(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ pub(crate) struct Placed {
 
 /// How long a lease under a key is kept for a client that hung up before it was there.
 const UNCLAIMED: Duration = Duration::from_secs(60);
+/// How often one who waits in line asks whether its key was served by another master.
+const LOOK_ELSEWHERE: Duration = Duration::from_secs(1);
 /// How long to look out for a node that may have leased something to nobody.
 const LOOK_OUT: Duration = Duration::from_secs(600);
 /// After a node is back, everything sent to it earlier has been dealt with by then.
@@ -66,7 +68,31 @@ impl Master {
             }
         };
         let too_late = || FarmError::NoCapacity(None);
-        self.0.queue.take(Instant::now() + patience, attempt, too_late).await
+        tokio::select! {
+            biased;
+            placed = self.0.queue.take(Instant::now() + patience, attempt, too_late) => placed,
+            placed = self.given_elsewhere(request) => Ok(placed),
+        }
+    }
+
+    /// What another master gives under the key while we stand in line here: whoever holds it waits for nothing, and the
+    /// first in line may be waiting for just that slot.
+    async fn given_elsewhere(&self, request: &GetRequest) -> Placed {
+        let Some((shared, key)) = self.0.shared.as_ref().zip(request.key.as_deref()) else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(LOOK_ELSEWHERE).await;
+            if !shared.is_given(key).await {
+                continue;
+            }
+            if let Standing::Given { node, id } = shared.claim(key, None).await
+                && self.is_held(&node, &id).await
+            {
+                self.0.keys.remember(key, Given::new(&node, id, true));
+                return Placed { node, granted: Granted::again(id) };
+            }
+        }
     }
 
     fn natural_wait(&self) -> Duration {

@@ -143,6 +143,13 @@ impl SharedKeys {
         self.eval::<i64>(DROP, key, &[&unclaimed(node, id)]).await.is_ok_and(|free| free == 1)
     }
 
+    /// Whether there is a lease under the key, as far as Redis tells.
+    pub(crate) async fn is_given(&self, key: &str) -> bool {
+        let held: Result<Option<String>, Away> =
+            self.reach(redis::cmd("GET").arg(format!("{PREFIX}{key}"))).await;
+        held.is_ok_and(|held| held.is_some_and(|held| !held.starts_with("claim ")))
+    }
+
     /// Whether a lease on this node was given out under the key by any master.
     pub(crate) async fn given_at(&self, key: &str, wanted: &str) -> bool {
         let held: Result<Option<String>, Away> =
