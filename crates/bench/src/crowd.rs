@@ -125,7 +125,8 @@ impl Bench<'_> {
     }
 }
 
-async fn stop(farm: Arc<Farm>) -> Result<(), BenchError> {
+/// Ends a farm, once nobody else drives it.
+pub(crate) async fn stop(farm: Arc<Farm>) -> Result<(), BenchError> {
     match Arc::try_unwrap(farm) {
         Ok(farm) => farm.stop().await,
         Err(_) => Ok(()),

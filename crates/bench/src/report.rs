@@ -54,11 +54,27 @@ pub struct Report {
     pub metrics: Vec<Metric>,
 }
 
+/// Of the file's form.
+const VERSION: u32 = 1;
+
 impl Report {
+    /// Reads a file of `webgym bench --json`; says why it cannot.
+    pub fn read(text: &[u8]) -> Result<Self, String> {
+        let report: Self =
+            serde_json::from_slice(text).map_err(|_| "is not a file of webgym bench --json")?;
+        if report.version != VERSION {
+            return Err(format!("has version {}, and this webgym knows {VERSION}", report.version));
+        }
+        match report.metrics.iter().find(|metric| metric.values.is_empty()) {
+            Some(metric) => Err(format!("has no value for {:?}", metric.name)),
+            None => Ok(report),
+        }
+    }
+
     pub(crate) fn new(machine: Value, options: &Options) -> Self {
         let options =
             json!({"instances": options.instances, "seconds": options.seconds, "repeats": options.repeats});
-        Self { version: 1, machine, options, metrics: Vec::new() }
+        Self { version: VERSION, machine, options, metrics: Vec::new() }
     }
 
     /// Adds one repeat's value.
@@ -151,6 +167,19 @@ mod tests {
         let table = report.to_string();
         assert!(table.contains("| speed | 11.0 1/s | 10.0–12.0 | ≥ 11.5 | missed |"), "{table}");
         assert!(table.contains("| time | 11.0 ms | 10.0–12.0 | ≤ 11.5 | reached |"), "{table}");
+    }
+
+    #[test]
+    fn only_files_of_ours_are_read() {
+        let mut report = report();
+        report.add("speed", "1/s", Better::Higher, 1.0);
+        let read = |report: &Report| Report::read(&serde_json::to_vec(report).unwrap()).map(|_| ());
+        assert_eq!(read(&report), Ok(()));
+        report.metrics[0].values.clear();
+        assert!(read(&report).unwrap_err().contains("\"speed\""));
+        report.version = 7;
+        assert!(read(&report).unwrap_err().contains("version 7"));
+        assert!(Report::read(b"").unwrap_err().contains("not a file of"));
     }
 
     #[test]

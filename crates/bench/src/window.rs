@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use crate::{
     BenchError,
     bare::Bare,
+    crowd,
     farm::{Dialect, Farm},
     gate::Gate,
     load,
@@ -44,10 +45,7 @@ impl Driver {
                 }
                 Ok(())
             }
-            Self::Farm(farm, ..) => match Arc::try_unwrap(farm) {
-                Ok(farm) => farm.stop().await,
-                Err(_) => Ok(()),
-            },
+            Self::Farm(farm, ..) => crowd::stop(farm).await,
         }
     }
 }

@@ -100,15 +100,5 @@ fn compare(before: &Path, after: &Path) -> anyhow::Result<ExitCode> {
 
 fn read(path: &Path) -> anyhow::Result<Report> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let report: Report = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is not a file of webgym bench --json", path.display()))?;
-    let empty = report.metrics.iter().find(|metric| metric.values.is_empty());
-    anyhow::ensure!(
-        report.version == 1,
-        "{}: version {}, and this webgym knows 1",
-        path.display(),
-        report.version
-    );
-    anyhow::ensure!(empty.is_none(), "{}: a figure without a value", path.display());
-    Ok(report)
+    Report::read(&text).map_err(|why| anyhow::anyhow!("{} {why}", path.display()))
 }

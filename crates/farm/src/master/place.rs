@@ -87,10 +87,9 @@ impl Master {
                 continue;
             }
             if let Standing::Given { node, id } = shared.claim(key, None).await
-                && self.is_held(&node, &id).await
+                && let Some(placed) = self.again(key, &node, id).await
             {
-                self.0.keys.remember(key, Given::new(&node, id, true));
-                return Placed { node, granted: Granted::again(id) };
+                return placed;
             }
         }
     }
@@ -108,9 +107,8 @@ impl Master {
         };
         let mut standing = shared.claim(key, None).await;
         if let Standing::Given { node, id } = &standing {
-            if self.is_held(node, id).await {
-                self.0.keys.remember(key, Given::new(node, *id, true));
-                return Ok(Placed { node: node.clone(), granted: Granted::again(*id) });
+            if let Some(placed) = self.again(key, node, *id).await {
+                return Ok(placed);
             }
             standing = shared.claim(key, Some((node, id))).await;
         }
@@ -186,12 +184,20 @@ impl Master {
     /// What was given out under this key, if it is still leased.
     async fn given_before(&self, key: Option<&str>) -> Option<Placed> {
         let (key, given) = key.and_then(|key| Some((key, self.0.keys.find(key)?)))?;
-        if !self.is_held(&given.node, &given.id).await {
+        let placed = self.again(key, &given.node, given.id).await;
+        if placed.is_none() {
             self.0.keys.drop_if(key, |held| held.id == given.id);
+        }
+        placed
+    }
+
+    /// The lease that was given under the key, once more, unless it is over.
+    async fn again(&self, key: &str, node: &str, id: InstanceId) -> Option<Placed> {
+        if !self.is_held(node, &id).await {
             return None;
         }
-        self.0.keys.remember(key, Given::new(&given.node, given.id, true));
-        Some(Placed { node: given.node, granted: Granted::again(given.id) })
+        self.0.keys.remember(key, Given::new(node, id, true));
+        Some(Placed { node: node.to_owned(), granted: Granted::again(id) })
     }
 
     /// The client has hung up, but may ask again under its key.

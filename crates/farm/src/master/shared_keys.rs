@@ -145,16 +145,18 @@ impl SharedKeys {
 
     /// Whether there is a lease under the key, as far as Redis tells.
     pub(crate) async fn is_given(&self, key: &str) -> bool {
+        self.held(key).await.is_some_and(|held| !held.starts_with("claim "))
+    }
+
+    async fn held(&self, key: &str) -> Option<String> {
         let held: Result<Option<String>, Away> =
             self.reach(redis::cmd("GET").arg(format!("{PREFIX}{key}"))).await;
-        held.is_ok_and(|held| held.is_some_and(|held| !held.starts_with("claim ")))
+        held.ok().flatten()
     }
 
     /// Whether a lease on this node was given out under the key by any master.
     pub(crate) async fn given_at(&self, key: &str, wanted: &str) -> bool {
-        let held: Result<Option<String>, Away> =
-            self.reach(redis::cmd("GET").arg(format!("{PREFIX}{key}"))).await;
-        let held = held.ok().flatten();
+        let held = self.held(key).await;
         held.is_some_and(|held| matches!(read(&held), Standing::Given { node, .. } if node == wanted))
     }
 }

@@ -83,7 +83,7 @@ impl Body {
 /// Writes a request. Reading and encoding pictures happens on a thread that may block.
 pub(super) async fn body(request: &ChatRequest, as_files: bool) -> Result<Body, ModelError> {
     if as_files || !request.has_images() {
-        return Ok(written(request, &chat::file_url));
+        return written(request, &chat::file_url);
     }
     let request = request.clone();
     let encoded = tokio::task::spawn_blocking(move || {
@@ -93,22 +93,21 @@ pub(super) async fn body(request: &ChatRequest, as_files: bool) -> Result<Body, 
                 addresses.insert(path.to_owned(), data_url(path)?);
             }
         }
-        Ok(written(&request, &|path| addresses.get(path).cloned().unwrap_or_default()))
+        written(&request, &|path| addresses.get(path).cloned().unwrap_or_default())
     });
     encoded.await.unwrap_or_else(|problem| Err(ModelError::Setup(problem.to_string())))
 }
 
-fn written(request: &ChatRequest, address: &dyn Fn(&Path) -> String) -> Body {
+fn written(request: &ChatRequest, address: &dyn Fn(&Path) -> String) -> Result<Body, ModelError> {
     let mut text = Value::Object(request.settings()).to_string().into_bytes();
     // The messages come last, before the brace that closes the settings: there is always a model among them.
     text.pop();
     text.extend_from_slice(b",\"messages\":");
     let messages = text.len();
     let written = chat::Written { messages: &request.messages, address };
-    // Nothing of it can fail to be written: its keys are words and its values texts.
-    let _ = serde_json::to_writer(&mut text, &written);
+    serde_json::to_writer(&mut text, &written).map_err(|problem| ModelError::Setup(problem.to_string()))?;
     text.push(b'}');
-    Body { bytes: text.into(), messages }
+    Ok(Body { bytes: text.into(), messages })
 }
 
 fn data_url(path: &Path) -> Result<String, ModelError> {
