@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     };
     let report = rejudge(&SavePath::new(&args.save_path), &judge, &what).await?;
     for note in &report.notes {
-        eprintln!("{}", store::harmless(note));
+        eprintln!("{}", net::escape::escape_terminal(note));
     }
     println!(
         "{} judged ({} changed, {} kept their earlier verdict, {} still unjudged), {} left alone",

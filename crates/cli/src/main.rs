@@ -106,7 +106,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("webgym: {}", store::harmless(&in_words(&error)));
+            eprintln!("webgym: {}", net::escape::escape_terminal(&in_words(&error)));
             ExitCode::FAILURE
         }
     }

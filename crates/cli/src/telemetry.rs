@@ -61,7 +61,7 @@ impl<W: Write> Write for Tame<W> {
             match letter {
                 '\u{1b}' if self.colours => tame.push(letter),
                 '\t' => tame.push(' '),
-                letter if store::is_unruly(letter) => tame.extend(letter.escape_default()),
+                letter if net::escape::is_terminal_control(letter) => tame.extend(letter.escape_default()),
                 letter => tame.push(letter),
             }
         }

@@ -17,7 +17,9 @@ use crate::{
     options::{FarmOptions, Limits, Mode, PoolOptions},
     pool::{Pool, PoolCounts},
     process::raise_file_limit,
-    registry::{self, Link, MIRROR_DATABASE, REGISTRY_DATABASE, RedisServer, Registry, RegistryError},
+    registry::{
+        self, MIRROR_DATABASE, REGISTRY_DATABASE, RedisConnection, RedisServer, Registry, RegistryError,
+    },
     tasks::Tasks,
 };
 
@@ -76,7 +78,7 @@ impl Farm {
         let table = Table::default();
         if options.mode != Mode::Master {
             check_pool(&options.pool)?;
-            let listener = listen::bind((options.host, options.node_port).into()).await?;
+            let listener = listen::bind((options.host, options.node_port).into(), &farm.limits)?;
             let address = listener.local_addr()?;
             let identity = Identity::new(options.node_id.as_deref(), address.port())?;
             let pool = Pool::start(PoolOptions { identity, ..options.pool.clone() }).await?;
@@ -106,7 +108,7 @@ impl Farm {
     pub async fn start_instance(options: FarmOptions, port: u16) -> Result<Self, StartError> {
         let key = check_key(&options.api_key, options.host)?;
         let mut farm = Self::empty(options.limits.clone());
-        let listener = listen::bind((options.host, port).into()).await?;
+        let listener = listen::bind((options.host, port).into(), &farm.limits)?;
         let address = listener.local_addr()?;
         let pool = PoolOptions { instances: 1, first_port: address.port(), spares: 0, ..options.pool };
         let slot = pool.first_port;
@@ -133,14 +135,14 @@ impl Farm {
         }
     }
 
-    fn serve(&mut self, listener: tokio::net::TcpListener, routes: axum::Router, bound: Bound) {
+    fn serve(&mut self, listener: net::listener::BoundedListener, routes: axum::Router, bound: Bound) {
         let serving = listen::serve(listener, routes, self.limits.clone(), self.stop_serving.clone());
         self.servers.spawn("serve", serving);
         self.bound.push(bound);
     }
 
     fn register(&self, redis: &RedisServer, at: Advertised, identity: Identity) -> Result<(), StartError> {
-        let link = Link::new(redis, REGISTRY_DATABASE)?;
+        let link = RedisConnection::to_database(redis, REGISTRY_DATABASE)?;
         let beat = registry::heartbeat(link, identity, at, self.limits.registry, self.tasks.clone());
         self.tasks.spawn("heartbeat", beat);
         Ok(())
@@ -148,7 +150,7 @@ impl Farm {
 
     fn mirror(&self, redis: &RedisServer) -> Result<(), StartError> {
         let Some(pool) = &self.pool else { return Ok(()) };
-        let link = Link::new(redis, MIRROR_DATABASE)?;
+        let link = RedisConnection::to_database(redis, MIRROR_DATABASE)?;
         self.tasks.spawn("mirror", registry::mirror(link, pool.clone(), self.tasks.clone()));
         Ok(())
     }
@@ -177,14 +179,14 @@ impl Farm {
         }
         let (registry, shared) = match &options.redis {
             Some(redis) => {
-                let link = || Link::new(redis, REGISTRY_DATABASE);
+                let link = || RedisConnection::to_database(redis, REGISTRY_DATABASE);
                 let limits = options.limits.clone();
                 let registry = Registry { link: link()?, client, key: header, limits };
                 (Some(registry), Some(SharedKeys::new(link()?)))
             }
             None => (None, None),
         };
-        let listener = listen::bind((options.host, options.master_port).into()).await?;
+        let listener = listen::bind((options.host, options.master_port).into(), &self.limits)?;
         let address = listener.local_addr()?;
         let redis = options.redis.as_ref();
         let url = Advertised::new(options.advertise.as_deref(), address, redis).url().await;

@@ -24,7 +24,6 @@ pub use journal::{Journal, JournalError};
 pub use layout::{IterationId, SavePath, Split};
 pub use run::{RunMetadata, RunRecord};
 pub use summary::Summary;
-pub use trajectories::{harmless, is_unruly};
 
 #[cfg(test)]
 #[path = "../tests/support/sample.rs"]

@@ -63,9 +63,9 @@ async fn redis_mistakes_are_named() {
     let cases = [
         (open.clone(), None, "ok"),
         (tls.clone(), Some(ca.clone()), "ok"),
-        (redis.url(), None, "wants a password"),
-        (wrong, None, "refuses the user name or password"),
-        (stranger, None, "refuses the user name or password"),
+        (redis.url(), None, "requires a password"),
+        (wrong, None, "rejects the user name or password"),
+        (stranger, None, "rejects the user name or password"),
         (tls.clone(), None, "is not trusted"),
         (tls.clone(), Some(no_ca.display().to_string()), "No such file"),
         (tls.clone(), Some(not_ca.display().to_string()), "no certificate"),
@@ -73,7 +73,7 @@ async fn redis_mistakes_are_named() {
         (open.replace("redis://", "rediss://"), Some(ca), "does not speak TLS"),
         (tls.replace("rediss://", "redis://"), None, "wants TLS"),
         (format!("http://:{PASSWORD}@localhost:1"), None, "is not a Redis address"),
-        (format!("redis://:{PASSWORD}@127.0.0.1:1"), None, "nothing listens there"),
+        (format!("redis://:{PASSWORD}@127.0.0.1:1"), None, "nothing listens on that port"),
     ];
     for (url, ca, words) in cases {
         let said = diagnosis(&url, ca.as_deref()).await;
@@ -90,7 +90,7 @@ async fn redis_with_a_wrong_password_is_told_and_lived_without() {
     let lease = farm.master().get().await;
     farm.master().reset(&lease).await.ok();
     eventually("it says what is wrong", SECONDS, async || {
-        farm.log().contains("refuses the user name or password")
+        farm.log().contains("rejects the user name or password")
     })
     .await;
     assert!(!farm.log().contains("wr0ng-word"), "{}", farm.log());

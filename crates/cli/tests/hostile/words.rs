@@ -20,7 +20,7 @@ const UNRULY: &str = "\u{1b}[31mred\u{1b}]0;owned\u{7}\r\n2026-01-01T00:00:00Z E
 /// Nothing in the log that a terminal would obey, and no line that did not come from us.
 fn is_tame(log: &str) {
     for line in log.lines() {
-        assert!(!line.chars().any(store::is_unruly), "{line:?}");
+        assert!(!line.chars().any(net::escape::is_terminal_control), "{line:?}");
         assert!(!line.starts_with("2026-01-01"), "{line:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! The key every request carries.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
@@ -11,6 +11,8 @@ use axum::{
     middleware::Next,
     response::Response,
 };
+
+use net::{host::is_local_host, secret::secrets_equal};
 
 use super::reply::Failed;
 use crate::{error::FarmError, serve::DEFAULT_KEY};
@@ -44,35 +46,18 @@ impl Key {
             .map(HeaderValue::as_bytes)
             .or_else(bearer)
             .ok_or(FarmError::MissingKey)?;
-        if same(given, self.0.as_bytes()) { Ok(()) } else { Err(FarmError::WrongKey) }
+        if secrets_equal(given, self.0.as_bytes()) { Ok(()) } else { Err(FarmError::WrongKey) }
     }
 
     /// Everyone knows the built-in key, also a page in somebody's own browser whose name was made to point at this
     /// machine. Its requests are told by the name they are addressed to.
     fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), FarmError> {
         let named = headers.get(HOST).map(|host| host.to_str().unwrap_or_default()).or(uri.host());
-        if &*self.0 == DEFAULT_KEY && !named.is_none_or(is_local) {
+        if &*self.0 == DEFAULT_KEY && !named.is_none_or(is_local_host) {
             return Err(FarmError::ForeignHost);
         }
         Ok(())
     }
-}
-
-/// A name that can only mean this machine, or a plain address: nobody can make those point elsewhere.
-fn is_local(host: &str) -> bool {
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let name = name.map_or(host, |(name, _)| name).to_ascii_lowercase();
-    let name = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
-}
-
-/// Compares in a time that does not tell where they differ.
-fn same(given: &[u8], key: &[u8]) -> bool {
-    let mut different = given.len() ^ key.len();
-    for (index, byte) in given.iter().enumerate() {
-        different |= usize::from(byte ^ key.get(index % key.len().max(1)).copied().unwrap_or_default());
-    }
-    std::hint::black_box(different) == 0
 }
 
 pub(crate) async fn require(

@@ -9,7 +9,7 @@ use std::{
 
 use proto::InstanceId;
 
-use crate::registry::Link;
+use crate::registry::RedisConnection;
 
 const PREFIX: &str = "webgym:keys:";
 /// Placing a lease takes moments; a master that died over it must not hold the key up for long.
@@ -51,7 +51,7 @@ pub(crate) enum Standing {
 }
 
 pub(crate) struct SharedKeys {
-    link: Link,
+    link: RedisConnection,
     claim: String,
     away_until: Mutex<Option<Instant>>,
 }
@@ -64,7 +64,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(5);
 
 impl SharedKeys {
-    pub(crate) fn new(link: Link) -> Self {
+    pub(crate) fn new(link: RedisConnection) -> Self {
         Self { link, claim: format!("claim {}", uuid::Uuid::new_v4().simple()), away_until: Mutex::default() }
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Link, Pace, RegistryError};
+use super::{Pace, RedisConnection, RegistryError};
 use crate::{advertise::Advertised, identity::Identity, tasks::Tasks};
 
 /// Where the Python system looks; one address a key.
@@ -28,7 +28,7 @@ return redis.call('DEL', KEYS[1], KEYS[2])";
 
 /// What a node says of itself, and how far that has come.
 struct Voice {
-    link: Link,
+    link: RedisConnection,
     identity: Identity,
     pace: Pace,
     /// The name it goes by: its id, or one of its own where that is taken.
@@ -39,7 +39,7 @@ struct Voice {
 
 /// Registers until stopped, then takes the name out again.
 pub(crate) async fn heartbeat(
-    link: Link,
+    link: RedisConnection,
     identity: Identity,
     advertised: Advertised,
     pace: Pace,

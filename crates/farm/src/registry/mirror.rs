@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Link, RegistryError};
+use super::{RedisConnection, RegistryError};
 use crate::{pool::Pool, tasks::Tasks};
 
 const RETRY: Duration = Duration::from_secs(2);
@@ -13,7 +13,7 @@ const GATHER: Duration = Duration::from_millis(20);
 const REPEAT: Duration = Duration::from_secs(5);
 
 /// Reports until stopped, then takes the report away: nothing is available here any more.
-pub(crate) async fn mirror(link: Link, pool: Pool, tasks: Tasks) {
+pub(crate) async fn mirror(link: RedisConnection, pool: Pool, tasks: Tasks) {
     tokio::select! {
         () = report_changes(&link, &pool) => {}
         () = tasks.stopping().cancelled() => {}
@@ -23,7 +23,7 @@ pub(crate) async fn mirror(link: Link, pool: Pool, tasks: Tasks) {
     }
 }
 
-async fn report_changes(link: &Link, pool: &Pool) {
+async fn report_changes(link: &RedisConnection, pool: &Pool) {
     let mut changes = pool.changes();
     let mut said = false;
     loop {
@@ -48,7 +48,7 @@ async fn report_changes(link: &Link, pool: &Pool) {
     }
 }
 
-async fn report(link: &Link, available: &[u16], in_use: &[String]) -> Result<(), RegistryError> {
+async fn report(link: &RedisConnection, available: &[u16], in_use: &[String]) -> Result<(), RegistryError> {
     let mut commands = redis::pipe();
     commands.atomic().cmd("DEL").arg("available").arg("in_use").ignore();
     if !available.is_empty() {

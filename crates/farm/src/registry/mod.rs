@@ -7,11 +7,11 @@ mod pace;
 
 use axum::http::HeaderValue;
 
-pub(crate) use ground::Link;
-pub use ground::{LinkError as RegistryError, Server as RedisServer};
 use heartbeat::PREFIX;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use mirror::mirror;
+pub(crate) use net::redis::RedisConnection;
+pub use net::redis::{RedisConnectionError as RegistryError, RedisServer};
 pub use pace::Pace;
 
 use crate::{
@@ -25,7 +25,7 @@ pub(crate) const MIRROR_DATABASE: u8 = 0;
 
 /// Reads the nodes that have registered, and makes them reachable.
 pub(crate) struct Registry {
-    pub(crate) link: Link,
+    pub(crate) link: RedisConnection,
     pub(crate) client: HttpClient,
     pub(crate) key: HeaderValue,
     pub(crate) limits: Limits,
@@ -70,5 +70,5 @@ impl Registry {
 
 /// Sees whether a Redis server answers.
 pub async fn ping_redis(server: &RedisServer) -> Result<(), RegistryError> {
-    Link::new(server, REGISTRY_DATABASE)?.run::<()>(&redis::cmd("PING")).await
+    RedisConnection::to_database(server, REGISTRY_DATABASE)?.run::<()>(&redis::cmd("PING")).await
 }

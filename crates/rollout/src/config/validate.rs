@@ -99,7 +99,8 @@ fn environment(rules: &mut Rules, env: &EnvConfig) {
     let wait = env.merge_wait_minutes;
     let reason = format!("must be 0 or more, not {wait}");
     rules.check(&key("merge_wait_minutes"), wait.is_finite() && wait >= 0.0, reason);
-    let queue = env.work_queue.as_deref().is_none_or(|address| ground::Link::to(address).is_ok());
+    let queue =
+        env.work_queue.as_deref().is_none_or(|address| net::redis::RedisConnection::to(address).is_ok());
     rules.check(
         &key("work_queue"),
         queue,

@@ -8,6 +8,7 @@ mod tls;
 use std::time::Duration;
 
 use bytes::Bytes;
+use net::escape::is_terminal_control;
 pub use reqwest::{Client, Error};
 use reqwest::{
     RequestBuilder, StatusCode,
@@ -80,17 +81,12 @@ impl Received {
 
 /// A stranger's first words on one line, without anything that a terminal would obey.
 pub(crate) fn excerpt(text: &str) -> String {
-    let is_gap = |letter: char| letter.is_whitespace() || letter.is_control() || turns_text(letter);
+    let is_gap = |letter: char| letter.is_whitespace() || is_terminal_control(letter);
     let line = text.split(is_gap).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(300) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
-}
-
-/// Marks that change the direction of what follows.
-fn turns_text(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Sends a request and takes in the answer, in at most `within` and at most `limit` bytes.

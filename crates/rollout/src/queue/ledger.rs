@@ -3,10 +3,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use ground::{
-    Link, LinkError,
-    redis::{Cmd, FromRedisValue, Pipeline, cmd, pipe},
-};
+use net::redis::{Cmd, FromRedisValue, Pipeline, RedisConnection, RedisConnectionError, cmd, pipe};
 
 const GROUP: &str = "collectors";
 /// How long an abandoned run is kept; every sign of life begins it anew.
@@ -48,7 +45,7 @@ pub(super) struct News {
 }
 
 pub(super) struct Ledger {
-    link: Link,
+    link: RedisConnection,
     plan: String,
     stream: String,
     done: String,
@@ -70,21 +67,21 @@ fn header((digest, generation): (Option<String>, Option<String>)) -> Option<Head
 
 impl Ledger {
     /// The run's keys share a hash tag, so that a cluster keeps them together.
-    pub(super) fn new(link: Link, run: &str, me: &str) -> Self {
+    pub(super) fn new(link: RedisConnection, run: &str, me: &str) -> Self {
         let key = |what: &str| format!("webgym:work:{{{run}}}:{what}");
         let (plan, stream) = (key("plan"), key("tasks"));
         Self { link, plan, stream, done: key("done"), alive: key("alive"), me: me.to_owned() }
     }
 
-    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, LinkError> {
+    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisConnectionError> {
         self.link.run(command).await
     }
 
-    async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, LinkError> {
+    async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, RedisConnectionError> {
         self.link.run_all(commands).await
     }
 
-    pub(super) async fn look(&self) -> Result<Option<Header>, LinkError> {
+    pub(super) async fn look(&self) -> Result<Option<Header>, RedisConnectionError> {
         self.ask(cmd("HMGET").arg(&self.plan).arg("digest").arg("generation")).await.map(header)
     }
 
@@ -93,7 +90,7 @@ impl Ledger {
         wanted: &Header,
         done: &[usize],
         todo: &[usize],
-    ) -> Result<Option<Header>, LinkError> {
+    ) -> Result<Option<Header>, RedisConnectionError> {
         let mut command = cmd("EVAL");
         command.arg(FILL).arg(3).arg(&self.plan).arg(&self.stream).arg(&self.done);
         command.arg(&wanted.digest).arg(&wanted.generation).arg(seconds(KEEP)).arg(done.len());
@@ -102,12 +99,12 @@ impl Ledger {
     }
 
     /// The next entry that nobody has had.
-    pub(super) async fn take(&self) -> Result<Option<Entry>, LinkError> {
+    pub(super) async fn take(&self) -> Result<Option<Entry>, RedisConnectionError> {
         Ok(self.read(">", 1).await?.pop())
     }
 
     /// What this collector had taken and not acknowledged before it was interrupted.
-    pub(super) async fn unacknowledged(&self) -> Result<Vec<Entry>, LinkError> {
+    pub(super) async fn unacknowledged(&self) -> Result<Vec<Entry>, RedisConnectionError> {
         let (mut all, mut after) = (Vec::new(), "0".to_owned());
         loop {
             let page = self.read(&after, PAGE).await?;
@@ -117,7 +114,7 @@ impl Ledger {
         }
     }
 
-    async fn read(&self, from: &str, count: usize) -> Result<Vec<Entry>, LinkError> {
+    async fn read(&self, from: &str, count: usize) -> Result<Vec<Entry>, RedisConnectionError> {
         let mut command = cmd("XREADGROUP");
         command.arg("GROUP").arg(GROUP).arg(&self.me).arg("COUNT").arg(count);
         command.arg("STREAMS").arg(&self.stream).arg(from);
@@ -126,7 +123,10 @@ impl Ledger {
     }
 
     /// Takes over one entry of a collector that has given no sign of life for so long. Also says whose it was.
-    pub(super) async fn claim(&self, idle: Duration) -> Result<Option<(Entry, String)>, LinkError> {
+    pub(super) async fn claim(
+        &self,
+        idle: Duration,
+    ) -> Result<Option<(Entry, String)>, RedisConnectionError> {
         let mut alive: HashMap<String, bool> = HashMap::from([(self.me.clone(), true)]);
         let mut from = "-".to_owned();
         loop {
@@ -160,7 +160,7 @@ impl Ledger {
     }
 
     /// Gives a sign of life that lasts so long, and hears how far everyone is.
-    pub(super) async fn beat(&self, lasting: Duration) -> Result<News, LinkError> {
+    pub(super) async fn beat(&self, lasting: Duration) -> Result<News, RedisConnectionError> {
         let mut commands = pipe();
         let sign = self.sign_of(&self.me);
         commands.cmd("SET").arg(sign).arg(1).arg("PX").arg(milliseconds(lasting)).ignore();
@@ -174,12 +174,15 @@ impl Ledger {
         Ok(News { header: header(found).filter(|_| stands), done: done.unwrap_or_default() })
     }
 
-    pub(super) async fn is_done(&self, index: usize) -> Result<bool, LinkError> {
+    pub(super) async fn is_done(&self, index: usize) -> Result<bool, RedisConnectionError> {
         self.ask(cmd("GETBIT").arg(&self.done).arg(index)).await
     }
 
     /// Notes that these are durable, and acknowledges the entries that stood for them.
-    pub(super) async fn report(&self, finished: &[(usize, Option<String>)]) -> Result<(), LinkError> {
+    pub(super) async fn report(
+        &self,
+        finished: &[(usize, Option<String>)],
+    ) -> Result<(), RedisConnectionError> {
         let mut commands = pipe();
         for (index, entry) in finished {
             commands.cmd("SETBIT").arg(&self.done).arg(*index).arg(1).ignore();
@@ -190,12 +193,12 @@ impl Ledger {
         self.ask_all(&commands).await
     }
 
-    pub(super) async fn leave(&self) -> Result<(), LinkError> {
+    pub(super) async fn leave(&self) -> Result<(), RedisConnectionError> {
         self.ask(cmd("DEL").arg(self.sign_of(&self.me))).await
     }
 
     /// The run is over: the stream goes, the rest runs out.
-    pub(super) async fn retire(&self) -> Result<(), LinkError> {
+    pub(super) async fn retire(&self) -> Result<(), RedisConnectionError> {
         let mut commands = pipe();
         commands.cmd("DEL").arg(&self.stream).ignore();
         for key in [&self.plan, &self.done] {

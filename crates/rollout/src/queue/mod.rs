@@ -14,8 +14,8 @@ use std::{
 
 use bits::Bits;
 use disk::Disk;
-use ground::{Link, LinkError, without_password};
 use ledger::{Entry, Header, Ledger};
+use net::redis::{RedisConnection, RedisConnectionError, redact_password};
 use proto::trajectory::Task;
 use tokio::{
     sync::{Mutex as Turn, Notify},
@@ -40,7 +40,7 @@ pub enum QueueError {
     #[error(
         "the work queue at {address} cannot be used: {source}. Start Redis there, or correct env_config.work_queue"
     )]
-    Unusable { address: String, source: LinkError },
+    Unusable { address: String, source: RedisConnectionError },
     #[error(
         "the work queue at {address} holds another plan for this run: its digest is {there}, ours is {here}. Start all \
          collectors with the same configuration, or a new run with --fresh"
@@ -54,8 +54,12 @@ pub enum QueueError {
 
 /// Sees whether the queue's server answers, before a run begins.
 pub async fn contact(address: &str) -> Result<(), QueueError> {
-    let unusable = |source| QueueError::Unusable { address: without_password(address), source };
-    Link::to(address).map_err(unusable)?.run::<()>(&ground::redis::cmd("PING")).await.map_err(unusable)
+    let unusable = |source| QueueError::Unusable { address: redact_password(address), source };
+    RedisConnection::to(address)
+        .map_err(unusable)?
+        .run::<()>(&net::redis::cmd("PING"))
+        .await
+        .map_err(unusable)
 }
 
 /// A collector's end of the queue. Dropped, it gives no more signs of life.
@@ -113,9 +117,9 @@ impl WorkQueue {
         let shared = plan.shared.as_ref().ok_or(QueueError::NoPlan(
             "the journal to resume is of a run without a work queue; resume it without env_config.work_queue",
         ))?;
-        let shown = without_password(address);
-        let link =
-            Link::to(address).map_err(|source| QueueError::Unusable { address: shown.clone(), source })?;
+        let shown = redact_password(address);
+        let link = RedisConnection::to(address)
+            .map_err(|source| QueueError::Unusable { address: shown.clone(), source })?;
         let index = |task: &Task| usize::try_from(task.trajectory_index).unwrap_or(0);
         let own: BTreeSet<usize> =
             plan.finished.keys().filter_map(|index| usize::try_from(*index).ok()).collect();
@@ -267,7 +271,7 @@ impl Inner {
     }
 
     /// What nobody has had, else what a dead collector had.
-    async fn look_for_more(&self) -> Result<Option<Entry>, LinkError> {
+    async fn look_for_more(&self) -> Result<Option<Entry>, RedisConnectionError> {
         if self.state().unsure {
             self.ask_what_is_ours().await?;
             if let Some(entry) = self.left_over() {
@@ -301,7 +305,7 @@ impl Inner {
     }
 
     /// What the stream holds us to, and we do not work on.
-    async fn ask_what_is_ours(&self) -> Result<(), LinkError> {
+    async fn ask_what_is_ours(&self) -> Result<(), RedisConnectionError> {
         self.state().unsure = false;
         let asked = self.ledger.unacknowledged().await;
         let mut state = self.state();
@@ -358,7 +362,7 @@ impl Inner {
         known || (!away && self.ledger.is_done(index).await.unwrap_or(false))
     }
 
-    fn note_away(&self, error: &LinkError) {
+    fn note_away(&self, error: &RedisConnectionError) {
         let mut state = self.state();
         state.claims_after = Some(Instant::now() + self.stale);
         state.unsure = true;

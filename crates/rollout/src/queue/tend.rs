@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ground::LinkError;
+use net::redis::RedisConnectionError;
 use tokio::time::Instant;
 
 use super::{Header, Inner, QueueError};
@@ -38,7 +38,7 @@ pub(super) async fn tend(inner: Arc<Inner>) {
 }
 
 impl QueueError {
-    fn from_link(source: LinkError) -> Self {
+    fn from_link(source: RedisConnectionError) -> Self {
         Self::Unusable { address: String::new(), source }
     }
 }
@@ -125,7 +125,7 @@ impl Inner {
         }
     }
 
-    pub(super) async fn report_all(&self) -> Result<(), LinkError> {
+    pub(super) async fn report_all(&self) -> Result<(), RedisConnectionError> {
         loop {
             let some: Vec<(usize, Option<String>)> = {
                 let state = self.state();

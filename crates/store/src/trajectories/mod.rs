@@ -12,4 +12,3 @@ pub use diff::{Difference, TrajectoryDiff, diff};
 pub use list::{FileListing, Listing, list, render_summaries};
 pub use remove::{Removal, RemoveError, plan_removal};
 pub use show::{ShowOptions, find, show};
-pub use text::{harmless, is_unruly};

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use proto::trajectory::{Evaluation, Step, Trajectory};
 
-use super::text::{harmless, indented, line};
+use net::escape::escape_terminal;
+
+use super::text::{indented, line};
 use crate::iteration::{self, IterationFile};
 use crate::layout::{SavePath, Split};
 use crate::pt::PtError;
@@ -43,24 +45,24 @@ pub fn show(trajectory: &Trajectory, options: ShowOptions) -> String {
     let Trajectory { task, steps, metadata } = trajectory;
     let summary = Summary::of(trajectory);
     let mut out = String::new();
-    let _ = writeln!(out, "{}", harmless(&task.task_name));
+    let _ = writeln!(out, "{}", escape_terminal(&task.task_name));
     let _ = writeln!(
         out,
         "index {} · {} · {} / {} · difficulty {} · {} of {} steps",
         task.trajectory_index,
-        harmless(&task.website),
-        harmless(&task.domain),
-        harmless(&task.subdomain),
+        escape_terminal(&task.website),
+        escape_terminal(&task.domain),
+        escape_terminal(&task.subdomain),
         task.difficulty,
         steps.len(),
         task.max_steps
     );
     let _ = writeln!(out, "{} · reward {}", summary.outcome_or_inferred().as_str(), summary.reward);
     for item in &task.evaluator_reference {
-        let _ = writeln!(out, "  rubric ({}): {}", item.difficulty, harmless(&item.description));
+        let _ = writeln!(out, "  rubric ({}): {}", item.difficulty, escape_terminal(&item.description));
     }
     if let Some(answer) = &task.reference_answer {
-        let _ = writeln!(out, "  reference answer: {}", harmless(answer));
+        let _ = writeln!(out, "  reference answer: {}", escape_terminal(answer));
     }
     for (number, step) in (0_i64..).zip(steps) {
         let is_key = metadata.keypoint_step_ids.contains(&number);
@@ -92,7 +94,12 @@ fn show_step(out: &mut String, number: i64, step: &Step, is_key: bool, options: 
     match action {
         Some(action) => {
             let arguments = serde_json::Value::Object(action.arguments.clone());
-            let _ = writeln!(out, "  action: {} {}", harmless(&action.key), harmless(&arguments.to_string()));
+            let _ = writeln!(
+                out,
+                "  action: {} {}",
+                escape_terminal(&action.key),
+                escape_terminal(&arguments.to_string())
+            );
         }
         None => out.push_str("  action: none\n"),
     }

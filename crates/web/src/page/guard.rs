@@ -15,6 +15,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+use net::{host::is_local_host, secret::secrets_equal};
+
 use super::dress;
 
 /// Decides who may look. Never prints its token but in [`Guard::query`].
@@ -105,7 +107,7 @@ fn admit(token: Option<&str>, request: &Request) -> Admission {
         };
     };
     if let Some(given) = query_token(request.uri()) {
-        if same(given.as_bytes(), token.as_bytes()) {
+        if secrets_equal(given.as_bytes(), token.as_bytes()) {
             // No Path: it then is the folder of this address as the browser sees it, prefix and all.
             let cookie = format!("{}={token}; HttpOnly; SameSite=Strict", Guard::cookie(token));
             return Admission::WelcomeVia(without_token(request.uri()), cookie);
@@ -122,8 +124,8 @@ fn carries(headers: &HeaderMap, token: &str) -> bool {
     let name = Guard::cookie(token);
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    bearer.is_some_and(|given| same(given, token.as_bytes()))
-        || pairs.any(|(key, value)| key == name && same(value.as_bytes(), token.as_bytes()))
+    bearer.is_some_and(|given| secrets_equal(given, token.as_bytes()))
+        || pairs.any(|(key, value)| key == name && secrets_equal(value.as_bytes(), token.as_bytes()))
 }
 
 fn query_token(uri: &Uri) -> Option<&str> {
@@ -139,19 +141,10 @@ fn without_token(uri: &Uri) -> String {
     format!("./{place}{mark}{rest}")
 }
 
+/// A request without a `Host` header does not come from a browser.
 fn is_local(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(header::HOST).and_then(|value| value.to_str().ok()) else { return true };
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let name = name.map_or(host, |(name, _)| name);
-    let name = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost") || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
-}
-
-/// Compares in a time that does not tell where they differ.
-fn same(given: &[u8], token: &[u8]) -> bool {
-    let differing =
-        given.iter().zip(token).fold(given.len() ^ token.len(), |sum, (a, b)| sum | usize::from(a ^ b));
-    std::hint::black_box(differing) == 0
+    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    host.is_none_or(is_local_host)
 }
 
 #[cfg(test)]
