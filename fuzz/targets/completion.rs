@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rollout::model::Completion;
+use client::chat::Completion;
 use serde_json::Value;
 
 fuzz_target!(|body: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rollout::farm_client::{Observed, read_screenshot_info};
+use client::farm::{Observed, read_screenshot_info};
 use serde_json::Value;
 
 fuzz_target!(|body: &[u8]| {

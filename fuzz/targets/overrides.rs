@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rollout::config::{SearchPath, compose_untyped};
+use hydra::SearchPath;
 use serde_json::Value;
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
@@ -15,7 +15,7 @@ static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
 });
 
 fn compose(overrides: &[String]) -> Option<Value> {
-    compose_untyped("base", &SearchPath::only(FOLDER.path()), overrides, &|_| None).ok()
+    hydra::compose("base", &SearchPath::folder(FOLDER.path()), overrides, &|_| None).ok()
 }
 
 /// The value in the grammar's own words.

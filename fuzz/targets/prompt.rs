@@ -3,12 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use proto::{InteractionMode, trajectory::Observation};
-use rollout::{
-    chat::{Part, Role},
-    config::{ModelType, PromptVersion},
-    policy::{Prompting, conversation},
-    tasks::parse_line,
-};
+use client::chat::{Part, Role};
+use rollout::{config::{ModelType, PromptVersion}, policy::{Prompting, conversation}, plan::tasks::parse_line};
 
 const TASK: &[u8] = br#"{"task_name":"find it","website":"https://start.example","domain":"d","subdomain":"s","difficulty":1,"evaluator_reference":["seen"]}"#;
 

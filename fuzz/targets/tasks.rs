@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use proto::trajectory::{Task, TaskId};
-use rollout::tasks::{TaskFile, parse_line};
+use rollout::plan::tasks::{TaskFile, parse_line};
 use serde_json::{Value, json};
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));

@@ -4,7 +4,8 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rollout::config::{SearchPath, compose_untyped, load};
+use hydra::SearchPath;
+use rollout::config::load;
 use serde_json::Value;
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
@@ -27,16 +28,16 @@ fn is_plain(value: &Value) -> bool {
 
 fuzz_target!(|bytes: &[u8]| {
     std::fs::write(FOLDER.path().join("it.yaml"), bytes).expect("a file");
-    let search = SearchPath::only(FOLDER.path());
+    let search = SearchPath::folder(FOLDER.path());
     let environment = |name: &str| (name == "A").then(|| "value".to_owned());
-    if let Ok(value) = compose_untyped("it", &search, &[], &environment) {
+    if let Ok(value) = hydra::compose("it", &search, &[], &environment) {
         // What was composed is a configuration: it can be written as YAML (JSON is) and is the same again.
         let text = value.to_string();
         if text.contains("${") || text.contains("???") || text.contains("defaults") || !is_yaml(&value, &text) {
             return;
         }
         std::fs::write(FOLDER.path().join("again.yaml"), &text).expect("a file");
-        let again = compose_untyped("again", &search, &[], &environment).unwrap_or_else(|problem| panic!("{text}: {problem}"));
+        let again = hydra::compose("again", &search, &[], &environment).unwrap_or_else(|problem| panic!("{text}: {problem}"));
         assert_eq!(again, value);
     }
     drop(load("it", &search, &[], &environment));

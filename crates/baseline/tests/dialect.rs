@@ -7,13 +7,14 @@ mod common;
 use std::{net::Ipv4Addr, time::Duration};
 
 use baseline::Server;
+use client::{
+    chat::{ChatRequest, Message, ModelClient, ModelOptions, Role},
+    http::Deadline,
+};
 use common::{Episode, Seen};
 use proto::InteractionMode;
 use rollout::{
-    chat::{Message, Role},
     config::{ModelType, PromptVersion},
-    http::Deadline,
-    model::{ChatRequest, ModelClient, ModelOptions},
     policy::Reply,
 };
 use serde_json::{Value, json};

@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use proto::{Command, InteractionMode};
-use rollout::{
-    farm_client::{FarmClient, FarmError, FarmOptions, Lease, Look},
+use client::{
+    farm::{ClientError, FarmClient, FarmOptions, Lease, Look},
     http::{Deadline, RetryPolicy},
 };
+use proto::{Command, InteractionMode};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -40,7 +40,7 @@ pub(crate) struct Farm {
     pub(crate) ready_after: Duration,
 }
 
-fn failed(error: FarmError) -> BenchError {
+fn failed(error: ClientError) -> BenchError {
     BenchError::Farm(error.to_string())
 }
 

@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use proto::InteractionMode;
-use rollout::{
-    farm_client::{FarmError, Lease},
+use client::{
+    farm::{ClientError, Lease},
     http::Deadline,
 };
+use proto::InteractionMode;
 use tokio::task::JoinSet;
 
 use crate::{BenchError, Better, Options, Report, farm::Farm, meter::Tree, sim_node::SimNode};
@@ -106,7 +106,7 @@ async fn carry(master: &Arc<Farm>, call: Call, seconds: f64) -> Result<Carried, 
 }
 
 async fn ask(master: &Farm, lease: &Lease, call: Call) -> Result<u64, BenchError> {
-    let failed = |error: FarmError| BenchError::Farm(error.to_string());
+    let failed = |error: ClientError| BenchError::Farm(error.to_string());
     let deadline = Deadline::after(LIMIT);
     match call {
         Call::Small => master.client.metadata(lease, deadline).await.map(|_| 0).map_err(failed),

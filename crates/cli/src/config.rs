@@ -4,7 +4,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand};
-use rollout::config::{self, Resolved, SearchPath};
+use rollout::config::{self, Resolved};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConfigArgs {
@@ -33,7 +33,7 @@ pub(crate) enum ConfigCommand {
 
 impl ConfigArgs {
     pub(crate) fn load(&self) -> anyhow::Result<Resolved> {
-        let search = SearchPath::new(self.config_path.clone());
+        let search = config::search_path(self.config_path.clone());
         Ok(config::load(&self.config_name, &search, &self.overrides, &|name| std::env::var(name).ok())?)
     }
 }

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use client::{
+    chat::{Images, ModelClient, ModelError, ModelOptions},
+    farm::{ClientError, FarmClient, FarmOptions},
+    http::{Deadline, RetryPolicy},
+};
 use rollout::{
     config::{Config, ImageTransport},
-    farm_client::{FarmClient, FarmError, FarmOptions},
-    http::{Deadline, RetryPolicy},
-    model::{Images, ModelClient, ModelError, ModelOptions},
-    shares::Ranks,
+    plan::shares::Ranks,
 };
 
 use crate::rollout::seconds;
@@ -70,7 +72,7 @@ pub(crate) async fn farm(config: &Config, url: &str) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        Err(error @ FarmError::Auth(_)) => anyhow::bail!(
+        Err(error @ ClientError::Auth(_)) => anyhow::bail!(
             "{error}. The key is read from the environment variable {variable} \
              (env_config.cpu_cluster_token_env_var)"
         ),

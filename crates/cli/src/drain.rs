@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
+use client::http::{self, Client};
 use farm::DEFAULT_KEY;
-use rollout::http::{self, Client};
 use serde_json::Value;
 
 #[derive(Args)]

@@ -6,8 +6,10 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use rollout::{
     config::{Config, Judge as Choice, Question},
-    judge::{Judge, ModelJudge},
-    rejudge::{Rejudging, rejudge},
+    judge::{
+        Judge, ModelJudge,
+        rejudge::{Rejudging, rejudge},
+    },
 };
 use store::{SavePath, Split};
 

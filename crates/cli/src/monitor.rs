@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use rollout::{board::Board, config::Config, episode::Surroundings, plan::Plan};
+use rollout::{config::Config, episode::Surroundings, plan::Plan, run::state::Board};
 use web::{
     monitor::{About, Monitor, Watched, relay},
     page,
@@ -141,7 +141,7 @@ async fn reach(url: &str, token: Option<&str>) -> Result<(), String> {
     let (root, query) = url.split_once('?').unwrap_or((url, ""));
     let root = root.trim_end_matches('/');
     let token = token.or_else(|| query.split('&').find_map(|pair| pair.strip_prefix("token=")));
-    let mut request = rollout::http::client(root)?.get(format!("{root}/status")).timeout(FIRST_LOOK);
+    let mut request = client::http::client(root)?.get(format!("{root}/status")).timeout(FIRST_LOOK);
     if let Some(token) = token {
         request = request.header("authorization", format!("Bearer {token}"));
     }

@@ -8,9 +8,9 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rollout::{
-    board::{Board, Totals},
+use rollout::run::{
     event::Stage,
+    state::{Board, Totals},
 };
 
 const REDRAW: Duration = Duration::from_millis(250);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use rollout::{
     config::{Config, RankWeights},
-    merge::{Merge, Merged},
-    ranks::{self, Flags},
+    plan::ranks::{self, Flags},
+    run::merge::{Merge, Merged},
 };
 use serde_json::json;
 use store::{aggregate::AggregateReport, metrics};

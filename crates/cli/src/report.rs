@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use rollout::tensorboard::EventFile;
+use rollout::run::tensorboard::EventFile;
 use serde_json::json;
 use store::{
     IterationId, SavePath,

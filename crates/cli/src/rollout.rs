@@ -5,21 +5,22 @@ use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
+use client::chat::ModelClient;
 use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
 use rollout::{
-    board::Board,
     config::{Config, Resolved},
-    episode::{Settings, Surroundings},
-    event::{Announcer, Stage},
-    gallery,
-    leases::LeaseLog,
-    merge::Merge,
-    model::ModelClient,
+    episode::{Settings, Surroundings, screenshots},
     plan::{self, Plan, PlanError, Unfinished},
     policy::Prompting,
-    pools::Pools,
-    queue::WorkQueue,
-    run::{self, Collected, RunLimits, Source, Stop},
+    run::{
+        self, Collected, RunLimits, Source, Stop,
+        event::{Announcer, Stage},
+        leases::LeaseLog,
+        merge::Merge,
+        permits::Pools,
+        queue::WorkQueue,
+        state::Board,
+    },
 };
 
 use crate::{
@@ -95,7 +96,7 @@ async fn run_to_end(
         contact::farm(config, &url).await?;
     }
     if let Some(address) = &config.env_config.work_queue {
-        rollout::queue::contact(address).await?;
+        rollout::run::queue::contact(address).await?;
     }
     if config.policy_model().is_none() {
         tracing::info!("no model is named: the policy is {model}, the only one that is served");
@@ -112,7 +113,8 @@ async fn run_to_end(
     for note in &plan.notes {
         tracing::info!("{note}");
     }
-    resolved.append_hyperparameters(
+    ::rollout::config::append_hyperparameters(
+        resolved,
         plan.save_path.root(),
         jiff::Timestamp::now(),
         &[
@@ -260,7 +262,7 @@ fn what_is_left(journal: &Path, images: &Path, is_alone: bool) -> String {
         && std::fs::remove_file(journal).is_ok()
     {
         plan::forget_choice(journal);
-        gallery::discard_abandoned(images, &scan);
+        screenshots::discard_abandoned(images, &scan);
         return "the run stopped before anything was finished; mend what is said below and start it again"
             .into();
     }

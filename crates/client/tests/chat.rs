@@ -12,11 +12,9 @@ use std::{
     time::Duration,
 };
 
-use rollout::{
-    chat::{Message, Part, Role},
-    config::PolicyConfig,
+use client::{
+    chat::{ChatRequest, Completion, Images, Message, ModelClient, ModelError, ModelOptions, Part, Role},
     http::{Deadline, RetryPolicy},
-    model::{ChatRequest, Completion, Images, ModelClient, ModelError, ModelOptions},
 };
 use serde_json::{Value, json};
 use support::{Answer, Server, json as answer, nobody, say};
@@ -54,7 +52,17 @@ async fn ask(url: &str, options: ModelOptions) -> Result<Completion, ModelError>
 async fn the_policy_request_has_every_field() {
     let server = Server::start(vec![good()]).await;
     let client = ModelClient::vllm(&format!("{}/", server.url()), options()).unwrap();
-    let request = ChatRequest::policy("org/model", request().messages, &PolicyConfig::default());
+    let request = ChatRequest {
+        model: "org/model".into(),
+        temperature: Some(1.0),
+        top_p: Some(0.99),
+        top_k: Some(2),
+        min_p: Some(0.0),
+        max_tokens: Some(3072),
+        logprobs: true,
+        return_token_ids: true,
+        ..request()
+    };
     let got = client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap();
     assert_eq!((got.text.as_str(), got.finish_reason.as_deref()), ("hello", Some("stop")));
     let asked = &server.asked()[0];

@@ -8,10 +8,9 @@ mod heap;
 
 use std::time::{Duration, Instant};
 
-use rollout::{
-    chat::{Message, Role},
+use client::{
+    chat::{ChatRequest, Completion, Message, ModelClient, ModelError, ModelOptions, Role},
     http::{Deadline, RetryPolicy},
-    model::{ChatRequest, Completion, ModelClient, ModelError, ModelOptions},
 };
 use testkit::rogue::{Rogue, Wrong, head};
 

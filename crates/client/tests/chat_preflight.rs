@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use rollout::model::{ModelClient, ModelError, ModelOptions};
+use client::chat::{ModelClient, ModelError, ModelOptions};
 use serde_json::json;
 use support::{Answer, Server, json as answer, nobody, say};
 

@@ -6,13 +6,13 @@ mod support;
 
 use std::time::Duration;
 
+use client::{
+    farm::{ClientError, FarmClient, FarmOptions, Lease, Look, Viewport},
+    http::{Deadline, RetryPolicy},
+};
 use proto::{
     Command, ImageFormat, InteractionMode,
     command::{Point, Scroll},
-};
-use rollout::{
-    farm_client::{FarmClient, FarmError, FarmOptions, Lease, Look, Viewport},
-    http::{Deadline, RetryPolicy},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ async fn a_full_farm_is_asked_again_until_the_deadline() {
     let server = Server::start(vec![full]).await;
     let problem =
         client(&server).get(60, None, "k", Deadline::after(Duration::from_secs(1))).await.unwrap_err();
-    assert!(matches!(problem, FarmError::Full(_)) && problem.is_infrastructure(), "{problem}");
+    assert!(matches!(problem, ClientError::Full(_)) && problem.is_infrastructure(), "{problem}");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn screen_size_life_and_state_are_asked_for() {
     assert_eq!(farm.probe(&lease(), soon()).await, Ok(()));
     let nodes = farm.info(soon()).await.unwrap().nodes;
     assert_eq!((nodes[0].available, nodes[0].instances[0].as_str()), (3, "a:1"));
-    assert!(matches!(farm.probe(&lease(), soon()).await, Err(FarmError::InstanceLost(_))));
+    assert!(matches!(farm.probe(&lease(), soon()).await, Err(ClientError::InstanceLost(_))));
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_screenshot_must_be_a_picture() {
     assert!(server.asked()[0].query.ends_with("&interaction_mode=set_of_marks"));
     let problem = farm.screenshot(&lease(), MARKS, soon()).await.unwrap_err();
     assert!(
-        matches!(&problem, FarmError::InstanceLost(detail) if detail.contains("Internal Server Error")),
+        matches!(&problem, ClientError::InstanceLost(detail) if detail.contains("Internal Server Error")),
         "{problem}"
     );
     assert_eq!(server.asked().len(), 2);
@@ -153,7 +153,7 @@ async fn what_can_be_done_twice_is_tried_again_and_what_cannot_is_not() {
         Server::start(vec![answer(422, &json!({"detail": "gone", "code": "element_not_found"}))]).await;
     let hover = Command::HoverId { id: "3".into() };
     let problem = client(&server).execute(&lease(), &hover, soon()).await.unwrap_err();
-    assert_eq!(problem, FarmError::ElementNotFound("gone".into()));
+    assert_eq!(problem, ClientError::ElementNotFound("gone".into()));
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -163,31 +163,31 @@ async fn giving_back_twice_because_an_answer_was_lost_is_success() {
     let server = Server::start(vec![Answer::BreakOff, not_in_use.clone()]).await;
     assert_eq!(client(&server).reset(&lease(), soon()).await, Ok(()));
     let server = Server::start(vec![not_in_use]).await;
-    assert!(matches!(client(&server).reset(&lease(), soon()).await, Err(FarmError::InvalidInstance(_))));
+    assert!(matches!(client(&server).reset(&lease(), soon()).await, Err(ClientError::InvalidInstance(_))));
 }
 
 #[tokio::test]
 async fn the_ways_of_not_answering_are_told_apart() {
     let unreachable = FarmClient::new(&nobody().await, "k", options()).unwrap();
     let problem = unreachable.execute(&lease(), &click(), soon()).await.unwrap_err();
-    assert!(matches!(problem, FarmError::Unreachable(_)), "{problem}");
+    assert!(matches!(problem, ClientError::Unreachable(_)), "{problem}");
     let server = Server::start(vec![Answer::Silence]).await;
     let hasty = FarmOptions { operation_timeout: Duration::from_millis(30), ..options() };
     let farm = FarmClient::new(&server.url(), "k", hasty).unwrap();
     let problem = farm.execute(&lease(), &click(), soon()).await.unwrap_err();
-    assert!(matches!(problem, FarmError::Timeout(_)), "{problem}");
+    assert!(matches!(problem, ClientError::Timeout(_)), "{problem}");
     assert_eq!(server.asked().len(), 1);
     let server = Server::start(vec![Answer::BreakOff]).await;
     let problem = client(&server).execute(&lease(), &click(), soon()).await.unwrap_err();
-    assert!(matches!(problem, FarmError::AnswerLost(_)), "{problem}");
+    assert!(matches!(problem, ClientError::AnswerLost(_)), "{problem}");
     let server = Server::start(vec![answer(401, &json!({"detail": "Invalid API Key."}))]).await;
-    assert!(matches!(client(&server).info(soon()).await, Err(FarmError::Auth(_))));
+    assert!(matches!(client(&server).info(soon()).await, Err(ClientError::Auth(_))));
     assert_eq!(server.asked().len(), 1);
     let server = Server::start(vec![say(200, "text/plain", "hello")]).await;
-    assert!(matches!(client(&server).info(soon()).await, Err(FarmError::Other(_))));
+    assert!(matches!(client(&server).info(soon()).await, Err(ClientError::Other(_))));
     let server =
         Server::start(vec![answer(200, &json!({"status": "error", "message": "Node x is not found"}))]).await;
-    assert!(matches!(client(&server).info(soon()).await, Err(FarmError::UnknownNode(_))));
+    assert!(matches!(client(&server).info(soon()).await, Err(ClientError::UnknownNode(_))));
 }
 
 fn observation(data: impl Serialize) -> Value {
@@ -260,7 +260,7 @@ async fn an_observation_may_come_packed_with_raw_bytes() {
     let look = Look::whole(InteractionMode::Coordinates);
     let got = client(&server).observe(&lease(), &look, soon()).await.unwrap();
     assert_eq!(&got.screenshot.unwrap().data[..], &bytes[..]);
-    assert_eq!(got.failure, Some(FarmError::NavigationFailed("net::ERR_X".into())));
+    assert_eq!(got.failure, Some(ClientError::NavigationFailed("net::ERR_X".into())));
     assert!(got.unchanged && !got.settled);
     assert_eq!(server.asked()[0].path, "/observe");
     assert_eq!(server.asked()[0].json()["include"], json!(["screenshot", "metadata"]));
@@ -287,7 +287,7 @@ async fn a_farm_without_step_is_driven_by_plain_calls() {
     let farm = client(&server);
     let look = Look::whole(MARKS);
     let got = farm.step(&lease(), &click(), &look, soon()).await.unwrap();
-    assert_eq!(got.failure, Some(FarmError::Other("500: cannot click".into())));
+    assert_eq!(got.failure, Some(ClientError::Other("500: cannot click".into())));
     assert_eq!(got.ac_tree.as_deref(), Some("id: 1, text: Buy, tag: button"));
     assert_eq!(got.metadata.unwrap().title, "Unknown Page");
     assert_eq!(got.screenshot.unwrap().width, 1280);
@@ -350,5 +350,5 @@ async fn a_picture_in_another_format_is_checked_as_such() {
         farm.observe(&lease(), &look, soon()).await.unwrap().screenshot.unwrap().format,
         ImageFormat::Jpeg
     );
-    assert!(matches!(farm.observe(&lease(), &look, soon()).await, Err(FarmError::InstanceLost(_))));
+    assert!(matches!(farm.observe(&lease(), &look, soon()).await, Err(ClientError::InstanceLost(_))));
 }

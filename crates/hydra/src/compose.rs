@@ -3,37 +3,32 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
+use crate::{
     error::ConfigError,
     nearest::nearest,
     node::{Node, NodeMap, Origin, Value},
     yaml,
 };
 
-/// The files that ship inside the binary.
-const EMBEDDED: [(&str, &str); 4] = [
-    ("default", include_str!("../../../../config/main/default.yaml")),
-    ("rollout", include_str!("../../../../config/main/rollout.yaml")),
-    ("rollout_train", include_str!("../../../../config/main/rollout_train.yaml")),
-    ("rollout_test", include_str!("../../../../config/main/rollout_test.yaml")),
-];
+/// A configuration file inside the binary: its name without `.yaml`, and its text.
+pub type EmbeddedFile = (&'static str, &'static str);
 
 /// Where configuration files are looked for.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
     folder: Option<PathBuf>,
-    built_in: bool,
+    embedded: &'static [EmbeddedFile],
 }
 
 impl SearchPath {
-    /// A folder first (`--config-path`), then the built-in files.
-    pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, built_in: true }
+    /// A folder first, then the files inside the binary.
+    pub fn new(folder: Option<PathBuf>, embedded: &'static [EmbeddedFile]) -> Self {
+        Self { folder, embedded }
     }
 
-    /// Only the folder, as Hydra itself would look.
-    pub fn only(folder: &Path) -> Self {
-        Self { folder: Some(folder.to_owned()), built_in: false }
+    /// Only a folder, as Hydra itself would look.
+    pub fn folder(folder: &Path) -> Self {
+        Self { folder: Some(folder.to_owned()), embedded: &[] }
     }
 
     fn load(&self, name: &str, wanted_by: &str) -> Result<Node, ConfigError> {
@@ -46,7 +41,7 @@ impl SearchPath {
                 Err(source) => return Err(ConfigError::Read { file: path.display().to_string(), source }),
             }
         }
-        match EMBEDDED.iter().find(|(known, _)| self.built_in && *known == stem) {
+        match self.embedded.iter().find(|(known, _)| *known == stem) {
             Some((_, text)) => file(text, &format!("{stem}.yaml (built in)")),
             None => Err(self.missing(stem, wanted_by)),
         }
@@ -59,9 +54,9 @@ impl SearchPath {
             let file = entry.file_name().to_string_lossy().into_owned();
             names.extend(file.strip_suffix(".yaml").map(str::to_owned));
         }
-        if self.built_in {
+        if !self.embedded.is_empty() {
             searched.push("the built-in files".into());
-            names.extend(EMBEDDED.iter().map(|(name, _)| (*name).to_owned()));
+            names.extend(self.embedded.iter().map(|(name, _)| (*name).to_owned()));
         }
         let hint = nearest(name, names.iter().map(String::as_str)).map_or_else(
             || format!("; there are {}", names.join(", ")),
@@ -112,7 +107,7 @@ fn check_package(text: &str, name: &str) -> Result<(), ConfigError> {
 }
 
 /// The tree of a configuration by name, before overrides.
-pub(super) fn compose(name: &str, search: &SearchPath) -> Result<Node, ConfigError> {
+pub(crate) fn compose(name: &str, search: &SearchPath) -> Result<Node, ConfigError> {
     let mut root = Node::new(Value::Map(NodeMap::new()), Origin::Default);
     include(&mut root, name, "", search, &mut Vec::new())?;
     if let Value::Map(map) = &mut root.value {

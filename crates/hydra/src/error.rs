@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::node::Origin;
+use crate::node::Origin;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -20,8 +20,6 @@ pub enum ConfigError {
     Interpolation { key: String, origin: Origin, reason: String },
     #[error("the configuration has {} problem{}:{}", .0.len(), if .0.len() == 1 { "" } else { "s" }, bullets(.0))]
     Invalid(Vec<Problem>),
-    #[error("cannot write {file}: {source}")]
-    Write { file: String, source: std::io::Error },
 }
 
 /// One thing that is wrong with one key.

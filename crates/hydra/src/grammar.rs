@@ -2,12 +2,12 @@
 //! interpolations). Sweeps and functions are refused by name. Characters that Hydra would reject although they
 //! mean nothing to it (`~`, `#`, letters beyond ASCII…) are ordinary text here.
 
-use super::node::{Node, NodeMap, Origin, Value, python_float};
+use crate::node::{Node, NodeMap, Origin, Value, python_float};
 
 const MAX_DEPTH: usize = 32;
 
 /// Reads everything after the `=` of an override.
-pub(super) fn value(text: &str, origin: &Origin) -> Result<Node, String> {
+pub(crate) fn value(text: &str, origin: &Origin) -> Result<Node, String> {
     let mut reader = Reader { rest: text, origin };
     reader.skip_blanks();
     if reader.rest.is_empty() {
@@ -220,7 +220,7 @@ fn function_refusal(name: &str) -> String {
 }
 
 /// One bare word: null, a bool, a number, or text.
-pub(super) fn typed(text: String) -> Result<Value, String> {
+pub(crate) fn typed(text: String) -> Result<Value, String> {
     if text.eq_ignore_ascii_case("null") {
         return Ok(Value::Null);
     }

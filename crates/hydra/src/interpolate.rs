@@ -3,17 +3,16 @@
 
 use std::sync::Arc;
 
-use super::{
+use crate::{
+    Environment,
     error::ConfigError,
     grammar,
     node::{Drawn, Node, NodeMap, Value, python_float},
     pieces::{Piece, pieces, split_arguments, split_resolver},
 };
 
-pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
-
 /// The tree with every interpolation replaced by what it stands for.
-pub(super) fn resolve(root: &Node, environment: Environment<'_>) -> Result<Node, ConfigError> {
+pub(crate) fn resolve(root: &Node, environment: Environment<'_>) -> Result<Node, ConfigError> {
     let mut resolver = Resolver { root, environment, open: Vec::new(), draws: Draws::default() };
     resolver.node(root, &[])
 }
@@ -155,7 +154,7 @@ impl<'a> Resolver<'a> {
             ("oc.decode", [Value::Null]) => Ok(Value::Null),
             ("oc.decode", [value]) => {
                 let text = as_text(value)?;
-                let node = grammar::value(&text, &super::node::Origin::Default).map_err(Failure::new)?;
+                let node = grammar::value(&text, &crate::node::Origin::Default).map_err(Failure::new)?;
                 Ok(node.value)
             }
             ("oc.select", [key]) => Ok(self.select(&as_text(key)?, path)?.unwrap_or(Value::Null)),
@@ -177,7 +176,7 @@ impl<'a> Resolver<'a> {
 
     fn argument(&mut self, text: &str, path: &Path) -> Result<Value, Failure> {
         let value = if text.starts_with(['\'', '"', '[', '{']) {
-            grammar::value(text, &super::node::Origin::Default).map_err(Failure::new)?.value
+            grammar::value(text, &crate::node::Origin::Default).map_err(Failure::new)?.value
         } else if text.contains("${") {
             return self.text(text, path);
         } else {
@@ -202,21 +201,21 @@ impl<'a> Resolver<'a> {
 }
 
 /// A variable called like this holds something that must not be written down.
-pub(super) fn names_a_secret(variable: &str) -> bool {
+pub(crate) fn names_a_secret(variable: &str) -> bool {
     let name = variable.to_ascii_uppercase();
     ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"]
         .iter()
         .any(|word| name.contains(word))
 }
 
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Here(String),
     /// Raised while resolving another key, which it names already.
     Located(ConfigError),
 }
 
 impl Failure {
-    pub(super) fn new(reason: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self::Here(reason.into())
     }
 

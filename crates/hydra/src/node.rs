@@ -5,10 +5,10 @@ use std::{fmt, sync::Arc};
 use indexmap::IndexMap;
 use serde_json::Number;
 
-pub(super) type NodeMap = IndexMap<String, Node>;
+pub(crate) type NodeMap = IndexMap<String, Node>;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Bool(bool),
     Int(i64),
@@ -37,13 +37,13 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File { name, line } => write!(f, "{name}:{line}"),
-            Self::Argument(text) => write!(f, "argument {:?}", super::show::without_password(text)),
+            Self::Argument(text) => write!(f, "argument {:?}", crate::show::without_password(text)),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
+pub(crate) struct Node {
     pub value: Value,
     pub origin: Origin,
     /// Set when an interpolation drew the value from the environment.
@@ -52,7 +52,7 @@ pub(super) struct Node {
 
 /// A value that came out of environment variables.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Drawn {
+pub(crate) struct Drawn {
     /// The interpolation as it was written.
     pub written: String,
     /// The variable's name says that its value must not be shown.
@@ -60,26 +60,26 @@ pub(super) struct Drawn {
 }
 
 /// OmegaConf's mark for "must be given".
-pub(super) const MISSING: &str = "???";
+pub(crate) const MISSING: &str = "???";
 
 impl Node {
-    pub(super) fn new(value: Value, origin: Origin) -> Self {
+    pub(crate) fn new(value: Value, origin: Origin) -> Self {
         Self { value, origin, drawn: None }
     }
 
-    pub(super) fn map(&self) -> Option<&NodeMap> {
+    pub(crate) fn map(&self) -> Option<&NodeMap> {
         match &self.value {
             Value::Map(map) => Some(map),
             _ => None,
         }
     }
 
-    pub(super) fn is_missing(&self) -> bool {
+    pub(crate) fn is_missing(&self) -> bool {
         matches!(&self.value, Value::Text(text) if text == MISSING)
     }
 
     /// The node at a dotted path; list elements by their index.
-    pub(super) fn at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
+    pub(crate) fn at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         path.into_iter().try_fold(self, |node, key| match &node.value {
             Value::Map(map) => map.get(key),
             Value::List(list) => list.get(key.parse::<usize>().ok()?),
@@ -87,7 +87,7 @@ impl Node {
         })
     }
 
-    pub(super) fn to_json(&self) -> serde_json::Value {
+    pub(crate) fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
             Value::Null => Json::Null,
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    pub(super) fn from_json(json: &serde_json::Value, origin: &Origin) -> Self {
+    pub(crate) fn from_json(json: &serde_json::Value, origin: &Origin) -> Self {
         use serde_json::Value as Json;
         let value = match json {
             Json::Null => Value::Null,
@@ -122,7 +122,7 @@ impl Node {
 }
 
 /// A float as Python prints it, which is how OmegaConf puts one inside a string.
-pub(super) fn python_float(number: f64) -> String {
+pub(crate) fn python_float(number: f64) -> String {
     if number.is_nan() {
         return "nan".into();
     }

@@ -1,7 +1,7 @@
 //! Command line overrides: reading `key=value`, `+key=value`, `++key=value`, `~key`, `~key=value`, and applying
 //! them to the composed tree under Hydra's rules of what may be set, added or removed.
 
-use super::{
+use crate::{
     error::ConfigError,
     grammar,
     node::{Node, NodeMap, Origin, Value},
@@ -17,7 +17,7 @@ enum Kind {
 }
 
 #[derive(Debug)]
-pub(super) struct Override {
+pub(crate) struct Override {
     kind: Kind,
     path: Vec<String>,
     value: Option<Node>,
@@ -25,10 +25,10 @@ pub(super) struct Override {
 }
 
 /// Answers whether a dotted key is one that the program knows although no file names it.
-pub(super) type Known<'a> = &'a dyn Fn(&str) -> bool;
+pub(crate) type Known<'a> = &'a dyn Fn(&str) -> bool;
 
 impl Override {
-    pub(super) fn parse(text: &str) -> Result<Self, ConfigError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ConfigError> {
         let fail = |reason: String| Self::failed(text, reason);
         let (kind, rest) = if let Some(rest) = text.strip_prefix("++") {
             (Kind::ForceAdd, rest)
@@ -51,15 +51,15 @@ impl Override {
     }
 
     /// Hydra's own settings (`hydra.run.dir=…`) have nothing to govern here.
-    pub(super) fn is_about_hydra(&self) -> bool {
+    pub(crate) fn is_about_hydra(&self) -> bool {
         self.path.first().is_some_and(|head| head == "hydra")
     }
 
-    pub(super) fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         self.path.join(".")
     }
 
-    pub(super) fn apply(self, root: &mut Node, known: Known<'_>) -> Result<(), Refusal> {
+    pub(crate) fn apply(self, root: &mut Node, known: Known<'_>) -> Result<(), Refusal> {
         let key = self.key();
         let present = root.at(self.path.iter().map(String::as_str));
         let has_value = present.is_some_and(|node| node.value != Value::Null && !node.is_missing());
@@ -86,18 +86,18 @@ impl Override {
         }
     }
 
-    pub(super) fn failed(text: &str, reason: String) -> ConfigError {
+    pub(crate) fn failed(text: &str, reason: String) -> ConfigError {
         ConfigError::Argument { argument: without_password(text), reason }
     }
 
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 }
 
 /// Why an override does not apply. The caller knows the valid keys and words the advice.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// To be set, but nothing is there. Holds the key that is missing.
     Unknown(String),
     /// To be removed, but nothing is there.

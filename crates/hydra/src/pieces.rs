@@ -1,14 +1,14 @@
 //! Takes interpolated text apart: literal stretches, `${…}` expressions, a resolver's name and arguments.
 
-use super::interpolate::Failure;
+use crate::interpolate::Failure;
 
-pub(super) enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     Literal(String),
     /// What stands between `${` and its `}`.
     Expression(&'a str),
 }
 
-pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Failure> {
+pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Failure> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -71,7 +71,7 @@ fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> {
 }
 
 /// `oc.env:HOME` → (`oc.env`, `HOME`); `None` for a key.
-pub(super) fn split_resolver(expression: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_resolver(expression: &str) -> Option<(&str, &str)> {
     let (name, arguments) = expression.split_once(':')?;
     let name = name.trim();
     let is_name =
@@ -79,7 +79,7 @@ pub(super) fn split_resolver(expression: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, arguments))
 }
 
-pub(super) fn split_arguments(text: &str) -> Vec<&str> {
+pub(crate) fn split_arguments(text: &str) -> Vec<&str> {
     let mut arguments = Vec::new();
     let mut depth = 0_i32;
     let mut start = 0;

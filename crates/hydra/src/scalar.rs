@@ -1,10 +1,10 @@
 //! What a plain YAML scalar means: the rules of PyYAML as OmegaConf sets them up, because Hydra files are
 //! written for those. `yes` is true, `010` is eight, `1e3` is a float and a date stays text.
 
-use super::node::Value;
+use crate::node::Value;
 
 /// The value of an unquoted scalar.
-pub(super) fn resolve(text: &str) -> Result<Value, String> {
+pub(crate) fn resolve(text: &str) -> Result<Value, String> {
     if matches!(text, "" | "~" | "null" | "Null" | "NULL") {
         return Ok(Value::Null);
     }

@@ -1,19 +1,13 @@
 //! Writes the resolved configuration as YAML: for people with the origin of each value (`config show`), and as a
 //! further document of `hyperparameters.yaml`. What came from a secret variable is written as it was asked for.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::Write,
-    path::{Path, PathBuf},
-};
-
-use super::{
-    ConfigError, Resolved,
+use crate::{
+    Resolved,
     node::{Node, Value, python_float},
     scalar,
 };
 
-impl Resolved {
+impl<T> Resolved<T> {
     /// The whole configuration as YAML, every value followed by where it came from.
     pub fn show(&self) -> String {
         let mut lines = Vec::new();
@@ -27,51 +21,12 @@ impl Resolved {
         hidden(&self.tree).to_json()
     }
 
-    /// Where the value of a dotted key was written.
-    pub fn origin(&self, key: &str) -> super::Origin {
-        super::origin(&self.tree, key)
-    }
-
-    /// Appends the configuration to `<save_path>/hyperparameters.yaml` as one document, whole or not at all.
-    pub fn append_hyperparameters(
-        &self,
-        save_path: &Path,
-        now: jiff::Timestamp,
-        run: &[(&str, serde_json::Value)],
-    ) -> Result<PathBuf, ConfigError> {
-        let file = save_path.join("hyperparameters.yaml");
-        let mut text = format!("---\ntimestamp: {}\n", quoted(&now.to_string()));
-        for (key, value) in run {
-            text.extend([key, ": ", &value.to_string(), "\n"]);
-        }
+    /// The whole configuration as YAML without origins.
+    pub fn to_yaml(&self) -> String {
         let mut lines = Vec::new();
         render(&self.tree, 0, &mut lines);
-        for line in lines {
-            text.push_str(&line.text);
-            text.push('\n');
-        }
-        let written = std::fs::create_dir_all(save_path).and_then(|()| {
-            let file = OpenOptions::new().create(true).append(true).open(&file)?;
-            append_whole(&file, text.as_bytes())
-        });
-        match written {
-            Ok(()) => Ok(file),
-            Err(source) => Err(ConfigError::Write { file: file.display().to_string(), source }),
-        }
+        lines.into_iter().map(|line| line.text + "\n").collect()
     }
-}
-
-/// A full disk takes the beginning of a text and refuses the rest: what it took is cut away again, or the next document
-/// would be glued to half a line.
-fn append_whole(mut file: &File, text: &[u8]) -> std::io::Result<()> {
-    // Other ranks append too. Where there are no locks, their documents are whole as long as the disk is not full.
-    let _ = file.lock();
-    let before = file.metadata()?.len();
-    let written = file.write_all(text).and_then(|()| file.sync_data());
-    if written.is_err() {
-        file.set_len(before)?;
-    }
-    written
 }
 
 struct Line {
@@ -136,7 +91,7 @@ fn hidden(node: &Node) -> Node {
 }
 
 /// `http://user:secret@host` → `http://***@host`.
-pub(super) fn without_password(text: &str) -> String {
+pub(crate) fn without_password(text: &str) -> String {
     let Some((before, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', '?', '#', ' ', '"']).next().unwrap_or_default();
     match authority.rfind('@') {

@@ -5,14 +5,14 @@ use std::cell::RefCell;
 
 use serde::de::{self, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 
-use super::{
+use crate::{
     error::Problem,
     nearest::nearest,
     node::{Node, Value},
 };
 
 /// Reads `T` out of a tree. Unknown keys do not stop the reading; everything wrong is returned at once.
-pub(super) fn read<T: de::DeserializeOwned>(root: &Node, valid: &[String]) -> Result<T, Vec<Problem>> {
+pub(crate) fn read<T: de::DeserializeOwned>(root: &Node, valid: &[String]) -> Result<T, Vec<Problem>> {
     let context = Context { unknown: RefCell::new(Vec::new()), valid };
     let result = T::deserialize(Typed { node: root, path: String::new(), context: &context });
     let mut problems = context.unknown.into_inner();
@@ -117,7 +117,7 @@ impl<'a> Typed<'a> {
     /// Environment variables are always text; where a number or a flag is wanted, their text is read as one.
     fn as_number(&self) -> Option<Value> {
         match &self.node.value {
-            Value::Text(text) if self.node.drawn.is_some() => super::grammar::typed(text.trim().to_owned())
+            Value::Text(text) if self.node.drawn.is_some() => crate::grammar::typed(text.trim().to_owned())
                 .ok()
                 .filter(|value| !matches!(value, Value::Text(_))),
             _ => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
-use super::{
+use crate::{
     error::ConfigError,
     node::{Node, NodeMap, Origin, Value},
     scalar,
@@ -15,7 +15,7 @@ use super::{
 const MAX_NODES: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
-pub(super) fn parse(text: &str, name: &str) -> Result<Node, ConfigError> {
+pub(crate) fn parse(text: &str, name: &str) -> Result<Node, ConfigError> {
     let mut reader = Reader {
         events: Parser::new_from_str(text),
         name: name.into(),
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
             Value::Text(text) => Ok(text.clone()),
             Value::Bool(flag) => Ok(flag.to_string()),
             Value::Int(number) => Ok(number.to_string()),
-            Value::Float(number) => Ok(super::node::python_float(*number)),
+            Value::Float(number) => Ok(crate::node::python_float(*number)),
             Value::Null | Value::List(_) | Value::Map(_) => {
                 Err(self.fail(line, "a key must be a word or a number"))
             }

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use rollout::config::{SearchPath, compose_untyped};
+use hydra::SearchPath;
 use serde_json::{Value, json};
 
 struct Case {
@@ -141,7 +141,7 @@ fn ours(folder: &Path, case: &Case) -> Result<Value, String> {
     let environment = HashMap::from([("WEBGYM_TEST_SET", "from the environment")]);
     let lookup = |name: &str| environment.get(name).map(ToString::to_string);
     let overrides: Vec<String> = case.overrides.iter().map(ToString::to_string).collect();
-    compose_untyped(case.name, &SearchPath::only(folder), &overrides, &lookup).map_err(|e| e.to_string())
+    hydra::compose(case.name, &SearchPath::folder(folder), &overrides, &lookup).map_err(|e| e.to_string())
 }
 
 fn differences(folder: &Path, cases: &[Case]) -> Vec<String> {

@@ -17,20 +17,24 @@ use std::{
     time::{Duration, Instant},
 };
 
+use client::{
+    chat::{Images, ModelClient, ModelOptions},
+    farm::{FarmClient, FarmOptions},
+    http::RetryPolicy,
+};
 use proto::{InteractionMode, trajectory::Task};
 use rollout::{
-    board::{Board, Totals},
     config::{HttpPools, ModelType, PolicyConfig, PromptVersion, Split},
     episode::{Settings, Surroundings},
-    event::Announcer,
-    farm_client::{FarmClient, FarmOptions},
-    http::RetryPolicy,
     judge::Judge,
-    leases::LeaseLog,
-    model::{Images, ModelClient, ModelOptions},
     policy::Prompting,
-    pools::Pools,
-    run::{self, RunLimits, Source, Stop},
+    run::{
+        self, RunLimits, Source, Stop,
+        event::Announcer,
+        leases::LeaseLog,
+        permits::Pools,
+        state::{Board, Totals},
+    },
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
 use testkit::{

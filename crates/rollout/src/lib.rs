@@ -1,28 +1,17 @@
-//! The collector's room: configuration, tasks, sampling, policy and the clients it speaks to the farm and the
-//! model with. It meets the farm on the wire only and never names its crate.
+//! The collector: plans which tasks to run, runs them as episodes on a farm with a policy, judges and saves them.
+//! It knows the farm by its HTTP API only and never depends on the farm's crate.
 
+/// URLs as tasks and agents write them.
 pub mod address;
-pub mod blocklist;
-pub mod board;
-pub mod chat;
+/// The typed configuration of a run.
 pub mod config;
+/// One episode: observe, ask the policy, act, until it ends.
 pub mod episode;
-pub mod event;
-pub mod farm_client;
-pub mod gallery;
-pub mod http;
+/// Scores finished episodes.
 pub mod judge;
-pub mod leases;
-pub mod merge;
-pub mod model;
+/// Decides which tasks a run has: task files, sampling, ranks, resuming.
 pub mod plan;
+/// What the policy model is asked, and what its replies mean.
 pub mod policy;
-pub mod pools;
-pub mod queue;
-pub mod ranks;
-pub mod rejudge;
+/// Runs a plan's episodes to the end: workers, leases, state, events, results.
 pub mod run;
-pub mod sampler;
-pub mod shares;
-pub mod tasks;
-pub mod tensorboard;

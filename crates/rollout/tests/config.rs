@@ -7,7 +7,7 @@ use std::path::Path;
 use proto::InteractionMode;
 use rollout::config::{
     Config, ConfigError, ImageTransport, Judge, JudgeEndpoint, MaxSteps, Question, RankWeights, Resolved,
-    SearchPath, Split, load,
+    Split, append_hyperparameters, load, search_path,
 };
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn with(name: &str, folder: Option<&Path>, overrides: &[&str]) -> Result<Resolve
         "NAME" => Some("exp9".to_owned()),
         _ => None,
     };
-    load(name, &SearchPath::new(folder.map(Path::to_owned)), &overrides, &environment)
+    load(name, &search_path(folder.map(Path::to_owned)), &overrides, &environment)
 }
 
 fn error(overrides: &[&str]) -> String {
@@ -228,7 +228,7 @@ fn the_record_of_a_run_is_appended_as_yaml_documents_without_secrets() {
     .unwrap();
     let now: jiff::Timestamp = "2025-03-04T05:06:07Z".parse().unwrap();
     for seed in [1, 2] {
-        got.append_hyperparameters(folder.path(), now, &[("used_seed", json!(seed))]).unwrap();
+        append_hyperparameters(&got, folder.path(), now, &[("used_seed", json!(seed))]).unwrap();
     }
     let text = std::fs::read_to_string(folder.path().join("hyperparameters.yaml")).unwrap();
     assert!(!text.contains("hush-hush") && !text.contains("pass@"), "{text}");
@@ -250,7 +250,7 @@ fn the_record_reads_back_as_the_same_configuration() {
     let odd = "data_path=\"yes: 'no' # 12 \\t é | ~ \"";
     let got =
         with("rollout_train", None, &["save_path='010'", odd, "policy_config.base_model='1e3'"]).unwrap();
-    got.append_hyperparameters(folder.path(), jiff::Timestamp::UNIX_EPOCH, &[]).unwrap();
+    append_hyperparameters(&got, folder.path(), jiff::Timestamp::UNIX_EPOCH, &[]).unwrap();
     let text = std::fs::read_to_string(folder.path().join("hyperparameters.yaml")).unwrap();
     let text = text.replace("---\n", "").replace("timestamp: \"1970-01-01T00:00:00Z\"\n", "");
     std::fs::write(folder.path().join("again.yaml"), text).unwrap();

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
+use client::chat::{Message, Part, Role, raw_prompt};
 use proto::{
     InteractionMode::{self, Coordinates, SetOfMarks},
     trajectory::{Observation, Response, Reward, Step, StepExtras, Task},
 };
 use rollout::{
-    chat::{Message, Part, Role, raw_prompt},
     config::{ModelType, PromptVersion},
     policy::{Prompting, Reply, WINDOW, conversation, definition, observed},
 };

@@ -8,9 +8,11 @@ use indexmap::IndexMap;
 use proptest::prelude::*;
 use rollout::{
     config::{MaxSteps, RatioClass},
-    sampler::{Draw, Sampler, Selection, test, train},
-    shares::Ranks,
-    tasks::{TaskFile, TaskKey},
+    plan::{
+        sampler::{Draw, Sampler, Selection, test, train},
+        shares::Ranks,
+        tasks::{TaskFile, TaskKey},
+    },
 };
 use serde_json::json;
 

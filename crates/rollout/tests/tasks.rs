@@ -4,7 +4,7 @@
 
 use std::{fmt::Write as _, path::PathBuf};
 
-use rollout::tasks::{TaskError, TaskFile, TaskKey};
+use rollout::plan::tasks::{TaskError, TaskFile, TaskKey};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

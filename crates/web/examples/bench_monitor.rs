@@ -22,7 +22,7 @@ use std::{
 
 use common::Tab;
 use play::Play;
-use rollout::event::Stage;
+use rollout::run::event::Stage;
 use rustix::time::{ClockId, clock_gettime};
 
 const TASKS: usize = 10_000;

@@ -14,7 +14,7 @@ use std::{path::Path, time::Duration};
 use common::Tab;
 use play::Play;
 use proto::trajectory::Outcome;
-use rollout::event::Stage;
+use rollout::run::event::Stage;
 use web::monitor::Monitor;
 
 const TASKS: usize = 420;

@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use common::Tab;
 use play::{Play, task};
 use proto::trajectory::Outcome;
-use rollout::event::Stage;
+use rollout::run::event::Stage;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::ServiceExt;
@@ -275,7 +275,7 @@ async fn axe_finds_nothing_serious() {
 }
 
 async fn status(url: &str, bearer: Option<&str>) -> u16 {
-    let mut request = rollout::http::client(url).unwrap().get(url);
+    let mut request = client::http::client(url).unwrap().get(url);
     if let Some(token) = bearer {
         request = request.header("authorization", format!("Bearer {token}"));
     }

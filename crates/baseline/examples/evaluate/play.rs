@@ -1,13 +1,13 @@
 //! One episode, as the collector plays it: observe, build the conversation, ask the policy, act.
 
 use browser::{Instance, ObserveRequest};
+use client::chat;
 use practice::PracticeTask;
 use proto::{
     Command, InteractionMode,
     trajectory::{Observation, Response, Reward, Step as Record, StepExtras, Task},
 };
 use rollout::{
-    chat,
     config::{ModelType, PromptVersion},
     policy::{Prompting, Reply, Scene, Step, conversation, observed},
 };

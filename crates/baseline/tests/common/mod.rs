@@ -1,12 +1,12 @@
 //! Conversations as the collector builds them, for pages written down here.
 #![allow(dead_code, clippy::unwrap_used, reason = "a helper of tests; each test file uses its part")]
 
+use client::chat;
 use proto::{
     InteractionMode,
     trajectory::{Action, Observation, Response, Reward, Step, StepExtras, Task},
 };
 use rollout::{
-    chat,
     config::{ModelType, PromptVersion},
     policy::{Prompting, Reply, conversation, observed},
 };

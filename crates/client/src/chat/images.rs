@@ -10,8 +10,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{ChatRequest, ModelError};
-use crate::{chat, config::ImageTransport, http};
+use super::{ChatRequest, Message, ModelError, message};
+use crate::http;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Images {
@@ -19,16 +19,6 @@ pub enum Images {
     Auto,
     File,
     Data,
-}
-
-impl From<ImageTransport> for Images {
-    fn from(transport: ImageTransport) -> Self {
-        match transport {
-            ImageTransport::Auto => Self::Auto,
-            ImageTransport::File => Self::File,
-            ImageTransport::Data => Self::Data,
-        }
-    }
 }
 
 /// The way in use, and whether it may still change.
@@ -83,12 +73,12 @@ impl Body {
 /// Writes a request. Reading and encoding pictures happens on a thread that may block.
 pub(super) async fn body(request: &ChatRequest, as_files: bool) -> Result<Body, ModelError> {
     if as_files || !request.has_images() {
-        return written(request, &chat::file_url);
+        return written(request, &message::file_url);
     }
     let request = request.clone();
     let encoded = tokio::task::spawn_blocking(move || {
         let mut addresses: HashMap<PathBuf, String> = HashMap::new();
-        for path in request.messages.iter().flat_map(chat::Message::images) {
+        for path in request.messages.iter().flat_map(Message::images) {
             if !addresses.contains_key(path) {
                 addresses.insert(path.to_owned(), data_url(path)?);
             }
@@ -104,7 +94,7 @@ fn written(request: &ChatRequest, address: &dyn Fn(&Path) -> String) -> Result<B
     text.pop();
     text.extend_from_slice(b",\"messages\":");
     let messages = text.len();
-    let written = chat::Written { messages: &request.messages, address };
+    let written = message::Written { messages: &request.messages, address };
     serde_json::to_writer(&mut text, &written).map_err(|problem| ModelError::Setup(problem.to_string()))?;
     text.push(b'}');
     Ok(Body { bytes: text.into(), messages })
@@ -128,7 +118,7 @@ fn media_type(bytes: &[u8]) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{Message, Part, Role};
+    use crate::chat::{self, Message, Part, Role};
 
     #[tokio::test]
     async fn a_request_holds_the_prompt_as_it_is_kept() {

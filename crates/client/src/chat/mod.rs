@@ -2,9 +2,10 @@
 //! sessions, time and size; retried by kind of error; pictures by file address or inside the request.
 
 mod answer;
-mod contact;
 mod error;
 mod images;
+mod message;
+mod preflight;
 mod request;
 
 use std::{sync::Arc, time::Duration};
@@ -17,12 +18,10 @@ use answer::Unusable;
 pub use answer::{Completion, Usage};
 pub use error::ModelError;
 pub use images::Images;
+pub use message::{Message, Part, Role, file_url, raw_prompt, to_json};
 pub use request::ChatRequest;
 
-use crate::{
-    chat,
-    http::{self, Deadline, Received, RetryPolicy, retrying},
-};
+use crate::http::{self, Deadline, Received, RetryPolicy, retrying};
 use images::Carrier;
 
 /// How a client behaves.
@@ -109,7 +108,7 @@ impl ModelClient {
     }
 
     /// The same, and the messages as JSON text with their pictures as `file://` addresses.
-    pub(crate) async fn converse(
+    pub async fn converse(
         &self,
         request: ChatRequest,
         deadline: Deadline,
@@ -117,7 +116,7 @@ impl ModelClient {
         if request.has_images() && (self.carrier.may_switch() || !self.carrier.prefers_files()) {
             let completion =
                 retrying(&self.options.retry, deadline, || self.attempt(&request, deadline)).await?;
-            return Ok((completion, chat::raw_prompt(&request.messages)));
+            return Ok((completion, raw_prompt(&request.messages)));
         }
         let body = images::body(&request, true).await?;
         // Thousands wait for their answers: one form of the question is enough.

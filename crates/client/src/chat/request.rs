@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{chat::Message, config::PolicyConfig};
+use super::Message;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatRequest {
@@ -21,22 +21,6 @@ pub struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// The policy's request under a configuration.
-    pub fn policy(model: &str, messages: Vec<Message>, config: &PolicyConfig) -> Self {
-        Self {
-            model: model.to_owned(),
-            messages,
-            temperature: Some(config.temperature),
-            top_p: Some(config.top_p),
-            top_k: Some(config.top_k),
-            min_p: Some(config.min_p),
-            max_tokens: Some(config.max_new_tokens),
-            logprobs: true,
-            return_token_ids: true,
-            extra: Map::new(),
-        }
-    }
-
     pub fn has_images(&self) -> bool {
         self.messages.iter().any(|message| message.images().next().is_some())
     }

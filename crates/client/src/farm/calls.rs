@@ -10,7 +10,9 @@ use proto::{Command, ImageFormat, InteractionMode};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::{FarmClient, FarmError, FarmInfo, Lease, Look, Observed, Repeat, Viewport, wire::check_picture};
+use super::{
+    ClientError, FarmClient, FarmInfo, Lease, Look, Observed, Repeat, Viewport, wire::check_picture,
+};
 use crate::http::{Deadline, Received};
 
 /// What is known about `/step` and `/observe`.
@@ -30,7 +32,7 @@ impl FarmClient {
         wait_secs: Option<u32>,
         idempotency_key: &str,
         deadline: Deadline,
-    ) -> Result<Lease, FarmError> {
+    ) -> Result<Lease, ClientError> {
         let wait = wait_secs.map(|wait| wait.min(deadline.remaining().as_secs() as u32));
         let request = || {
             let mut query = vec![
@@ -43,13 +45,13 @@ impl FarmClient {
         let timeout = self.options.operation_timeout + Duration::from_secs(u64::from(wait.unwrap_or(0)));
         self.call_within(timeout, deadline, Repeat::Harmless, request, |received| {
             let body = json_body(received)?;
-            Lease::read(&body).ok_or_else(|| FarmError::Other(format!("/get answered {body}")))
+            Lease::read(&body).ok_or_else(|| ClientError::Other(format!("/get answered {body}")))
         })
         .await
     }
 
     /// Gives a browser back. When a lost answer makes us ask twice, "not in use" means that it worked.
-    pub async fn reset(&self, lease: &Lease, deadline: Deadline) -> Result<(), FarmError> {
+    pub async fn reset(&self, lease: &Lease, deadline: Deadline) -> Result<(), ClientError> {
         let attempts = AtomicU32::new(0);
         let request = || {
             attempts.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +60,7 @@ impl FarmClient {
         let result =
             self.call(deadline, Repeat::Harmless, request, |received| json_body(received).map(drop)).await;
         match result {
-            Err(FarmError::InvalidInstance(_)) if attempts.load(Ordering::Relaxed) > 1 => Ok(()),
+            Err(ClientError::InvalidInstance(_)) if attempts.load(Ordering::Relaxed) > 1 => Ok(()),
             other => other,
         }
     }
@@ -69,7 +71,7 @@ impl FarmClient {
         lease: &Lease,
         mode: InteractionMode,
         deadline: Deadline,
-    ) -> Result<Bytes, FarmError> {
+    ) -> Result<Bytes, ClientError> {
         let request = || {
             let mode = [("interaction_mode", mode.as_str())];
             self.request(Method::GET, "/screenshot").query(&named(lease)).query(&mode)
@@ -87,7 +89,7 @@ impl FarmClient {
         lease: &Lease,
         command: &Command,
         deadline: Deadline,
-    ) -> Result<Value, FarmError> {
+    ) -> Result<Value, ClientError> {
         let mut body = Map::from_iter([
             ("node".to_owned(), json!(lease.node)),
             ("instance_id".to_owned(), json!(lease.instance_id)),
@@ -102,33 +104,33 @@ impl FarmClient {
     }
 
     /// The size of the screen.
-    pub async fn metadata(&self, lease: &Lease, deadline: Deadline) -> Result<Viewport, FarmError> {
+    pub async fn metadata(&self, lease: &Lease, deadline: Deadline) -> Result<Viewport, ClientError> {
         let request = || self.request(Method::GET, "/metadata").query(&named(lease));
         self.call(deadline, Repeat::Harmless, request, |received| {
             let body = json_body(received)?;
-            Viewport::read(&body).ok_or_else(|| FarmError::Other(format!("/metadata answered {body}")))
+            Viewport::read(&body).ok_or_else(|| ClientError::Other(format!("/metadata answered {body}")))
         })
         .await
     }
 
     /// Is the browser alive?
-    pub async fn probe(&self, lease: &Lease, deadline: Deadline) -> Result<(), FarmError> {
+    pub async fn probe(&self, lease: &Lease, deadline: Deadline) -> Result<(), ClientError> {
         let request = || self.request(Method::GET, "/probe").query(&named(lease));
         let result =
             self.call(deadline, Repeat::Harmless, request, |received| json_body(received).map(drop)).await;
         match result {
             // Without a code, a failed probe is the Python system's word for a dead browser.
-            Err(FarmError::Other(detail)) => Err(FarmError::InstanceLost(detail)),
+            Err(ClientError::Other(detail)) => Err(ClientError::InstanceLost(detail)),
             other => other,
         }
     }
 
     /// The nodes of the farm and what they hold.
-    pub async fn info(&self, deadline: Deadline) -> Result<FarmInfo, FarmError> {
+    pub async fn info(&self, deadline: Deadline) -> Result<FarmInfo, ClientError> {
         let request = || self.request(Method::GET, "/info");
         self.call(deadline, Repeat::Harmless, request, |received| {
             let body = json_body(received)?;
-            serde_json::from_value(body).map_err(|problem| FarmError::Other(format!("/info: {problem}")))
+            serde_json::from_value(body).map_err(|problem| ClientError::Other(format!("/info: {problem}")))
         })
         .await
     }
@@ -146,7 +148,7 @@ impl FarmClient {
     }
 
     /// Does the farm have `/step` and `/observe`? Read once from its OpenAPI document.
-    pub async fn offers_step(&self, deadline: Deadline) -> Result<bool, FarmError> {
+    pub async fn offers_step(&self, deadline: Deadline) -> Result<bool, ClientError> {
         match self.offer() {
             Offer::Yes => return Ok(true),
             Offer::No => return Ok(false),
@@ -158,7 +160,7 @@ impl FarmClient {
             Ok(document) => {
                 ["/step", "/observe"].iter().all(|path| document.pointer(&pointer(path)).is_some())
             }
-            Err(FarmError::NotOffered(_)) => false,
+            Err(ClientError::NotOffered(_)) => false,
             Err(other) => return Err(other),
         };
         self.learn(offered);
@@ -171,7 +173,7 @@ impl FarmClient {
         lease: &Lease,
         look: &Look,
         deadline: Deadline,
-    ) -> Result<Observed, FarmError> {
+    ) -> Result<Observed, ClientError> {
         if self.offer() != Offer::No {
             let asked = self.one_trip("/observe", look.to_json(lease), Repeat::Harmless, deadline).await;
             if let Some(answer) = self.unless_not_offered(asked) {
@@ -188,7 +190,7 @@ impl FarmClient {
         command: &Command,
         look: &Look,
         deadline: Deadline,
-    ) -> Result<Observed, FarmError> {
+    ) -> Result<Observed, ClientError> {
         if self.offer() != Offer::No {
             let mut body = look.to_json(lease);
             body.insert("command".into(), Value::Object(command.to_json()));
@@ -200,9 +202,12 @@ impl FarmClient {
         self.plain_step(lease, command, look, deadline).await
     }
 
-    fn unless_not_offered(&self, asked: Result<Observed, FarmError>) -> Option<Result<Observed, FarmError>> {
+    fn unless_not_offered(
+        &self,
+        asked: Result<Observed, ClientError>,
+    ) -> Option<Result<Observed, ClientError>> {
         match asked {
-            Err(FarmError::NotOffered(_)) => {
+            Err(ClientError::NotOffered(_)) => {
                 self.learn(false);
                 None
             }
@@ -220,7 +225,7 @@ impl FarmClient {
         body: Map<String, Value>,
         repeat: Repeat,
         deadline: Deadline,
-    ) -> Result<Observed, FarmError> {
+    ) -> Result<Observed, ClientError> {
         let body = Value::Object(body).to_string();
         let request = || {
             let post = self.request(Method::POST, path).header("accept", "application/msgpack");
@@ -243,11 +248,11 @@ fn named(lease: &Lease) -> [(&'static str, &str); 2] {
 }
 
 /// A success's JSON. The Python system also reports failures under status 200.
-fn json_body(received: &Received) -> Result<Value, FarmError> {
+fn json_body(received: &Received) -> Result<Value, ClientError> {
     let body: Value = serde_json::from_slice(&received.body)
-        .map_err(|_| FarmError::Other(format!("not JSON: {:?}", received.excerpt())))?;
+        .map_err(|_| ClientError::Other(format!("not JSON: {:?}", received.excerpt())))?;
     if body.get("status").and_then(Value::as_str) == Some("error") {
-        return Err(FarmError::of_body(500, &body));
+        return Err(ClientError::of_body(500, &body));
     }
     Ok(body)
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::http::{Broken, Received, excerpt};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FarmError {
+pub enum ClientError {
     #[error("no free browser: {0}")]
     Full(String),
     #[error("the browser is lost: {0}")]
@@ -43,7 +43,7 @@ pub enum FarmError {
     Other(String),
 }
 
-impl FarmError {
+impl ClientError {
     /// The lease is of no use any more; a fresh one may be.
     pub fn instance_is_gone(&self) -> bool {
         matches!(
@@ -124,7 +124,7 @@ impl FarmError {
     }
 }
 
-impl From<Broken> for FarmError {
+impl From<Broken> for ClientError {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Unreachable(reason) => Self::Unreachable(reason),
@@ -144,11 +144,11 @@ mod tests {
     fn every_code_of_ours_has_its_kind() {
         for code in ErrorCode::ALL {
             let body = json!({"detail": "why", "code": code.as_str()});
-            let by_code = FarmError::of_code(code, "why".into());
-            assert_eq!(FarmError::of_body(500, &body), by_code);
+            let by_code = ClientError::of_code(code, "why".into());
+            assert_eq!(ClientError::of_body(500, &body), by_code);
             // The code wins over status and words.
             let misleading = json!({"detail": "Invalid instance UUID", "code": code.as_str()});
-            let kind = std::mem::discriminant(&FarmError::of_body(401, &misleading));
+            let kind = std::mem::discriminant(&ClientError::of_body(401, &misleading));
             assert_eq!(kind, std::mem::discriminant(&by_code));
         }
     }
@@ -158,34 +158,34 @@ mod tests {
         let text = |t: &str| t.to_owned();
         let full = "No available nodes with capacity to create new instance";
         let cases = [
-            (503, json!({"detail": full}), FarmError::Full(text(full))),
+            (503, json!({"detail": full}), ClientError::Full(text(full))),
             (
                 500,
                 json!({"detail": "Invalid instance UUID"}),
-                FarmError::InvalidInstance(text("Invalid instance UUID")),
+                ClientError::InvalidInstance(text("Invalid instance UUID")),
             ),
             (
                 400,
                 json!({"detail": "Instance not in use or already released"}),
-                FarmError::InvalidInstance(text("Instance not in use or already released")),
+                ClientError::InvalidInstance(text("Instance not in use or already released")),
             ),
             (
                 400,
                 json!({"detail": "Node http://x is not found"}),
-                FarmError::UnknownNode(text("Node http://x is not found")),
+                ClientError::UnknownNode(text("Node http://x is not found")),
             ),
-            (401, json!({"detail": "Invalid API Key."}), FarmError::Auth(text("Invalid API Key."))),
+            (401, json!({"detail": "Invalid API Key."}), ClientError::Auth(text("Invalid API Key."))),
             (
                 500,
                 json!({"status": "error", "message": "net::ERR_NAME_NOT_RESOLVED at x"}),
-                FarmError::NavigationFailed(text("net::ERR_NAME_NOT_RESOLVED at x")),
+                ClientError::NavigationFailed(text("net::ERR_NAME_NOT_RESOLVED at x")),
             ),
-            (422, json!({"detail": [{"msg": "bad"}]}), FarmError::BadRequest(text("[{\"msg\":\"bad\"}]"))),
-            (502, json!({}), FarmError::NodeUnreachable(text("{}"))),
-            (500, json!({"detail": "x"}), FarmError::Other(text("500: x"))),
+            (422, json!({"detail": [{"msg": "bad"}]}), ClientError::BadRequest(text("[{\"msg\":\"bad\"}]"))),
+            (502, json!({}), ClientError::NodeUnreachable(text("{}"))),
+            (500, json!({"detail": "x"}), ClientError::Other(text("500: x"))),
         ];
         for (status, body, wanted) in cases {
-            assert_eq!(FarmError::of_body(status, &body), wanted, "{body}");
+            assert_eq!(ClientError::of_body(status, &body), wanted, "{body}");
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use reqwest::{Client, RequestBuilder, header::HeaderValue};
 
-pub use error::FarmError;
+pub use error::ClientError;
 pub use wire::{FarmInfo, Lease, Look, NodeInfo, Observed, Picture, Viewport, read_screenshot_info};
 
 use crate::http::{self, Deadline, Received, RetryPolicy, Transient, Verdict, retrying};
@@ -59,20 +59,20 @@ enum Repeat {
 
 /// An error together with what may be done about it.
 struct Attempted {
-    error: FarmError,
+    error: ClientError,
     repeat: Repeat,
 }
 
 impl Transient for Attempted {
     fn verdict(&self) -> Verdict {
         match &self.error {
-            FarmError::Full(_) => Verdict::Later(None),
-            FarmError::Unreachable(_) => Verdict::Retry,
-            FarmError::AnswerLost(_)
-            | FarmError::Timeout(_)
-            | FarmError::NavigationFailed(_)
-            | FarmError::NodeUnreachable(_)
-            | FarmError::Other(_)
+            ClientError::Full(_) => Verdict::Later(None),
+            ClientError::Unreachable(_) => Verdict::Retry,
+            ClientError::AnswerLost(_)
+            | ClientError::Timeout(_)
+            | ClientError::NavigationFailed(_)
+            | ClientError::NodeUnreachable(_)
+            | ClientError::Other(_)
                 if self.repeat == Repeat::Harmless =>
             {
                 Verdict::Retry
@@ -83,14 +83,14 @@ impl Transient for Attempted {
 }
 
 impl FarmClient {
-    /// `root` is the farm's address, as [`crate::config::Config::farm_url`] gives it.
-    pub fn new(root: &str, key: &str, options: FarmOptions) -> Result<Self, FarmError> {
+    /// `root` is the farm's address, such as `http://host:7000`.
+    pub fn new(root: &str, key: &str, options: FarmOptions) -> Result<Self, ClientError> {
         let mut key = HeaderValue::from_str(key)
-            .map_err(|_| FarmError::Auth("the key has characters that no header can hold".into()))?;
+            .map_err(|_| ClientError::Auth("the key has characters that no header can hold".into()))?;
         key.set_sensitive(true);
         let root = root.trim_end_matches('/');
         Ok(Self {
-            http: http::client(root).map_err(FarmError::Other)?,
+            http: http::client(root).map_err(ClientError::Other)?,
             root: root.into(),
             key,
             options: Arc::new(options),
@@ -112,8 +112,8 @@ impl FarmClient {
         deadline: Deadline,
         repeat: Repeat,
         request: impl Fn() -> RequestBuilder,
-        read: impl Fn(&Received) -> Result<T, FarmError>,
-    ) -> Result<T, FarmError> {
+        read: impl Fn(&Received) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
         self.call_within(self.options.operation_timeout, deadline, repeat, request, read).await
     }
 
@@ -123,16 +123,16 @@ impl FarmClient {
         deadline: Deadline,
         repeat: Repeat,
         request: impl Fn() -> RequestBuilder,
-        read: impl Fn(&Received) -> Result<T, FarmError>,
-    ) -> Result<T, FarmError> {
+        read: impl Fn(&Received) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
         let attempt = || async {
             let within = timeout.min(deadline.remaining());
             let received = http::exchange(request(), within, self.options.largest_answer).await;
-            let result = received.map_err(FarmError::from).and_then(|received| {
+            let result = received.map_err(ClientError::from).and_then(|received| {
                 if received.status.is_success() {
                     read(&received)
                 } else {
-                    Err(FarmError::of_answer(&received))
+                    Err(ClientError::of_answer(&received))
                 }
             });
             result.map_err(|error| Attempted { error, repeat })

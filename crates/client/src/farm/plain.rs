@@ -6,7 +6,7 @@ use proto::{
 };
 use serde_json::Value;
 
-use super::{FarmClient, FarmError, Lease, Look, Observed, Picture, wire::read_screenshot_info};
+use super::{ClientError, FarmClient, Lease, Look, Observed, Picture, wire::read_screenshot_info};
 use crate::http::Deadline;
 
 impl FarmClient {
@@ -16,7 +16,7 @@ impl FarmClient {
         lease: &Lease,
         look: &Look,
         deadline: Deadline,
-    ) -> Result<Observed, FarmError> {
+    ) -> Result<Observed, ClientError> {
         let mut observed = Observed::default();
         if look.screenshot {
             let data = self.screenshot(lease, look.mode, deadline).await?;
@@ -35,7 +35,11 @@ impl FarmClient {
     }
 
     /// Title and address of the page.
-    pub async fn page_metadata(&self, lease: &Lease, deadline: Deadline) -> Result<PageMetadata, FarmError> {
+    pub async fn page_metadata(
+        &self,
+        lease: &Lease,
+        deadline: Deadline,
+    ) -> Result<PageMetadata, ClientError> {
         let body = self.execute(lease, &Command::GetPageMetadata, deadline).await?;
         let word = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
         let known = PageMetadata::new(word("title"), word("url"));
@@ -55,7 +59,7 @@ impl FarmClient {
         command: &Command,
         look: &Look,
         deadline: Deadline,
-    ) -> Result<Observed, FarmError> {
+    ) -> Result<Observed, ClientError> {
         let (result, failure) = match self.execute(lease, command, deadline).await {
             Ok(result) => (Some(result), None),
             Err(error) if error.is_infrastructure() => return Err(error),

@@ -11,7 +11,7 @@ use proto::{
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value, json};
 
-use super::FarmError;
+use super::ClientError;
 
 /// A borrowed browser. Both parts are the farm's own words and are only sent back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ pub struct Observed {
     /// The command's answer.
     pub result: Option<Value>,
     /// The command failed, but the page was looked at.
-    pub failure: Option<FarmError>,
+    pub failure: Option<ClientError>,
     pub settled: bool,
     pub settle_ms: u64,
     pub screenshot: Option<Picture>,
@@ -187,9 +187,9 @@ struct FailureWire {
 impl Observed {
     /// Public for the fuzzer.
     #[doc(hidden)]
-    pub fn read(body: &Bytes, content_type: &str) -> Result<Self, FarmError> {
+    pub fn read(body: &Bytes, content_type: &str) -> Result<Self, ClientError> {
         let unreadable =
-            |reason: String| FarmError::Other(format!("an observation that cannot be read: {reason}"));
+            |reason: String| ClientError::Other(format!("an observation that cannot be read: {reason}"));
         let wire: ObservedWire<'_> = if content_type.contains("msgpack") {
             rmp_serde::from_slice(body).map_err(|problem| unreadable(problem.to_string()))?
         } else {
@@ -202,8 +202,8 @@ impl Observed {
         Ok(Self {
             result: wire.result,
             failure: wire.error.map(|failure| match ErrorCode::from_word(&failure.code) {
-                Some(code) => FarmError::of_code(code, failure.detail),
-                None => FarmError::Other(failure.detail),
+                Some(code) => ClientError::of_code(code, failure.detail),
+                None => ClientError::Other(failure.detail),
             }),
             settled: wire.settled,
             settle_ms: wire.settle_ms,
@@ -217,7 +217,7 @@ impl Observed {
 }
 
 /// A dead browser behind the Python system is a `200 image/png` that says `Internal Server Error`.
-pub(super) fn check_picture(bytes: &[u8], format: ImageFormat) -> Result<(), FarmError> {
+pub(super) fn check_picture(bytes: &[u8], format: ImageFormat) -> Result<(), ClientError> {
     let is_one = match format {
         ImageFormat::Png => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
         ImageFormat::Jpeg => bytes.starts_with(b"\xff\xd8\xff"),
@@ -227,7 +227,7 @@ pub(super) fn check_picture(bytes: &[u8], format: ImageFormat) -> Result<(), Far
         return Ok(());
     }
     let words = crate::http::excerpt(&String::from_utf8_lossy(&bytes[..bytes.len().min(200)]));
-    Err(FarmError::InstanceLost(format!("a screenshot that is no picture: {words:?}")))
+    Err(ClientError::InstanceLost(format!("a screenshot that is no picture: {words:?}")))
 }
 
 /// Raw bytes in MessagePack, base64 in JSON.

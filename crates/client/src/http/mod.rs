@@ -42,8 +42,9 @@ fn client_trusting(base: &str, roots: rustls::RootCertStore) -> Result<Client, S
 }
 
 pub(crate) fn is_loopback(address: &str) -> bool {
-    let host = crate::address::domain(address);
-    host == "localhost" || host.starts_with("127.") || host == "::1"
+    let address = reqwest::Url::parse(address).ok();
+    let host = address.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+    host == "localhost" || host.starts_with("127.") || host == "[::1]"
 }
 
 /// Why there is no answer, before anyone has looked at one.
@@ -80,7 +81,7 @@ impl Received {
 }
 
 /// A stranger's first words on one line, without anything that a terminal would obey.
-pub(crate) fn excerpt(text: &str) -> String {
+pub fn excerpt(text: &str) -> String {
     let is_gap = |letter: char| letter.is_whitespace() || is_terminal_control(letter);
     let line = text.split(is_gap).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(300) {

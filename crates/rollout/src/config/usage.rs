@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::schema::{Config, JudgeOverride, Split};
+use client::chat::{ChatRequest, Images, Message};
+
+use super::schema::{Config, ImageTransport, JudgeOverride, PolicyConfig, Split};
 
 /// The three kinds of question a judge is asked; each may go to another model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +71,34 @@ impl Config {
             model: or(model, &base.model),
             api_key_env_var: or(openai_api_key_env_var, &base.openai_api_key_env_var),
             base_url: or(base_url, &base.base_url),
+        }
+    }
+}
+
+impl PolicyConfig {
+    /// Returns the request for one step of the policy.
+    pub fn request(&self, model: &str, messages: Vec<Message>) -> ChatRequest {
+        ChatRequest {
+            model: model.to_owned(),
+            messages,
+            temperature: Some(self.temperature),
+            top_p: Some(self.top_p),
+            top_k: Some(self.top_k),
+            min_p: Some(self.min_p),
+            max_tokens: Some(self.max_new_tokens),
+            logprobs: true,
+            return_token_ids: true,
+            extra: serde_json::Map::new(),
+        }
+    }
+}
+
+impl From<ImageTransport> for Images {
+    fn from(transport: ImageTransport) -> Self {
+        match transport {
+            ImageTransport::Auto => Self::Auto,
+            ImageTransport::File => Self::File,
+            ImageTransport::Data => Self::Data,
         }
     }
 }

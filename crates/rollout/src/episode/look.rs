@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use proto::trajectory::{Action, Observation};
 use serde_json::Value;
 
-use super::{Ending, Episode, Hands, View, hands::Seen};
+use super::{Ending, Episode, Hands, View, session::Seen};
 use crate::{
-    event::{Event, Stage},
-    gallery::Face,
+    episode::screenshots::Face,
     policy::{ActionError, ActionKey, Step, observed},
+    run::event::{Event, Stage},
 };
 
 /// How long a blank page gets to show something.

@@ -2,9 +2,10 @@
 //! stay when the attempt is cut short. Speaks to the farm through [`Hands`] and to the policy through its client.
 
 mod ending;
-mod hands;
 mod homing;
 mod look;
+pub mod screenshots;
+mod session;
 mod think;
 
 use std::{sync::Arc, time::Instant};
@@ -12,21 +13,21 @@ use std::{sync::Arc, time::Instant};
 use proto::trajectory::{Action, Observation, Step as Record, Task};
 
 pub use ending::{Ending, is_the_agents};
-pub(crate) use hands::Hands;
 use homing::Homing;
+pub(crate) use session::Hands;
 pub(crate) use think::prompts;
 
 use crate::{
     config::{PolicyConfig, Split},
-    event::{Announcer, Event, Stage},
-    farm_client::FarmClient,
-    gallery::{Face, Gallery},
-    http::Deadline,
-    leases::LeaseLog,
-    model::ModelClient,
+    episode::screenshots::{Face, Gallery},
     policy::{ActionKey, Prompting, Scene, Step},
-    pools::Pools,
+    run::{
+        event::{Announcer, Event, Stage},
+        leases::LeaseLog,
+        permits::Pools,
+    },
 };
+use client::{chat::ModelClient, farm::FarmClient, http::Deadline};
 use store::Journal;
 
 /// What all episodes of a run share.

@@ -10,11 +10,13 @@ use tokio::{sync::SemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{Ending, Surroundings};
-use crate::{
+use crate::run::{
     event::{Event, Stage},
-    farm_client::{FarmError, Lease, Look, Observed, read_screenshot_info},
+    permits::Pool,
+};
+use client::{
+    farm::{ClientError, Lease, Look, Observed, read_screenshot_info},
     http::Deadline,
-    pools::Pool,
 };
 
 /// What there is to see.
@@ -62,7 +64,7 @@ impl Hands {
                     why: error.to_string(),
                 });
                 match error {
-                    FarmError::Full(why) => Ending::NoBrowser(why),
+                    ClientError::Full(why) => Ending::NoBrowser(why),
                     other => Ending::Lost(other.to_string()),
                 }
             })
@@ -111,7 +113,7 @@ impl Hands {
             Ok(_) => Ok(Ok(())),
             Err(error) if is_the_end(&error) => Err(lost(error)),
             // Nothing of the page will ever be seen: an episode on a blank one would blame the agent.
-            Err(FarmError::UrlRefused(why)) => Err(Ending::Refused(why)),
+            Err(ClientError::UrlRefused(why)) => Err(Ending::Refused(why)),
             Err(error) => Ok(Err(error.to_string())),
         }
     }
@@ -207,7 +209,7 @@ impl Hands {
         // An instance that the farm does not know any more is as good as given back.
         let ours_no_more = match &given {
             Ok(()) => true,
-            Err(error) => matches!(error, FarmError::InvalidInstance(_) | FarmError::InstanceLost(_)),
+            Err(error) => matches!(error, ClientError::InvalidInstance(_) | ClientError::InstanceLost(_)),
         };
         if let Err(error) = given {
             tracing::debug!(%error, lease = self.lease.instance_id, "an instance could not be given back");
@@ -231,11 +233,11 @@ fn seen(observed: Observed) -> Result<Seen, Ending> {
 }
 
 /// A lost answer is no lost browser: whether the command was carried out shows on the page.
-fn is_the_end(error: &FarmError) -> bool {
-    error.is_infrastructure() && !matches!(error, FarmError::AnswerLost(_))
+fn is_the_end(error: &ClientError) -> bool {
+    error.is_infrastructure() && !matches!(error, ClientError::AnswerLost(_))
 }
 
-fn lost(error: FarmError) -> Ending {
+fn lost(error: ClientError) -> Ending {
     Ending::Lost(error.to_string())
 }
 

@@ -7,11 +7,10 @@ use serde_json::{Map, Value};
 
 use super::{Ending, Episode, View};
 use crate::{
-    chat,
-    event::{Event, Stage},
-    model::{ChatRequest, Completion, ModelError},
     policy::{Prompting, Reply, conversation},
+    run::event::{Event, Stage},
 };
+use client::chat::{self, Completion, ModelError};
 
 /// A reply and what it was a reply to.
 pub(super) struct Thought {
@@ -28,7 +27,7 @@ impl Episode {
         let prompting = around.settings.prompting;
         let messages =
             conversation(prompting, &self.task, &self.steps, &seen.observation, seen.text.as_deref());
-        let request = ChatRequest::policy(&around.settings.model, messages, &around.settings.policy);
+        let request = around.settings.policy.request(&around.settings.model, messages);
         // Waiting for a session may take as long as the task does; each attempt has its own limit.
         let answered = around.policy.converse(request, self.deadline).await;
         let (completion, raw_prompt) = answered.map_err(|error| {

@@ -3,8 +3,9 @@
 
 mod model;
 pub mod reference;
+pub mod rejudge;
 
-use crate::blocklist::BlockedSite;
+use crate::plan::blocklist::BlockedSite;
 
 use proto::trajectory::{Evaluation, Outcome, Trajectory};
 

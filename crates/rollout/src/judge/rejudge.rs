@@ -12,9 +12,9 @@ use store::{
 };
 
 use crate::{
-    blocklist,
     episode::is_the_agents,
     judge::{Judge, Verdict, blocked_site},
+    plan::blocklist,
 };
 
 #[derive(Debug, thiserror::Error)]

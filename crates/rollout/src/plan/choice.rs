@@ -16,11 +16,13 @@ use store::{
 
 use super::{PlanError, SharedPlan, io, split};
 use crate::{
-    blocklist::Blocklist,
     config::{Config, MaxSteps, Question, SamplerKind, Split},
-    sampler::{self, Draw, Sampler, Selection},
-    shares::Ranks,
-    tasks::{TaskFile, TaskKey},
+    plan::{
+        blocklist::Blocklist,
+        sampler::{self, Draw, Sampler, Selection},
+        shares::Ranks,
+        tasks::{TaskFile, TaskKey},
+    },
 };
 
 /// The choice of tasks, beside the journal: the blocklist and the task file may change while a run is interrupted.

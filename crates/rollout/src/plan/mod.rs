@@ -1,8 +1,13 @@
 //! Before a run: which tasks, in which order, under which number, written to which journal. A resumed run takes
 //! all of that from what the interrupted one wrote down, whatever has changed since.
 
+pub mod blocklist;
 mod choice;
+pub mod ranks;
+pub mod sampler;
 mod shared;
+pub mod shares;
+pub mod tasks;
 
 use std::{
     collections::BTreeMap,
@@ -21,9 +26,11 @@ use store::{
 
 use crate::{
     config::{Config, Resolved, Split},
-    sampler::{Selected, Selection},
-    shares::Ranks,
-    tasks::{TaskError, TaskFile},
+    plan::{
+        sampler::{Selected, Selection},
+        shares::Ranks,
+        tasks::{TaskError, TaskFile},
+    },
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -297,7 +304,7 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
     let mismatch = |why: String| PlanError::Mismatch { path: path.to_owned(), why };
     let chosen: Chosen = serde_json::from_slice(&text).map_err(|error| mismatch(error.to_string()))?;
     let (journal, recovered) = Journal::resume(path)?;
-    crate::gallery::discard_abandoned(&save_path.images(), &recovered.scan);
+    crate::episode::screenshots::discard_abandoned(&save_path.images(), &recovered.scan);
     let file = TaskFile::open(&chosen.dataset, true)?;
     let tasks: Vec<Selected> = chosen
         .tasks

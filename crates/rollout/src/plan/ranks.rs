@@ -3,7 +3,7 @@
 
 use crate::{
     config::{Config, EnvConfig, RankWeights, Split},
-    shares::Ranks,
+    plan::shares::Ranks,
 };
 
 /// What the command line says.

@@ -22,9 +22,7 @@ use store::{
 use super::{PlanError, Unfinished, io};
 use crate::{
     config::{Config, RankWeights, Split},
-    sampler::Selected,
-    shares::Ranks,
-    tasks::TaskFile,
+    plan::{sampler::Selected, shares::Ranks, tasks::TaskFile},
 };
 
 /// In the metadata of a file: what started its ranks.
@@ -163,7 +161,7 @@ impl SharedPlan {
     /// The same for the same choice under the same terms, on every machine.
     pub fn digest(&self) -> String {
         let text = json!([self.run_id, self.seed, self.terms, self.tasks]).to_string();
-        format!("{:032x}", crate::tasks::digest(&[text.as_bytes()]))
+        format!("{:032x}", crate::plan::tasks::digest(&[text.as_bytes()]))
     }
 
     /// All tasks in queue order.
@@ -291,7 +289,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sampler::{self, Draw, Sampler};
+    use crate::plan::sampler::{self, Draw, Sampler};
 
     fn file(folder: &Path, difficulties: &[i64]) -> TaskFile {
         let line = |(number, difficulty): (usize, &i64)| {

@@ -14,10 +14,8 @@ use super::{
     reply::Reply,
     thinking,
 };
-use crate::{
-    chat::{Message, Part, Role},
-    config::ModelType,
-};
+use crate::config::ModelType;
+use client::chat::{Message, Part, Role};
 
 /// Rounds kept as picture and reply beside the current picture.
 pub const WINDOW: usize = 4;

@@ -12,11 +12,10 @@ use serde_json::{Map, Value};
 
 use super::{RunError, Shared, losses::Told};
 use crate::{
-    blocklist::{self, BlockedSite},
-    episode::{Ending, Episode, prompts},
-    event::{Event, Stage},
-    gallery::Gallery,
+    episode::{Ending, Episode, prompts, screenshots::Gallery},
     judge::blocked_site,
+    plan::blocklist::{self, BlockedSite},
+    run::event::{Event, Stage},
 };
 
 impl Shared {

@@ -12,8 +12,8 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 
-use crate::{
-    farm_client::{FarmClient, FarmError, Lease},
+use client::{
+    farm::{ClientError, FarmClient, Lease},
     http::Deadline,
 };
 
@@ -91,7 +91,7 @@ impl LeaseLog {
         let count = left.len();
         let given = stream::iter(left).for_each_concurrent(AT_ONCE, |lease| async move {
             // Gone or run out by now is just as good.
-            if matches!(farm.reset(&lease, deadline).await, Ok(()) | Err(FarmError::InvalidInstance(_))) {
+            if matches!(farm.reset(&lease, deadline).await, Ok(()) | Err(ClientError::InvalidInstance(_))) {
                 self.given_back(&lease);
             }
         });

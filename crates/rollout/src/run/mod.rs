@@ -1,8 +1,15 @@
 //! A whole run: thousands of episodes at once on a few threads, each independent of the others, every finished
 //! one durable before it counts. Owns the queue, the workers and the end of the run.
 
+pub mod event;
 mod finish;
+pub mod leases;
 mod losses;
+pub mod merge;
+pub mod permits;
+pub mod queue;
+pub mod state;
+pub mod tensorboard;
 mod watchdog;
 mod worker;
 
@@ -23,8 +30,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub use watchdog::watch;
 
 use crate::{
-    episode::Surroundings, event::Event, gallery::Gallery, http::Deadline, judge::Judge, queue::WorkQueue,
+    episode::{Surroundings, screenshots::Gallery},
+    judge::Judge,
+    run::{event::Event, queue::WorkQueue},
 };
+use client::http::Deadline;
 
 const FIRST_CONTACT: Duration = Duration::from_secs(5);
 const LOOK_AROUND: Duration = Duration::from_secs(1);

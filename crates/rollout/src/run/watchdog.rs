@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::board::Board;
+use crate::run::state::Board;
 
 /// Tells `say` who waits for what whenever nothing has progressed for `patience`, and again at each further one.
 pub async fn watch(board: Arc<Board>, patience: Duration, mut say: impl FnMut(&str)) {

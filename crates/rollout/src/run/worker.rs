@@ -8,12 +8,10 @@ use tokio::time::Instant;
 
 use super::{RunError, Shared};
 use crate::{
-    episode::{Ending, Episode, Hands},
-    event::{Event, Stage},
-    farm_client::FarmError,
-    gallery::Gallery,
-    http::Deadline,
+    episode::{Ending, Episode, Hands, screenshots::Gallery},
+    run::event::{Event, Stage},
 };
+use client::{farm::ClientError, http::Deadline};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(300);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -81,7 +79,10 @@ impl Shared {
             return self.around.policy.is_there(PROBE).await;
         }
         let asked = self.around.farm.info(Deadline::after(PROBE)).await;
-        !matches!(asked, Err(FarmError::Unreachable(_) | FarmError::Timeout(_) | FarmError::AnswerLost(_)))
+        !matches!(
+            asked,
+            Err(ClientError::Unreachable(_) | ClientError::Timeout(_) | ClientError::AnswerLost(_))
+        )
     }
 
     async fn attempt(self: &Arc<Self>, task: &Task, attempt: u32) -> Option<(Ending, Episode)> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto::trajectory::Outcome;
-use rollout::event::Stage;
+use rollout::run::event::Stage;
 use testkit::{
     sim_farm::{Fault, SimFarmOptions},
     sim_model::{Question, Said},
@@ -163,7 +163,7 @@ async fn the_watchdog_says_who_waits_for_what() {
 #[tokio::test]
 async fn the_board_counts_steps_and_ends_with_nothing_running() {
     let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(3)).await;
-    bench.board = std::sync::Arc::new(rollout::board::Board::new(0..4));
+    bench.board = std::sync::Arc::new(rollout::run::state::Board::new(0..4));
     bench.run(tasks(4)).await;
     assert_eq!(bench.board.totals().steps, 12);
     assert_eq!(bench.board.stages(), std::collections::BTreeMap::from([(Stage::Finished, 4)]));

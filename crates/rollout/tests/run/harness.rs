@@ -2,23 +2,24 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use client::{
+    chat::{Images, ModelClient, ModelOptions},
+    farm::{FarmClient, FarmOptions},
+    http::RetryPolicy,
+};
 use proto::{
     InteractionMode,
     trajectory::{Action, Evaluation, Outcome, RubricItem, Task, TaskId, Trajectory},
 };
 use rollout::{
-    board::Board,
     config::{Config, HttpPools, PolicyConfig, Split},
     episode::{Settings, Surroundings},
-    event::Announcer,
-    farm_client::{FarmClient, FarmOptions},
-    http::RetryPolicy,
     judge::{Judge, ModelJudge},
-    leases::LeaseLog,
-    model::{Images, ModelClient, ModelOptions},
     policy::Prompting,
-    pools::Pools,
-    run::{self, Collected, RunError, RunLimits, Source, Stop},
+    run::{
+        self, Collected, RunError, RunLimits, Source, Stop, event::Announcer, leases::LeaseLog,
+        permits::Pools, state::Board,
+    },
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
 use testkit::{

@@ -6,8 +6,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use proto::trajectory::Outcome;
 use rollout::{
-    judge::Judge,
-    rejudge::{Rejudging, rejudge},
+    judge::{
+        Judge,
+        rejudge::{Rejudging, rejudge},
+    },
     run::RunError,
 };
 use serde_json::json;

@@ -90,7 +90,7 @@ async fn a_blocked_site_goes_to_the_blocklist_with_its_picture() {
     assert_eq!(line["domain"], "wall.test");
     assert_eq!(line["task_id"], "t0");
     assert_eq!(line["screenshot_path"], trajectory.steps[1].observation.image_path.as_str());
-    let (list, _) = rollout::blocklist::Blocklist::read(bench.root(), jiff::Timestamp::now()).unwrap();
+    let (list, _) = rollout::plan::blocklist::Blocklist::read(bench.root(), jiff::Timestamp::now()).unwrap();
     assert!(list.is_blocked("wall.test"));
 }
 

@@ -3,7 +3,7 @@
 use std::{io::Write, path::Path};
 
 use rollout::{
-    config::{self, Resolved, SearchPath},
+    config::{self, Resolved},
     plan::{self, PlanError, Unfinished},
 };
 use serde_json::json;
@@ -30,7 +30,7 @@ fn resolved(folder: &Path, split: &str) -> Resolved {
         "env_config.test_tasks_rollout_size=0".to_owned(),
         "seed=1".to_owned(),
     ];
-    config::load("rollout", &SearchPath::new(None), &overrides, &|_| None).unwrap()
+    config::load("rollout", &config::search_path(None), &overrides, &|_| None).unwrap()
 }
 
 fn websites(folder: &Path, split: &str) -> Vec<String> {
@@ -61,9 +61,13 @@ fn a_blocked_site_is_left_out_of_the_next_train_run_but_not_of_a_test_run() {
     let folder = tempfile::tempdir().unwrap();
     task_file(folder.path(), &[("https://www.blocked.test/x", 1), ("https://open.test", 1)]);
     assert_eq!(websites(folder.path(), "train").len(), 2);
-    let site =
-        rollout::blocklist::BlockedSite::new("https://blocked.test/wall", jiff::Timestamp::now(), None, None);
-    rollout::blocklist::append(&folder.path().join("run"), &site).unwrap();
+    let site = rollout::plan::blocklist::BlockedSite::new(
+        "https://blocked.test/wall",
+        jiff::Timestamp::now(),
+        None,
+        None,
+    );
+    rollout::plan::blocklist::append(&folder.path().join("run"), &site).unwrap();
     assert_eq!(websites(folder.path(), "train"), ["https://open.test"]);
     assert_eq!(websites(folder.path(), "test").len(), 2);
 }

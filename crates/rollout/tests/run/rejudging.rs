@@ -1,8 +1,8 @@
 //! Judging saved iterations again: an outage is repaired, verdicts are not lost.
 
 use proto::trajectory::Outcome;
-use rollout::{
-    judge::Judge,
+use rollout::judge::{
+    Judge,
     rejudge::{RejudgeError, Rejudged, Rejudging, rejudge},
 };
 use store::{IterationFile, Split};

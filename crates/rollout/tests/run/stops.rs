@@ -8,10 +8,7 @@ use std::{
 };
 
 use proto::trajectory::Outcome;
-use rollout::{
-    leases::LeaseLog,
-    run::{Collected, RunError},
-};
+use rollout::run::{Collected, RunError, leases::LeaseLog};
 use testkit::{
     sim_farm::{Call, Fault, SimFarmOptions},
     sim_model::{Question, Said},
@@ -51,7 +48,7 @@ async fn a_soft_stop_does_not_wait_for_browsers_to_come_free() {
     bench.limits.completion_grace = Duration::from_secs(3600);
     let (soft, board) = (bench.stop.soft.clone(), Arc::clone(&bench.board));
     tokio::spawn(async move {
-        until("they wait", || board.stages().contains_key(&rollout::event::Stage::Allocate)).await;
+        until("they wait", || board.stages().contains_key(&rollout::run::event::Stage::Allocate)).await;
         soft.cancel();
     });
     let run = tokio::time::timeout(Duration::from_secs(60), bench.run(tasks(4)));
@@ -66,7 +63,8 @@ async fn a_soft_stop_does_not_wait_for_ever() {
     bench.limits.completion_grace = Duration::from_millis(200);
     let (soft, policy) = (bench.stop.soft.clone(), Arc::clone(&bench.board));
     tokio::spawn(async move {
-        until("the policy is asked", || policy.stages().contains_key(&rollout::event::Stage::Policy)).await;
+        until("the policy is asked", || policy.stages().contains_key(&rollout::run::event::Stage::Policy))
+            .await;
         soft.cancel();
     });
     let left = bench.run(tasks(1)).await;
@@ -146,7 +144,7 @@ async fn leases_left_over_by_a_crashed_run_of_this_save_path_are_given_back_and_
     let bench = Bench::new(SimFarmOptions::default(), clicks_then_answers(1)).await;
     let (ours, theirs) = (bench.farm.lend(), bench.farm.lend());
     let crashed = LeaseLog::open(bench.root()).unwrap();
-    crashed.taken(&rollout::farm_client::Lease { instance_id: ours.clone(), node: "http://node.sim".into() });
+    crashed.taken(&client::farm::Lease { instance_id: ours.clone(), node: "http://node.sim".into() });
     drop(crashed);
     let log = LeaseLog::open(bench.root()).unwrap();
     assert_eq!(log.give_back_left_over(&bench.farm_client()).await.unwrap(), 1);

@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use proto::trajectory::Outcome;
-use rollout::board::{Facts, Trace};
+use rollout::run::state::{Facts, Trace};
 use serde_json::{Value, json};
 
 use super::feed::Feed;

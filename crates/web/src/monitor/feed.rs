@@ -243,9 +243,9 @@ impl Viewer {
 #[cfg(test)]
 mod tests {
     use futures_util::StreamExt;
-    use rollout::{
-        board::Board,
+    use rollout::run::{
         event::{Event, Listener, Stage},
+        state::Board,
     };
 
     use super::*;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use rollout::{board::Board, event::Stage, model::ModelClient};
+use client::chat::ModelClient;
+use rollout::run::{event::Stage, state::Board};
 use serde_json::{Map, Value, json};
 
 use super::Watched;
@@ -44,7 +45,7 @@ fn eta(left: usize, trajectories_per_minute: f64) -> Option<f64> {
 fn latency(board: &Board) -> Map<String, Value> {
     let lately = board.latencies();
     let timings = board.timings();
-    let entry = |(stage, latency): (&Stage, &rollout::board::Latency)| {
+    let entry = |(stage, latency): (&Stage, &rollout::run::state::Latency)| {
         let count = timings.get(stage).map_or(0, |timing| timing.count);
         (stage.as_str().to_owned(), json!([count, latency.median.as_millis(), latency.high.as_millis()]))
     };
@@ -99,7 +100,7 @@ pub(super) fn prometheus(board: &Board) -> String {
 #[cfg(test)]
 mod tests {
     use proto::trajectory::Outcome;
-    use rollout::event::{Event, Listener};
+    use rollout::run::event::{Event, Listener};
 
     use super::*;
 

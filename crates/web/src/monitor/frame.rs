@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use proto::trajectory::Outcome;
-use rollout::{board::Cell, event::Stage};
+use rollout::run::{event::Stage, state::Cell};
 use serde_json::{Map, Value, json};
 
 const LARGEST_STEP: u32 = (1 << 9) - 1;

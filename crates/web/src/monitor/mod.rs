@@ -18,7 +18,8 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use rollout::{board::Board, farm_client::FarmClient, model::ModelClient};
+use client::{chat::ModelClient, farm::FarmClient};
+use rollout::run::state::Board;
 use serde::Serialize;
 use serde_json::json;
 

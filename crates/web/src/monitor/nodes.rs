@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rollout::{farm_client::FarmClient, farm_client::NodeInfo, http::Deadline};
+use client::{
+    farm::{FarmClient, NodeInfo},
+    http::Deadline,
+};
 use serde_json::{Value, json};
 
 const EVERY: Duration = Duration::from_secs(2);

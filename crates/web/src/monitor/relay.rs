@@ -30,7 +30,7 @@ struct Remote {
 }
 
 /// Named by what it is here, so that this crate need not name the one it comes from.
-type Client = rollout::http::Client;
+type Client = client::http::Client;
 
 /// The routes of a monitor whose run is at `url`, with the token it wants, if any. The url may carry it: `…/?token=…`.
 pub fn relay(url: &str, token: Option<&str>) -> Result<Router, RelayError> {
@@ -41,7 +41,7 @@ pub fn relay(url: &str, token: Option<&str>) -> Result<Router, RelayError> {
     let inside = query.split('&').find_map(|pair| pair.strip_prefix("token="));
     let root = root.trim_end_matches('/').to_owned();
     let remote = Remote {
-        client: rollout::http::client(&root).map_err(RelayError::Client)?,
+        client: client::http::client(&root).map_err(RelayError::Client)?,
         authorization: token.or(inside).map(|token| format!("Bearer {token}")),
         root,
     };
@@ -88,7 +88,7 @@ async fn pass(State(remote): State<Arc<Remote>>, request: Request) -> Response {
         }
     }
     let body = stream::try_unfold(answer, async |mut answer| {
-        Ok::<_, rollout::http::Error>(answer.chunk().await?.map(|chunk| (chunk, answer)))
+        Ok::<_, client::http::Error>(answer.chunk().await?.map(|chunk| (chunk, answer)))
     });
     *passed.body_mut() = Body::from_stream(body);
     passed

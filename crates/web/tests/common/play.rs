@@ -10,11 +10,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use client::farm::{FarmClient, FarmOptions};
 use proto::trajectory::{Outcome, Task, TaskId};
-use rollout::{
-    board::Board,
+use rollout::run::{
     event::{Event, Listener, Stage},
-    farm_client::{FarmClient, FarmOptions},
+    state::Board,
 };
 use web::monitor::{About, Monitor, Watched};
 

@@ -13,11 +13,12 @@ use proto::trajectory::{Action, Evaluation, Outcome, Trajectory};
 
 use super::{StepMark, Verdict};
 use crate::{
-    chat::Message,
     config::{Config, JudgeEndpoint, Question},
-    http::{Deadline, RetryPolicy, excerpt},
-    model::{ChatRequest, Completion, Images, ModelClient, ModelError, ModelOptions},
     policy::split_thoughts,
+};
+use client::{
+    chat::{ChatRequest, Completion, Images, Message, ModelClient, ModelError, ModelOptions},
+    http::{Deadline, RetryPolicy, excerpt},
 };
 use evidence::Evidence;
 use tokio::sync::Semaphore;

@@ -3,10 +3,8 @@
 use proto::trajectory::{RubricItem, Task, Trajectory};
 
 use super::evidence::Evidence;
-use crate::{
-    chat::{Message, Part, Role},
-    policy::{one_line, plain_text, quoted},
-};
+use crate::policy::{one_line, plain_text, quoted};
+use client::chat::{Message, Part, Role};
 
 /// An agent that is rewarded by the judge has reasons to write to it: its words stay short and inside their marks.
 const ANSWER: usize = 20_000;

@@ -12,8 +12,10 @@ pub use random::Random;
 
 use crate::{
     config::{MaxSteps, RatioClass},
-    shares::{Ranks, largest_remainder},
-    tasks::{Entry, TaskError, TaskFile, TaskKey},
+    plan::{
+        shares::{Ranks, largest_remainder},
+        tasks::{Entry, TaskError, TaskFile, TaskKey},
+    },
 };
 
 /// A task of the queue: its place in the file, and its place in the order of the whole run.

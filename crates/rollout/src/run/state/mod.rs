@@ -17,7 +17,7 @@ use pace::{Recent, Speedometer};
 use trace::Traces;
 pub use trace::{Facts, Note, Trace};
 
-use crate::event::{Event, Listener, Stage};
+use crate::run::event::{Event, Listener, Stage};
 
 /// One task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
