@@ -1,4 +1,4 @@
-//! The style sheets, scripts and icon that the pages share, embedded in the binary.
+//! Serves the style sheets, scripts and the icon that the pages share. The files are embedded in the binary.
 
 use axum::{
     Router,
@@ -8,13 +8,14 @@ use axum::{
     routing::get,
 };
 
-use crate::html::typed;
+use crate::html::with_content_type;
 
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 const ICON: &str = include_str!("../assets/favicon.svg");
 
+/// Name, content type and content.
 const FILES: &[(&str, &str, &str)] = &[
     ("base.css", CSS, include_str!("../assets/base.css")),
     ("course.css", CSS, include_str!("../assets/course.css")),
@@ -31,14 +32,14 @@ const FILES: &[(&str, &str, &str)] = &[
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/static/{name}", get(file))
-        .route("/favicon.svg", get(async || typed(SVG, ICON)))
-        .route("/favicon.ico", get(async || typed(SVG, ICON)))
+        .route("/favicon.svg", get(async || with_content_type(SVG, ICON)))
+        .route("/favicon.ico", get(async || with_content_type(SVG, ICON)))
 }
 
 async fn file(Path(name): Path<String>) -> Response {
-    match FILES.iter().find(|(known, _, _)| *known == name) {
+    match FILES.iter().find(|(file, _, _)| *file == name) {
         Some((_, content_type, body)) => {
-            ([(header::CACHE_CONTROL, "max-age=300")], typed(content_type, *body)).into_response()
+            ([(header::CACHE_CONTROL, "max-age=300")], with_content_type(content_type, *body)).into_response()
         }
         None => StatusCode::NOT_FOUND.into_response(),
     }

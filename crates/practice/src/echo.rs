@@ -1,4 +1,4 @@
-//! Answers about the request itself, for tests.
+//! Endpoints for tests: health, the request's own headers, and a delayed response.
 
 use std::collections::BTreeMap;
 
@@ -11,28 +11,29 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::stop::Stop;
+use crate::shutdown::Shutdown;
 
-pub(crate) fn routes() -> Router<Stop> {
+pub(crate) fn routes() -> Router<Shutdown> {
     Router::new()
         .route("/healthz", get(async || Json(json!({ "status": "ok" }))))
         .route("/echo/headers", get(headers))
         .route("/echo/delay", get(delay))
 }
 
-/// Repeated headers are joined by a comma, as HTTP allows.
+/// Returns the request headers. Repeated headers are joined with commas, as HTTP allows.
 async fn headers(headers: HeaderMap) -> Json<BTreeMap<String, String>> {
-    let mut told = BTreeMap::<String, String>::new();
+    let mut echoed = BTreeMap::<String, String>::new();
     for (name, value) in &headers {
         let value = String::from_utf8_lossy(value.as_bytes());
-        told.entry(name.to_string())
+        echoed
+            .entry(name.to_string())
             .and_modify(|all| {
                 all.push_str(", ");
                 all.push_str(&value);
             })
             .or_insert_with(|| value.clone().into_owned());
     }
-    Json(told)
+    Json(echoed)
 }
 
 #[derive(Deserialize)]
@@ -41,7 +42,7 @@ struct Delay {
     ms: u64,
 }
 
-async fn delay(State(stop): State<Stop>, Query(Delay { ms }): Query<Delay>) -> Json<Value> {
-    stop.pause(ms).await;
+async fn delay(State(shutdown): State<Shutdown>, Query(Delay { ms }): Query<Delay>) -> Json<Value> {
+    shutdown.sleep(ms).await;
     Json(json!({ "ms": ms }))
 }

@@ -1,21 +1,21 @@
-//! Names and values as a browser sends them, from an address or from a form.
+//! Form fields as a browser sends them, in a query string or a request body, and helpers to validate them.
 
-/// In the order they came; a name may come several times.
+/// The fields in the order in which they were sent; a name can occur several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fields(pub(crate) Vec<(String, String)>);
 
 impl Fields {
-    /// The value without blanks around it; empty when it was not sent.
+    /// Returns the trimmed value, or an empty text if the field was not sent.
     pub(crate) fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.trim())
+        self.0.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value.trim())
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.trim())
+        self.0.iter().filter(move |(field, _)| field == name).map(|(_, value)| value.trim())
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(known, _)| known == name)
+        self.0.iter().any(|(field, _)| field == name)
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<u32> {
@@ -23,8 +23,8 @@ impl Fields {
     }
 }
 
-/// The query of an address, encoded; empty values are left out.
-pub(crate) fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
+/// Encodes a query string. Empty values are left out.
+pub(crate) fn query_string<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (name, value) in pairs {
         if !value.is_empty() {
@@ -40,14 +40,14 @@ pub(crate) fn is_email(text: &str) -> bool {
     !name.is_empty() && inner_dot && !text.contains(char::is_whitespace) && !host.contains('@')
 }
 
-/// A short number that is the same for the same words: letters that cannot be mistaken for digits, and digits.
-pub(crate) fn reference_number(words: &str) -> String {
-    const SIGNS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
-    let mut number = words.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+/// Derives a short reference number from a text. It uses no characters that look alike.
+pub(crate) fn reference_number(text: &str) -> String {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+    let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    number ^= number >> 29;
-    (0..7).map(|place| char::from(SIGNS[(number >> (5 * place)) as usize % 32])).collect()
+    hash ^= hash >> 29;
+    (0..7).map(|index| char::from(ALPHABET[(hash >> (5 * index)) as usize % 32])).collect()
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn emails_are_told_from_other_words() {
+    fn email_addresses_are_recognised() {
         for good in ["a@b.cd", "mira.h@post.example.org"] {
             assert!(is_email(good), "{good}");
         }
@@ -65,15 +65,15 @@ mod tests {
     }
 
     #[test]
-    fn reference_numbers_follow_the_words() {
+    fn reference_number_depends_on_the_text() {
         assert_eq!(reference_number("lamp.1"), reference_number("lamp.1"));
         assert_ne!(reference_number("lamp.1"), reference_number("lamp.2"));
         assert_eq!(reference_number("").len(), 7);
     }
 
     #[test]
-    fn a_query_survives_its_signs() {
-        let query = query([("q", "salt & pepper=?".to_owned()), ("empty", String::new())]);
+    fn query_string_is_encoded() {
+        let query = query_string([("q", "salt & pepper=?".to_owned()), ("empty", String::new())]);
         assert_eq!(query, "q=salt+%26+pepper%3D%3F");
     }
 }

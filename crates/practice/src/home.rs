@@ -1,4 +1,4 @@
-//! The front door: the page that lists the sites, and the table of everything served.
+//! The home page, which lists the sites, and the router of all sites.
 
 use axum::{
     Router,
@@ -8,9 +8,9 @@ use axum::{
 };
 use maud::html;
 
-use crate::{assets, course, echo, hosts, html::document, jobs, shop, stop::Stop, vault, wiki};
+use crate::{assets, course, echo, hosts, html::document, jobs, shop, shutdown::Shutdown, vault, wiki};
 
-pub(crate) fn routes(stop: Stop) -> Router {
+pub(crate) fn routes(shutdown: Shutdown) -> Router {
     let mut routes = Router::new()
         .route("/", get(home))
         .merge(assets::routes())
@@ -21,13 +21,14 @@ pub(crate) fn routes(stop: Stop) -> Router {
         .merge(vault::routes())
         .merge(wiki::routes());
     for site in hosts::SITES {
-        let inside = format!("/{site}/");
-        routes = routes.route(&format!("/{site}"), get(async move || Redirect::temporary(&inside)));
+        let root = format!("/{site}/");
+        routes = routes.route(&format!("/{site}"), get(async move || Redirect::temporary(&root)));
     }
-    routes.fallback(nothing_here).with_state(stop)
+    routes.fallback(not_found).with_state(shutdown)
 }
 
-const ABOUT: &[(&str, &str, &str)] = &[
+/// Site, name and description.
+const SITES: &[(&str, &str, &str)] = &[
     ("shop", "Tidewater Goods", "A shop with shelves, search, filters, a cart and a checkout."),
     (
         "wiki",
@@ -45,7 +46,7 @@ async fn home() -> Html<String> {
             h1 { "Practice sites" }
             p.lead { "Small websites to practise on. They are the same on every run and need no network." }
             ul.obstacles {
-                @for (site, name, about) in ABOUT {
+                @for (site, name, about) in SITES {
                     li { a href={ "/" (site) "/" } { (name) } p { (about) } }
                 }
             }
@@ -54,7 +55,7 @@ async fn home() -> Html<String> {
     Html(document("Practice sites", "course", &body))
 }
 
-async fn nothing_here() -> Response {
+async fn not_found() -> Response {
     let body = html! {
         main {
             h1 { "Nothing here" }

@@ -1,5 +1,5 @@
-//! Each site also answers under a host name of its own: `shop.localhost` shows what `/shop/` shows elsewhere.
-//! Links inside a site always carry the site's prefix, so they work in both forms.
+//! Host names of the sites: `shop.localhost` serves the same pages as `/shop/` on any other host.
+//! Links inside a site always have the site's prefix, so they work with both.
 
 use axum::{
     body::Body,
@@ -8,45 +8,46 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 
-/// Sites that have a host name of their own; the prefix is the name.
+/// Sites with their own host name; the name is also the path prefix.
 pub(crate) const SITES: &[&str] = &["shop", "wiki", "jobs", "course", "vault"];
 
-/// What every host serves alike.
-const SHARED: &[&str] = &["/static/", "/echo/", "/healthz", "/favicon.ico", "/favicon.svg"];
+/// Paths that every host serves.
+const SHARED_PATHS: &[&str] = &["/static/", "/echo/", "/healthz", "/favicon.ico", "/favicon.svg"];
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
-    AsAsked,
+enum Target {
+    Unchanged,
     Redirect(String),
     Rewrite(String),
 }
 
-fn place(host: &str, path: &str) -> Place {
-    let Some(site) = site_of(host) else { return Place::AsAsked };
-    let inside = path.strip_prefix('/').and_then(|rest| rest.strip_prefix(site));
-    if inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        || SHARED.iter().any(|shared| path.starts_with(shared))
+/// Where a request for a path on a host goes.
+fn target(host: &str, path: &str) -> Target {
+    let Some(site) = site_of(host) else { return Target::Unchanged };
+    let rest = path.strip_prefix('/').and_then(|rest| rest.strip_prefix(site));
+    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        || SHARED_PATHS.iter().any(|shared| path.starts_with(shared))
     {
-        Place::AsAsked
+        Target::Unchanged
     } else if path == "/" {
-        Place::Redirect(format!("/{site}/"))
+        Target::Redirect(format!("/{site}/"))
     } else {
-        Place::Rewrite(format!("/{site}{path}"))
+        Target::Rewrite(format!("/{site}{path}"))
     }
 }
 
 fn site_of(host: &str) -> Option<&'static str> {
     let name = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
     let site = name.strip_suffix(".localhost")?;
-    SITES.iter().copied().find(|known| *known == site)
+    SITES.iter().copied().find(|name| *name == site)
 }
 
-/// The request as the router should see it, or the redirect that answers it.
+/// Returns the request with the path that the router expects, or a redirect as the response.
 pub(crate) fn resolve(mut request: Request<Body>) -> Result<Request<Body>, Box<Response>> {
-    match place(host(request.headers()), request.uri().path()) {
-        Place::AsAsked => {}
-        Place::Redirect(to) => return Err(Box::new(Redirect::temporary(&to).into_response())),
-        Place::Rewrite(path) => {
+    match target(host(request.headers()), request.uri().path()) {
+        Target::Unchanged => {}
+        Target::Redirect(to) => return Err(Box::new(Redirect::temporary(&to).into_response())),
+        Target::Rewrite(path) => {
             let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
             if let Ok(rewritten) = PathAndQuery::try_from(path + &query) {
                 *request.uri_mut() = Uri::from(rewritten);
@@ -56,7 +57,7 @@ pub(crate) fn resolve(mut request: Request<Body>) -> Result<Request<Body>, Box<R
     Ok(request)
 }
 
-pub(crate) fn host(headers: &HeaderMap) -> &str {
+fn host(headers: &HeaderMap) -> &str {
     headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
@@ -65,20 +66,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_name_stands_for_its_prefix() {
+    fn host_name_maps_to_path_prefix() {
         for (host, path, expected) in [
-            ("127.0.0.1:4000", "/shop/", Place::AsAsked),
-            ("localhost", "/anything", Place::AsAsked),
-            ("shop.localhost:4000", "/", Place::Redirect("/shop/".into())),
-            ("shop.localhost", "/shop/cart", Place::AsAsked),
-            ("shop.localhost", "/shop", Place::AsAsked),
-            ("shop.localhost", "/shopping", Place::Rewrite("/shop/shopping".into())),
-            ("SHOP.localhost:1", "/cart", Place::Rewrite("/shop/cart".into())),
-            ("wiki.localhost", "/shop/", Place::Rewrite("/wiki/shop/".into())),
-            ("vault.localhost", "/static/base.css", Place::AsAsked),
-            ("unknown.localhost", "/", Place::AsAsked),
+            ("127.0.0.1:4000", "/shop/", Target::Unchanged),
+            ("localhost", "/anything", Target::Unchanged),
+            ("shop.localhost:4000", "/", Target::Redirect("/shop/".into())),
+            ("shop.localhost", "/shop/cart", Target::Unchanged),
+            ("shop.localhost", "/shop", Target::Unchanged),
+            ("shop.localhost", "/shopping", Target::Rewrite("/shop/shopping".into())),
+            ("SHOP.localhost:1", "/cart", Target::Rewrite("/shop/cart".into())),
+            ("wiki.localhost", "/shop/", Target::Rewrite("/wiki/shop/".into())),
+            ("vault.localhost", "/static/base.css", Target::Unchanged),
+            ("unknown.localhost", "/", Target::Unchanged),
         ] {
-            assert_eq!(place(host, path), expected, "{host} {path}");
+            assert_eq!(target(host, path), expected, "{host} {path}");
         }
     }
 }

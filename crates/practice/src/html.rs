@@ -1,27 +1,12 @@
-//! Ways to answer: whole pages, plain pieces, and the two ways of not answering at all.
+//! Building blocks of responses: the page frame, shared fragments, typed bodies and cookies.
 
 use axum::{
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, header},
     response::{Html, IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, html};
 
-/// Marks an answer that is to be none: the connection closes, politely or with a TCP reset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HangUp {
-    Close,
-    Reset,
-}
-
-impl IntoResponse for HangUp {
-    fn into_response(self) -> Response {
-        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        response.extensions_mut().insert(self);
-        response
-    }
-}
-
-/// The frame that all pages share: encoding, title, the base style and the site's own.
+/// Renders the HTML document that all pages share, with the base style sheet and the site's own.
 pub(crate) fn document(title: &str, site: &str, body: &Markup) -> String {
     html! {
         (DOCTYPE)
@@ -44,44 +29,44 @@ pub(crate) fn page(title: &str, site: &str, body: &Markup) -> Response {
     Html(document(title, site, body)).into_response()
 }
 
-/// Links to the pages of a list that has more than one; `address` gives the address of a page.
-pub(crate) fn pagination(current: usize, pages: usize, address: impl Fn(usize) -> String) -> Markup {
+/// Renders links to the pages of a list that has several; `url` returns the URL of a page.
+pub(crate) fn pagination(current: usize, pages: usize, url: impl Fn(usize) -> String) -> Markup {
     html! {
         @if pages > 1 {
             nav.pages aria-label="Pages" {
-                @if current > 1 { a rel="prev" href=(address(current - 1)) { "Previous" } }
+                @if current > 1 { a rel="prev" href=(url(current - 1)) { "Previous" } }
                 @for number in 1..=pages {
                     @if number == current { strong aria-current="page" { (number) } }
-                    @else { a href=(address(number)) { (number) } }
+                    @else { a href=(url(number)) { (number) } }
                 }
-                @if current < pages { a rel="next" href=(address(current + 1)) { "Next" } }
+                @if current < pages { a rel="next" href=(url(current + 1)) { "Next" } }
             }
         }
     }
 }
 
-/// The search form in the header of a site.
-pub(crate) fn search_form(action: &str, words: &str, invitation: &str) -> Markup {
+/// Renders the search form in the header of a site.
+pub(crate) fn search_form(action: &str, query: &str, placeholder: &str) -> Markup {
     html! {
         form.find action=(action) role="search" {
-            input type="search" name="q" id="search" value=(words)
-                placeholder=(invitation) aria-label=(invitation);
+            input type="search" name="q" id="search" value=(query)
+                placeholder=(placeholder) aria-label=(placeholder);
             button type="submit" id="search-button" { "Search" }
         }
     }
 }
 
-/// `1 field`, `2 fields`.
+/// Formats a number with its noun: `1 field`, `2 fields`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A body with its content type, for everything that is not a page.
-pub(crate) fn typed(content_type: &'static str, body: impl IntoResponse) -> Response {
+/// Returns a response with the given content type.
+pub(crate) fn with_content_type(content_type: &'static str, body: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, content_type)], body).into_response()
 }
 
-/// The value of one cookie of a request.
+/// Returns the value of a cookie of the request.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let all = headers.get(header::COOKIE)?.to_str().ok()?;
     all.split("; ").find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))

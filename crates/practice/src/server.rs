@@ -1,5 +1,5 @@
-//! The web server around the practice sites: accepts, hands each request to the site it is for, stops on request.
-//! Owns the listener and every connection; holds no state of any visitor.
+//! The HTTP server of the practice sites: accepts connections and routes each request to its site.
+//! Owns the listener and the connections; stores nothing about visitors.
 
 use std::{
     convert::Infallible,
@@ -23,20 +23,19 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::{
+    connection::{AbortConnection, Aborted, Connection},
     home, hosts,
-    html::HangUp,
-    stop::Stop,
-    wire::{Connection, HungUp},
+    shutdown::Shutdown,
 };
 
-/// How long a connection may still take to finish its answer once the server stops.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a connection may take to finish its response after the server was stopped.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The running practice websites. They stop when this is dropped; [`Sites::stop`] also waits for the end.
+/// The running practice websites. They stop when this is dropped; [`Sites::stop`] also waits until all connections are closed.
 #[must_use = "the sites stop when this is dropped"]
 pub struct Sites {
     addr: SocketAddr,
-    stop: Stop,
+    shutdown: Shutdown,
     connections: TaskTracker,
 }
 
@@ -48,17 +47,18 @@ impl Sites {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let addr = listener.local_addr()?;
-        let (stop, connections) = (Stop::default(), TaskTracker::new());
-        let accepting = accept(listener, home::routes(stop.clone()), stop.clone(), connections.clone());
+        let (shutdown, connections) = (Shutdown::default(), TaskTracker::new());
+        let accepting =
+            accept(listener, home::routes(shutdown.clone()), shutdown.clone(), connections.clone());
         connections.spawn_on(accepting, &runtime);
-        Ok(Self { addr, stop, connections })
+        Ok(Self { addr, shutdown, connections })
     }
 
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The address of a path, e.g. `url("/course/buttons")`.
+    /// Returns the URL of a path, e.g. `url("/course/buttons")`.
     pub fn url(&self, path: &str) -> String {
         let mut addr = self.addr;
         if addr.ip().is_unspecified() {
@@ -67,14 +67,14 @@ impl Sites {
         format!("http://{addr}{path}")
     }
 
-    /// The same site under a host name of its own, e.g. `host_url("shop", "/")` is `http://shop.localhost:PORT/`.
+    /// Returns a URL with the site's own host name: `host_url("shop", "/")` is `http://shop.localhost:PORT/`.
     pub fn host_url(&self, site: &str, path: &str) -> String {
         format!("http://{site}.localhost:{}{path}", self.addr.port())
     }
 
-    /// Stops and waits until every connection is closed.
+    /// Stops the server and waits until every connection is closed.
     pub async fn stop(self) {
-        self.stop.announce();
+        self.shutdown.trigger();
         self.connections.close();
         self.connections.wait().await;
     }
@@ -82,61 +82,61 @@ impl Sites {
 
 impl Drop for Sites {
     fn drop(&mut self) {
-        self.stop.announce();
+        self.shutdown.trigger();
     }
 }
 
-async fn accept(listener: TcpListener, app: Router, stop: Stop, connections: TaskTracker) {
+async fn accept(listener: TcpListener, app: Router, shutdown: Shutdown, connections: TaskTracker) {
     loop {
         let accepted = tokio::select! {
-            () = stop.announced() => return,
+            () = shutdown.triggered() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
-                connections.spawn(serve(stream, app.clone(), stop.clone()));
+                connections.spawn(serve(stream, app.clone(), shutdown.clone()));
             }
             Err(error) => {
-                // Out of file descriptors, most likely: give the others time to close theirs.
+                // Most likely out of file descriptors: wait until other connections are closed.
                 tracing::warn!(%error, "practice sites cannot accept a connection");
-                stop.pause(50).await;
+                shutdown.sleep(50).await;
             }
         }
     }
 }
 
-async fn serve(stream: TcpStream, app: Router, stop: Stop) {
+async fn serve(stream: TcpStream, app: Router, shutdown: Shutdown) {
     let reset = Arc::new(AtomicBool::new(false));
     let connection = Connection::new(stream, reset.clone());
-    let service = service_fn(move |request| answer(app.clone(), request, reset.clone()));
+    let service = service_fn(move |request| respond(app.clone(), request, reset.clone()));
     let connection = http1::Builder::new().serve_connection(TokioIo::new(connection), service);
     let mut connection = std::pin::pin!(connection.with_upgrades());
     let finished = tokio::select! {
         finished = connection.as_mut() => finished,
-        () = stop.announced() => {
+        () = shutdown.triggered() => {
             connection.as_mut().graceful_shutdown();
-            tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()))
+            tokio::time::timeout(SHUTDOWN_TIMEOUT, connection).await.unwrap_or(Ok(()))
         }
     };
     if let Err(error) = finished {
-        tracing::debug!(%error, "a connection to the practice sites broke off");
+        tracing::debug!(%error, "connection to the practice sites failed");
     }
 }
 
-async fn answer(
+async fn respond(
     app: Router,
     request: hyper::Request<Incoming>,
     reset: Arc<AtomicBool>,
-) -> Result<Response, HungUp> {
+) -> Result<Response, Aborted> {
     let response = match hosts::resolve(request.map(Body::new)) {
         Ok(request) => infallible(app.oneshot(request).await),
         Err(redirect) => *redirect,
     };
-    match response.extensions().get::<HangUp>() {
+    match response.extensions().get::<AbortConnection>() {
         None => Ok(response),
-        Some(how) => {
-            reset.store(*how == HangUp::Reset, Ordering::Relaxed);
-            Err(HungUp)
+        Some(abort) => {
+            reset.store(*abort == AbortConnection::Reset, Ordering::Relaxed);
+            Err(Aborted)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A site that lets nobody in: whatever is asked for, it shows a page that wants proof of being human.
+//! A site that blocks every visitor: each request gets a page that looks like a CAPTCHA, with status 403.
 
 use axum::{
     Router,
@@ -8,13 +8,13 @@ use axum::{
 };
 use maud::{Markup, html};
 
-use crate::{html::document, stop::Stop};
+use crate::{html::document, shutdown::Shutdown};
 
-/// What the museum behind the gate would tell, if it let anybody in.
+/// Facts that the tasks ask for. No page shows them.
 pub(crate) const READING_ROOM_OPENS: &str = "10:30";
 pub(crate) const PAINTINGS: u32 = 214;
 
-pub(crate) fn routes() -> Router<Stop> {
+pub(crate) fn routes() -> Router<Shutdown> {
     Router::new().route("/vault/", any(blocked)).route("/vault/{*rest}", any(blocked))
 }
 
@@ -22,7 +22,7 @@ async fn blocked() -> Response {
     (StatusCode::FORBIDDEN, Html(block_page("vault"))).into_response()
 }
 
-/// The block page, as any site that distrusts its visitors might show it.
+/// Renders a block page of a site.
 pub(crate) fn block_page(site: &str) -> String {
     let body = html! {
         main.gate {
@@ -34,7 +34,7 @@ pub(crate) fn block_page(site: &str) -> String {
                 p { "Select every picture that shows a bridge." }
                 div.tiles {
                     @for tile in 0..9_u32 {
-                        button.tile type="button" aria-label={ "Picture " (tile + 1) } { (picture(tile)) }
+                        button.tile type="button" aria-label={ "Picture " (tile + 1) } { (tile_image(tile)) }
                     }
                 }
                 label.robot { input type="checkbox" id="not-a-robot"; " I am not a robot" }
@@ -55,8 +55,8 @@ fn shield() -> Markup {
     }
 }
 
-/// Hills, water and now and then a bridge, the same for the same tile.
-fn picture(tile: u32) -> Markup {
+/// Draws hills and water; every third tile also has a bridge.
+fn tile_image(tile: u32) -> Markup {
     let hue = (tile * 47 + 190) % 360;
     let height = 34 + tile * 13 % 20;
     html! {

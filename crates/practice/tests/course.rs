@@ -1,85 +1,85 @@
-//! The obstacle course, asked over HTTP: every obstacle answers as its table says.
+//! The obstacle course over HTTP: every obstacle responds as its table entry says.
 
 mod common;
 
 use std::time::Duration;
 
 use common::{client, sites};
-use practice::course::{Answer, obstacles};
+use practice::course::{ObstacleResponse, obstacles};
 use tokio::time::timeout;
 
 #[tokio::test]
-async fn every_obstacle_answers_as_documented() {
+async fn every_obstacle_responds_as_documented() {
     let sites = sites();
     for obstacle in obstacles() {
-        let answer = client().get(sites.url(obstacle.path)).send();
-        let answer = timeout(Duration::from_secs(5), answer);
-        match obstacle.answer {
-            Answer::Page => {
-                let page = answer.await.expect(obstacle.path).expect(obstacle.path);
+        let response = client().get(sites.url(obstacle.path)).send();
+        let response = timeout(Duration::from_secs(5), response);
+        match obstacle.response {
+            ObstacleResponse::Page => {
+                let page = response.await.expect(obstacle.path).expect(obstacle.path);
                 assert_eq!(page.status(), 200, "{}", obstacle.path);
                 assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8", "{}", obstacle.path);
             }
-            Answer::Status(code) => {
-                assert_eq!(answer.await.expect(obstacle.path).unwrap().status(), code, "{}", obstacle.path);
+            ObstacleResponse::Status(code) => {
+                assert_eq!(response.await.expect(obstacle.path).unwrap().status(), code, "{}", obstacle.path);
             }
-            Answer::Redirects => {
-                let redirect = answer.await.expect(obstacle.path).unwrap();
+            ObstacleResponse::Redirect => {
+                let redirect = response.await.expect(obstacle.path).unwrap();
                 assert_eq!(redirect.status(), 302, "{}", obstacle.path);
                 assert!(redirect.headers()["location"].to_str().unwrap().starts_with("/course/"));
             }
-            Answer::HangsUp => {
-                assert!(answer.await.expect(obstacle.path).is_err(), "{} answered", obstacle.path);
+            ObstacleResponse::Abort => {
+                assert!(response.await.expect(obstacle.path).is_err(), "{} responded", obstacle.path);
             }
-            Answer::Never => {}
+            ObstacleResponse::Never => {}
         }
     }
 }
 
 #[tokio::test]
-async fn what_never_answers_ends_when_the_server_stops() {
+async fn open_responses_end_when_the_server_stops() {
     let sites = sites();
-    let asked = tokio::spawn(client().get(sites.url("/course/never")).send());
-    let begun = client().get(sites.url("/course/never-body")).send().await.unwrap();
-    let dawdling = tokio::spawn(client().get(sites.url("/echo/delay?ms=500000")).send());
+    let pending = tokio::spawn(client().get(sites.url("/course/never")).send());
+    let partial = client().get(sites.url("/course/never-body")).send().await.unwrap();
+    let delayed = tokio::spawn(client().get(sites.url("/echo/delay?ms=500000")).send());
     let streaming = client().get(sites.url("/course/events")).send().await.unwrap();
-    // Asked over connections of their own; one more answer shows that theirs have been taken up too.
+    // Connections are accepted in order, so a response on a later connection shows that the earlier ones are accepted.
     assert_eq!(client().get(sites.url("/healthz")).send().await.unwrap().status(), 200);
-    assert!(!asked.is_finished());
-    timeout(Duration::from_secs(5), sites.stop()).await.expect("the server hangs on an open answer");
-    assert!(timeout(Duration::from_secs(5), asked).await.unwrap().unwrap().is_err());
-    let rest = timeout(Duration::from_secs(5), begun.text()).await.unwrap();
+    assert!(!pending.is_finished());
+    timeout(Duration::from_secs(5), sites.stop()).await.expect("an open response blocks the shutdown");
+    assert!(timeout(Duration::from_secs(5), pending).await.unwrap().unwrap().is_err());
+    let rest = timeout(Duration::from_secs(5), partial.text()).await.unwrap();
     assert!(rest.is_err() || rest.unwrap().contains("begun"));
-    let _ = timeout(Duration::from_secs(5), dawdling).await.unwrap();
+    let _ = timeout(Duration::from_secs(5), delayed).await.unwrap();
     let _ = timeout(Duration::from_secs(5), streaming.text()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_reset_is_a_reset_and_a_hang_up_is_none() {
+async fn reset_and_hang_up_differ() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let sites = sites();
-    let ask = async |path: &str| {
+    let request = async |path: &str| {
         let mut stream = tokio::net::TcpStream::connect(sites.addr()).await.unwrap();
         stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.map(|_| answer)
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.map(|_| response)
     };
-    assert_eq!(ask("/course/hang-up").await.unwrap(), b"");
-    assert_eq!(ask("/course/reset").await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(request("/course/hang-up").await.unwrap(), b"");
+    assert_eq!(request("/course/reset").await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
 
 #[tokio::test]
-async fn redirects_are_counted() {
+async fn redirects_end_after_the_requested_number() {
     let sites = sites();
     for (n, hops) in [(1, 1), (2, 2), (5, 5)] {
         let mut path = format!("/course/redirect?n={n}");
         let mut followed = 0;
         loop {
-            let answer = client().get(sites.url(&path)).send().await.unwrap();
-            if answer.status() == 200 {
+            let response = client().get(sites.url(&path)).send().await.unwrap();
+            if response.status() == 200 {
                 break;
             }
-            path = answer.headers()["location"].to_str().unwrap().to_owned();
+            path = response.headers()["location"].to_str().unwrap().to_owned();
             followed += 1;
         }
         assert_eq!((followed, path.as_str()), (hops, "/course/arrived?by=redirect"));
@@ -87,16 +87,16 @@ async fn redirects_are_counted() {
 }
 
 #[tokio::test]
-async fn a_slow_page_takes_its_time() {
+async fn slow_page_is_delayed() {
     let sites = sites();
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     let page = client().get(sites.url("/course/slow?ms=200")).send().await.unwrap();
-    assert!(begun.elapsed() >= Duration::from_millis(200));
+    assert!(start.elapsed() >= Duration::from_millis(200));
     assert!(page.text().await.unwrap().contains("<p id=\"result\">done</p>"));
 }
 
 #[tokio::test]
-async fn the_password_opens_the_guarded_page() {
+async fn basic_auth_requires_the_right_password() {
     let sites = sites();
     let address = sites.url("/course/basic-auth");
     let wrong = client().get(&address).basic_auth("visitor", Some("guess")).send().await.unwrap();
@@ -107,7 +107,7 @@ async fn the_password_opens_the_guarded_page() {
 }
 
 #[tokio::test]
-async fn popups_lead_to_a_page_that_tells_what_it_was_sent() {
+async fn opened_page_shows_the_request_escaped() {
     let sites = sites();
     let address = sites.url("/course/opened");
     let form = [("by", "post-form"), ("word", "<b>hello</b> wörld")];
@@ -117,20 +117,20 @@ async fn popups_lead_to_a_page_that_tells_what_it_was_sent() {
 }
 
 #[tokio::test]
-async fn storage_comes_back_to_the_visitor_who_left_it_and_to_no_other() {
+async fn cookie_is_returned_to_its_visitor_only() {
     let sites = sites();
-    let keeper = common::builder().cookie_store(true).no_proxy().build().unwrap();
-    let set = keeper.get(sites.url("/course/storage?set=abc")).send().await.unwrap();
+    let visitor = common::builder().cookie_store(true).no_proxy().build().unwrap();
+    let set = visitor.get(sites.url("/course/storage?set=abc")).send().await.unwrap();
     assert!(set.headers()["set-cookie"].to_str().unwrap().contains("HttpOnly"));
     assert!(set.text().await.unwrap().contains("id=\"seen-http\">none<"));
-    let again = keeper.get(sites.url("/course/storage")).send().await.unwrap().text().await.unwrap();
+    let again = visitor.get(sites.url("/course/storage")).send().await.unwrap().text().await.unwrap();
     assert!(again.contains("id=\"seen-http\">abc<"));
     let other = client().get(sites.url("/course/storage")).send().await.unwrap().text().await.unwrap();
     assert!(other.contains("id=\"seen-http\">none<"));
 }
 
 #[tokio::test]
-async fn sizes_are_what_the_course_promises() {
+async fn large_pages_have_the_documented_size() {
     let sites = sites();
     let get = async |path: &str| client().get(sites.url(path)).send().await.unwrap().text().await.unwrap();
     assert_eq!(get("/course/links").await.matches("<a id=\"link-").count(), 10_000);
@@ -144,7 +144,7 @@ async fn sizes_are_what_the_course_promises() {
 }
 
 #[tokio::test]
-async fn the_endless_list_ends_at_five_hundred() {
+async fn long_list_has_500_items() {
     let sites = sites();
     let (mut seen, mut more) = (0, true);
     while more {
@@ -159,30 +159,30 @@ async fn the_endless_list_ends_at_five_hundred() {
 }
 
 #[tokio::test]
-async fn events_tick_one_after_another() {
+async fn event_stream_counts_up() {
     let sites = sites();
     let mut events = client().get(sites.url("/course/events")).send().await.unwrap();
     assert_eq!(events.headers()["content-type"], "text/event-stream");
     let mut seen = String::new();
     while !seen.contains("data: 3\n\n") {
-        let chunk = timeout(Duration::from_secs(5), events.chunk()).await.expect("the stream stands still");
+        let chunk = timeout(Duration::from_secs(5), events.chunk()).await.expect("the stream stalled");
         seen.push_str(&String::from_utf8_lossy(&chunk.unwrap().unwrap()));
     }
     assert!(seen.starts_with("data: 1\n\ndata: 2\n\n"), "{seen:?}");
 }
 
 #[tokio::test]
-async fn sockets_tick_and_echo() {
+async fn websockets_tick_and_echo() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     const TEXT: u8 = 0x81;
     let sites = sites();
     let open = async |name: &str| {
         let mut stream = tokio::net::TcpStream::connect(sites.addr()).await.unwrap();
-        let ask = format!(
+        let request = format!(
             "GET /course/ws/{name} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         );
-        stream.write_all(ask.as_bytes()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.unwrap());
@@ -195,10 +195,10 @@ async fn sockets_tick_and_echo() {
     ticker.read_exact(&mut frames).await.unwrap();
     assert_eq!(frames, [TEXT, 1, b'1', TEXT, 1, b'2']);
     let mut echo = open("echo").await;
-    // A client masks what it sends; a mask of zeros leaves it readable.
+    // Client frames must be masked; a mask of zeros keeps the payload readable.
     echo.write_all(&[TEXT, 0x80 | 2, 0, 0, 0, 0, b'h', b'i']).await.unwrap();
     let mut frame = [0; 4];
     echo.read_exact(&mut frame).await.unwrap();
     assert_eq!(frame, [TEXT, 2, b'h', b'i']);
-    timeout(Duration::from_secs(5), sites.stop()).await.expect("the server hangs on an open socket");
+    timeout(Duration::from_secs(5), sites.stop()).await.expect("an open socket blocks the shutdown");
 }

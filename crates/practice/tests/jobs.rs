@@ -1,4 +1,4 @@
-//! The job board as a visitor meets it over HTTP: search, job pages, applications.
+//! The job board over HTTP: search, job pages, applications.
 
 mod common;
 
@@ -27,37 +27,37 @@ fn application() -> Form {
 }
 
 #[tokio::test]
-async fn search_narrows_by_every_field_of_the_form() {
+async fn search_applies_every_filter() {
     let sites = sites();
     let all = get(&sites, "/jobs/search").await;
     assert!(all.contains("56 jobs, page 1 of 6"));
     assert_eq!(all.matches("<li class=\"job card\">").count(), 10);
     let path =
         "/jobs/search?city=Arnholm&type=Full-time&field=Engineering&salary=75000&posted_after=2025-06-01";
-    let narrow = get(&sites, path).await;
-    assert!(narrow.contains(">1 job<") && narrow.contains("Embedded software developer"));
-    assert!(narrow.contains("value=\"2025-06-01\""), "the form remembers");
+    let filtered = get(&sites, path).await;
+    assert!(filtered.contains(">1 job<") && filtered.contains("Embedded software developer"));
+    assert!(filtered.contains("value=\"2025-06-01\""), "the form keeps the value");
     assert!(get(&sites, "/jobs/search?q=zeppelin").await.contains("Nothing matches"));
 }
 
 #[tokio::test]
-async fn an_application_is_confirmed_with_everything_that_was_sent() {
+async fn application_is_confirmed_with_all_values() {
     let sites = sites();
     let mut references = Vec::new();
     for _ in 0..2 {
         let file = Part::bytes(b"my life".to_vec()).file_name("cv.txt");
         let form = application().part("cv", file);
-        let answer = client().post(sites.url("/jobs/1006/apply")).multipart(form).send().await.unwrap();
-        assert_eq!(answer.status(), 200);
-        let page = answer.text().await.unwrap();
-        for told in [
+        let response = client().post(sites.url("/jobs/1006/apply")).multipart(form).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let page = response.text().await.unwrap();
+        for expected in [
             "Naval architect",
             "Mira O’Hara &lt;b&gt;",
             "1 September 2025",
             "Teamwork, First aid",
             "cv.txt (7 bytes)",
         ] {
-            assert!(page.contains(told), "{told}");
+            assert!(page.contains(expected), "{expected}");
         }
         references.push(between(&page, "id=\"reference\">", "<").to_owned());
     }
@@ -67,16 +67,16 @@ async fn an_application_is_confirmed_with_everything_that_was_sent() {
 }
 
 #[tokio::test]
-async fn mistakes_are_named_and_the_rest_is_kept() {
+async fn invalid_fields_are_reported_and_values_kept() {
     let sites = sites();
     let form = Form::new()
         .text("first_name", "Mira")
         .text("email", "mira")
         .text("years", "ninety")
         .text("permit", "perhaps");
-    let answer = client().post(sites.url("/jobs/1006/apply")).multipart(form).send().await.unwrap();
-    assert_eq!(answer.status(), 422);
-    let page = answer.text().await.unwrap();
+    let response = client().post(sites.url("/jobs/1006/apply")).multipart(form).send().await.unwrap();
+    assert_eq!(response.status(), 422);
+    let page = response.text().await.unwrap();
     for field in ["last_name", "email", "phone", "start", "years", "education", "permit", "letter", "consent"]
     {
         assert!(page.contains(&format!("id=\"{field}-error\"")), "{field}");
@@ -86,9 +86,9 @@ async fn mistakes_are_named_and_the_rest_is_kept() {
 }
 
 #[tokio::test]
-async fn a_file_left_out_is_no_mistake() {
+async fn missing_file_is_accepted() {
     let sites = sites();
-    // A browser sends an empty file under an empty name.
+    // A browser sends an empty file with an empty name if none is chosen.
     let form = application().part("cv", Part::bytes(Vec::new()).file_name(""));
     let page = client().post(sites.url("/jobs/1006/apply")).multipart(form).send().await.unwrap();
     assert_eq!(page.status(), 200);
@@ -96,7 +96,7 @@ async fn a_file_left_out_is_no_mistake() {
 }
 
 #[tokio::test]
-async fn what_is_not_on_the_board_is_not_found() {
+async fn unknown_job_or_company_is_not_found() {
     let sites = sites();
     for path in ["/jobs/999", "/jobs/abc", "/jobs/999/apply", "/jobs/company/nobody"] {
         assert_eq!(client().get(sites.url(path)).send().await.unwrap().status(), 404, "{path}");

@@ -1,4 +1,4 @@
-//! The shop as a visitor meets it over HTTP: search, filters, pages, cart, checkout.
+//! The shop over HTTP: search, filters, pages, cart, checkout.
 
 mod common;
 
@@ -15,30 +15,31 @@ const ORDER: [(&str, &str); 7] = [
 ];
 
 #[tokio::test]
-async fn search_filters_and_pages_show_what_they_say() {
+async fn search_applies_filters_and_pagination() {
     let sites = sites();
     let all = get(&sites, "/shop/search").await;
     assert!(all.contains("72 products, page 1 of 6"));
     assert_eq!(all.matches("<li class=\"product\">").count(), 12);
     let last = get(&sites, "/shop/search?page=6").await;
     assert!(last.contains("aria-current=\"page\">6<") && !last.contains("rel=\"next\""));
-    let narrow = get(&sites, "/shop/search?q=lamp&category=lighting&max=60&in_stock=1&sort=price-asc").await;
+    let filtered =
+        get(&sites, "/shop/search?q=lamp&category=lighting&max=60&in_stock=1&sort=price-asc").await;
     let lamps: Vec<_> =
-        narrow.split("<span class=\"name\">").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
+        filtered.split("<span class=\"name\">").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
     assert_eq!(lamps, ["Bedside dome lamp", "Brass desk lamp"], "cheapest first, nothing above $60");
-    assert!(narrow.contains("value=\"lighting\" checked"), "the form remembers");
+    assert!(filtered.contains("value=\"lighting\" checked"), "the form keeps the value");
     assert!(get(&sites, "/shop/search?q=zeppelin").await.contains("Nothing matches"));
 }
 
 #[tokio::test]
-async fn what_a_visitor_types_is_shown_as_text() {
+async fn search_query_is_html_escaped() {
     let sites = sites();
     let page = get(&sites, "/shop/search?q=%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
     assert!(page.contains("&lt;script&gt;") && !page.contains("<script>alert"));
 }
 
 #[tokio::test]
-async fn a_cart_is_filled_changed_and_emptied() {
+async fn cart_is_filled_changed_and_emptied() {
     let sites = sites();
     let visitor = visitor();
     let added =
@@ -58,16 +59,16 @@ async fn a_cart_is_filled_changed_and_emptied() {
 }
 
 #[tokio::test]
-async fn a_cart_belongs_to_its_visitor() {
+async fn cart_is_visible_to_its_visitor_only() {
     let sites = sites();
-    let (one, other) = (visitor(), visitor());
-    post(&one, &sites, "/shop/cart/add", &[("product", "kitchen-radio")]).await;
-    let seen = other.get(sites.url("/shop/cart")).send().await.unwrap().text().await.unwrap();
-    assert!(seen.contains("Your cart is empty."));
+    let (first, second) = (visitor(), visitor());
+    post(&first, &sites, "/shop/cart/add", &[("product", "kitchen-radio")]).await;
+    let page = second.get(sites.url("/shop/cart")).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Your cart is empty."));
 }
 
 #[tokio::test]
-async fn more_than_there_is_cannot_be_bought() {
+async fn quantity_above_stock_is_refused() {
     let sites = sites();
     let page =
         post(&visitor(), &sites, "/shop/cart/add", &[("product", "turntable-nine"), ("quantity", "9")]).await;
@@ -78,18 +79,18 @@ async fn more_than_there_is_cannot_be_bought() {
 }
 
 #[tokio::test]
-async fn an_order_is_checked_and_then_confirmed_with_the_same_number_every_time() {
+async fn order_number_is_reproducible() {
     let sites = sites();
     let mut numbers = Vec::new();
     for _ in 0..2 {
         let visitor = visitor();
         post(&visitor, &sites, "/shop/cart/add", &[("product", "brass-desk-lamp")]).await;
-        let wrong =
+        let invalid =
             post(&visitor, &sites, "/shop/checkout", &[("name", "Ada Fenwick"), ("email", "ada")]).await;
-        assert_eq!(wrong.status(), 422);
-        let page = wrong.text().await.unwrap();
+        assert_eq!(invalid.status(), 422);
+        let page = invalid.text().await.unwrap();
         assert!(page.contains("Please correct 6 fields.") && page.contains("id=\"email-error\""));
-        assert!(page.contains("value=\"Ada Fenwick\""), "what was right stays");
+        assert!(page.contains("value=\"Ada Fenwick\""), "the valid value is kept");
         let page = post(&visitor, &sites, "/shop/checkout", &ORDER).await.text().await.unwrap();
         assert!(page.contains("Thank you, Ada Fenwick!") && page.contains("Cart (0)"));
         numbers
@@ -101,7 +102,7 @@ async fn an_order_is_checked_and_then_confirmed_with_the_same_number_every_time(
 }
 
 #[tokio::test]
-async fn express_delivery_costs_more() {
+async fn express_delivery_costs_extra() {
     let sites = sites();
     let visitor = visitor();
     post(&visitor, &sites, "/shop/cart/add", &[("product", "brass-desk-lamp")]).await;
@@ -111,17 +112,17 @@ async fn express_delivery_costs_more() {
 }
 
 #[tokio::test]
-async fn nothing_is_ordered_with_an_empty_cart() {
+async fn checkout_with_empty_cart_redirects() {
     let sites = sites();
-    let answer = client().post(sites.url("/shop/checkout")).form(&ORDER).send().await.unwrap();
+    let response = client().post(sites.url("/shop/checkout")).form(&ORDER).send().await.unwrap();
     assert_eq!(
-        (answer.status().as_u16(), &answer.headers()["location"]),
+        (response.status().as_u16(), &response.headers()["location"]),
         (303, &"/shop/cart".parse().unwrap())
     );
 }
 
 #[tokio::test]
-async fn an_unknown_product_is_not_found() {
+async fn unknown_product_is_not_found() {
     let sites = sites();
     assert_eq!(client().get(sites.url("/shop/p/zeppelin")).send().await.unwrap().status(), 404);
 }

@@ -1,5 +1,5 @@
-//! The tasks against the sites they are about: start pages load, and the answers are what the pages show.
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail loudly")]
+//! The tasks against their sites: start pages load, and pages show the reference answers.
+#![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 mod common;
 
@@ -17,14 +17,14 @@ fn answer(sites: &Sites, id: &str) -> String {
     task(sites, id).definite_answer.unwrap()
 }
 
-/// Number at the beginning of the line that counts the results.
-async fn results(sites: &Sites, path: &str) -> String {
+/// Returns the number of results that a search page shows.
+async fn result_count(sites: &Sites, path: &str) -> String {
     let page = get(sites, path).await;
     between(&page, "id=\"result-count\">", "<").split(' ').next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn every_start_page_loads_under_its_host_name() {
+async fn start_pages_load_on_their_host_names() {
     let sites = sites();
     for task in tasks(&sites.url("")) {
         let (host, path) = task.website.strip_prefix("http://").unwrap().split_once('/').unwrap();
@@ -38,7 +38,7 @@ async fn every_start_page_loads_under_its_host_name() {
 }
 
 #[tokio::test]
-async fn look_ups_are_answered_by_one_page() {
+async fn lookup_answers_are_on_the_page() {
     let sites = sites();
     for (id, path) in [
         ("shop-price-on-page", "/shop/p/brass-desk-lamp"),
@@ -62,7 +62,7 @@ async fn look_ups_are_answered_by_one_page() {
 }
 
 #[tokio::test]
-async fn filters_find_as_many_as_the_answers_say() {
+async fn count_answers_match_the_search() {
     let sites = sites();
     for (id, path) in [
         ("shop-affordable-audio", "/shop/search?category=audio&max=80"),
@@ -73,12 +73,12 @@ async fn filters_find_as_many_as_the_answers_say() {
             "/jobs/search?field=Engineering&type=Full-time&salary=75000&posted_after=2025-05-01",
         ),
     ] {
-        assert_eq!(results(&sites, path).await, answer(&sites, id), "{id}");
+        assert_eq!(result_count(&sites, path).await, answer(&sites, id), "{id}");
     }
 }
 
 #[tokio::test]
-async fn the_first_of_a_sorted_list_is_the_answer() {
+async fn superlative_answers_match_the_sorted_list() {
     let sites = sites();
     let shop = get(&sites, "/shop/search?category=garden&in_stock=1&sort=price-asc").await;
     assert_eq!(between(&shop, "<span class=\"name\">", "<"), answer(&sites, "shop-cheapest-garden"));
@@ -97,7 +97,7 @@ async fn the_first_of_a_sorted_list_is_the_answer() {
 }
 
 #[tokio::test]
-async fn carts_come_to_the_totals_of_the_answers() {
+async fn cart_answers_match_the_totals() {
     let sites = sites();
     let cases: [(&str, &[(&str, &str)]); 3] = [
         ("shop-bottles-and-stove", &[("steel-water-bottle", "2"), ("camp-stove", "1")]),
@@ -118,7 +118,7 @@ async fn carts_come_to_the_totals_of_the_answers() {
 }
 
 #[tokio::test]
-async fn an_order_as_the_task_words_it_gets_the_number_of_the_answer() {
+async fn order_task_answer_matches_the_order_number() {
     let sites = sites();
     let visitor = visitor();
     post(&visitor, &sites, "/shop/cart/add", &[("product", "fountain-pen")]).await;
@@ -140,11 +140,11 @@ async fn an_order_as_the_task_words_it_gets_the_number_of_the_answer() {
 }
 
 #[tokio::test]
-async fn an_application_as_the_task_words_it_gets_the_number_of_the_answer() {
+async fn application_task_answer_matches_the_reference() {
     let sites = sites();
     let found = get(&sites, "/jobs/search?q=train+driver").await;
     let job = between(&found, "<h3><a href=\"", "\"").to_owned();
-    // As a browser sends the form: every text field, the chosen boxes, and a file without a name.
+    // As a browser sends the form: every text field, the checked boxes, and a file without a name.
     let mut form = reqwest::multipart::Form::new();
     for (name, value) in [
         ("first_name", "Mira"),
@@ -162,13 +162,13 @@ async fn an_application_as_the_task_words_it_gets_the_number_of_the_answer() {
     }
     let form =
         form.part("cv", reqwest::multipart::Part::bytes(Vec::new()).file_name("")).text("consent", "yes");
-    let sent = client().post(sites.url(&format!("{job}/apply"))).multipart(form).send().await.unwrap();
-    let page = sent.text().await.unwrap();
+    let response = client().post(sites.url(&format!("{job}/apply"))).multipart(form).send().await.unwrap();
+    let page = response.text().await.unwrap();
     assert_eq!(between(&page, "id=\"reference\">", "<"), answer(&sites, "jobs-application"));
 }
 
 #[tokio::test]
-async fn longer_ways_through_the_encyclopedia_lead_to_the_answers() {
+async fn multi_hop_answers_match_the_articles() {
     let sites = sites();
     let fact = |page: &str, name: &str| {
         let cell = between(page, &format!("<tr><th>{name}</th><td>"), "</td>").to_owned();
@@ -195,7 +195,7 @@ async fn longer_ways_through_the_encyclopedia_lead_to_the_answers() {
 }
 
 #[tokio::test]
-async fn the_vault_gives_nothing_away() {
+async fn block_page_shows_no_answers() {
     let sites = sites();
     let page = client().get(sites.url("/vault/")).send().await.unwrap().text().await.unwrap();
     let blocked: Vec<_> =

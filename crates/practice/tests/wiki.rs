@@ -1,11 +1,11 @@
-//! The encyclopedia as a reader meets it over HTTP.
+//! The encyclopedia over HTTP.
 
 mod common;
 
 use common::{between, client, get, sites};
 
 #[tokio::test]
-async fn an_article_has_facts_contents_and_tables() {
+async fn article_has_facts_contents_and_tables() {
     let sites = sites();
     let page = get(&sites, "/wiki/a/varrow").await;
     assert!(page.contains("<tr><th>Length</th><td>412 km</td></tr>"));
@@ -17,7 +17,7 @@ async fn an_article_has_facts_contents_and_tables() {
 }
 
 #[tokio::test]
-async fn search_lists_the_best_match_first_and_says_how_many() {
+async fn search_shows_best_match_first_and_count() {
     let sites = sites();
     let page = get(&sites, "/wiki/search?q=tide+clock").await;
     let first = between(&page, "<ol class=\"results\"><li>", "</li>");
@@ -26,14 +26,14 @@ async fn search_lists_the_best_match_first_and_says_how_many() {
 }
 
 #[tokio::test]
-async fn a_category_lists_its_articles() {
+async fn category_lists_its_articles() {
     let sites = sites();
     let page = get(&sites, "/wiki/category/rivers").await;
     assert!(page.contains("8 articles in this category.") && page.contains("href=\"/wiki/a/lune\""));
 }
 
 #[tokio::test]
-async fn what_is_not_in_it_is_not_found() {
+async fn unknown_article_or_category_is_not_found() {
     let sites = sites();
     for path in ["/wiki/a/zeppelin", "/wiki/category/zeppelins"] {
         assert_eq!(client().get(sites.url(path)).send().await.unwrap().status(), 404, "{path}");

@@ -2,7 +2,7 @@
 //! the number on a mark leads to the element under it.
 
 use browser::ObserveRequest;
-use practice::course::{Answer, obstacles};
+use practice::course::{ObstacleResponse, obstacles};
 use proto::{InteractionMode, page::ScreenshotInfo};
 use serde::Deserialize;
 use serde_json::json;
@@ -55,7 +55,9 @@ fn still_pages() -> Vec<&'static str> {
         "/course/permissions-onload",
         "/course/big-title",
     ];
-    let course = obstacles().filter(|obstacle| obstacle.answer == Answer::Page).map(|obstacle| obstacle.path);
+    let course = obstacles()
+        .filter(|obstacle| obstacle.response == ObstacleResponse::Page)
+        .map(|obstacle| obstacle.path);
     let mut pages: Vec<&str> = course.filter(|path| !RESTLESS.contains(path)).collect();
     pages.extend([
         "/",

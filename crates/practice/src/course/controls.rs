@@ -1,4 +1,4 @@
-//! Things to click, choose and type into.
+//! Obstacles: controls to click, choose from and type into.
 
 use super::{Obstacle, page};
 

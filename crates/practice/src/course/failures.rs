@@ -1,4 +1,4 @@
-//! Pages that fail, dawdle, lead elsewhere or never come.
+//! Obstacles: pages that fail, load slowly, redirect or never load.
 
 use axum::{
     Router,
@@ -11,26 +11,33 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 
-use super::{Answer, Obstacle, framed, page};
-use crate::{
-    html::{HangUp, typed},
-    stop::Stop,
-};
+use super::{Obstacle, ObstacleResponse, course_page, page};
+use crate::{connection::AbortConnection, html::with_content_type, shutdown::Shutdown};
 
 pub(super) const OBSTACLES: &[Obstacle] = &[
-    Obstacle::special("/course/blank", "Blank page", "A page that is white from edge to edge.", Answer::Page),
-    Obstacle::special("/course/missing", "Not found", "A 404 is a page like any other.", Answer::Status(404)),
+    Obstacle::special(
+        "/course/blank",
+        "Blank page",
+        "A page that is white from edge to edge.",
+        ObstacleResponse::Page,
+    ),
+    Obstacle::special(
+        "/course/missing",
+        "Not found",
+        "A 404 is a page like any other.",
+        ObstacleResponse::Status(404),
+    ),
     Obstacle::special(
         "/course/error",
         "Server error",
         "A 500 is a page like any other.",
-        Answer::Status(500),
+        ObstacleResponse::Status(500),
     ),
     Obstacle::special(
         "/course/slow?ms=500",
         "Slow page",
         "The server takes its time to answer.",
-        Answer::Page,
+        ObstacleResponse::Page,
     ),
     page!(
         "slow-resources",
@@ -46,33 +53,43 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
         "/course/never",
         "Never answers",
         "The server accepts and then stays silent.",
-        Answer::Never,
+        ObstacleResponse::Never,
     ),
     Obstacle::special(
         "/course/never-body",
         "Never ends",
         "The page starts and its end never comes.",
-        Answer::Never,
+        ObstacleResponse::Never,
     ),
-    Obstacle::special("/course/hang-up", "Hangs up", "The server closes without an answer.", Answer::HangsUp),
+    Obstacle::special(
+        "/course/hang-up",
+        "Hangs up",
+        "The server closes without an answer.",
+        ObstacleResponse::Abort,
+    ),
     Obstacle::special(
         "/course/reset",
         "Connection reset",
         "The server resets the connection.",
-        Answer::HangsUp,
+        ObstacleResponse::Abort,
     ),
-    Obstacle::special("/course/redirect?n=1", "Redirect", "One redirect on the way.", Answer::Redirects),
+    Obstacle::special(
+        "/course/redirect?n=1",
+        "Redirect",
+        "One redirect on the way.",
+        ObstacleResponse::Redirect,
+    ),
     Obstacle::special(
         "/course/redirect?n=2",
         "Two redirects",
         "Two redirects on the way.",
-        Answer::Redirects,
+        ObstacleResponse::Redirect,
     ),
     Obstacle::special(
         "/course/redirect-loop",
         "Redirect loop",
         "Redirects to itself for ever.",
-        Answer::Redirects,
+        ObstacleResponse::Redirect,
     ),
     page!("meta-refresh", "Meta refresh", "The page moves on by itself after a second."),
     page!("js-redirect", "Script redirect", "A script moves on while the page loads."),
@@ -88,14 +105,14 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
         "/course/basic-auth",
         "Asks for a password",
         "A 401 with a challenge does not open a prompt that blocks.",
-        Answer::Status(401),
+        ObstacleResponse::Status(401),
     ),
 ];
 
-/// `Basic` and the base64 of `visitor:practice`.
+/// The `Authorization` header for `visitor:practice`.
 const CREDENTIALS: &str = "Basic dmlzaXRvcjpwcmFjdGljZQ==";
 
-pub(super) fn routes() -> Router<Stop> {
+pub(super) fn routes() -> Router<Shutdown> {
     Router::new()
         .route("/course/blank", get(async || Html("<!doctype html><title></title>")))
         .route("/course/missing", get(missing))
@@ -104,8 +121,8 @@ pub(super) fn routes() -> Router<Stop> {
         .route("/course/slow/{file}", get(slow_file))
         .route("/course/never", get(never))
         .route("/course/never-body", get(never_body))
-        .route("/course/hang-up", get(async || HangUp::Close))
-        .route("/course/reset", get(async || HangUp::Reset))
+        .route("/course/hang-up", get(async || AbortConnection::Close))
+        .route("/course/reset", get(async || AbortConnection::Reset))
         .route("/course/redirect", get(redirect))
         .route("/course/redirect-loop", get(async || found("/course/redirect-loop")))
         .route("/course/arrived", get(arrived))
@@ -114,7 +131,7 @@ pub(super) fn routes() -> Router<Stop> {
 }
 
 #[derive(Deserialize)]
-struct Wait {
+struct Params {
     #[serde(default)]
     ms: u64,
     #[serde(default)]
@@ -122,66 +139,68 @@ struct Wait {
 }
 
 async fn missing() -> Response {
-    let page = framed("Not found", "There is no such page here, and this one says so with a 404.", "");
+    let page = course_page("Not found", "There is no such page here, and this one says so with a 404.", "");
     (StatusCode::NOT_FOUND, Html(page)).into_response()
 }
 
 async fn error() -> Response {
-    let page = framed("Something went wrong", "The server says 500 and means it.", "");
+    let page = course_page("Something went wrong", "The server says 500 and means it.", "");
     (StatusCode::INTERNAL_SERVER_ERROR, Html(page)).into_response()
 }
 
-async fn slow(State(stop): State<Stop>, Query(wait): Query<Wait>) -> Html<String> {
-    stop.pause(wait.ms).await;
+async fn slow(State(shutdown): State<Shutdown>, Query(params): Query<Params>) -> Html<String> {
+    shutdown.sleep(params.ms).await;
     let fragment =
         "<p id=\"result\">done</p><p><a id=\"again\" href=\"/course/slow?ms=500\">Once more</a></p>";
-    Html(framed("Slow page", "The server took its time.", fragment))
+    Html(course_page("Slow page", "The server took its time.", fragment))
 }
 
-/// A picture, style or script that comes after a while; which one, says the ending of the name.
+/// Serves an image, a style sheet or a script after a delay.
 async fn slow_file(
-    State(stop): State<Stop>,
+    State(shutdown): State<Shutdown>,
     axum::extract::Path(file): axum::extract::Path<String>,
-    Query(wait): Query<Wait>,
+    Query(params): Query<Params>,
 ) -> Response {
-    const PICTURE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"160\" height=\"90\">\
+    const IMAGE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"160\" height=\"90\">\
         <rect width=\"160\" height=\"90\" fill=\"#2f6f5e\"/><circle cx=\"80\" cy=\"45\" r=\"28\" fill=\"#f4c95d\"/></svg>";
-    stop.pause(wait.ms).await;
+    shutdown.sleep(params.ms).await;
     match file.as_str() {
-        "picture.svg" => typed("image/svg+xml", PICTURE),
-        "style.css" => typed("text/css", "#styled { background: #f4c95d; }"),
-        "script.js" => typed("text/javascript", "document.getElementById('result').textContent = 'done';"),
+        "picture.svg" => with_content_type("image/svg+xml", IMAGE),
+        "style.css" => with_content_type("text/css", "#styled { background: #f4c95d; }"),
+        "script.js" => {
+            with_content_type("text/javascript", "document.getElementById('result').textContent = 'done';")
+        }
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
-async fn never(State(stop): State<Stop>) -> HangUp {
-    stop.announced().await;
-    HangUp::Close
+async fn never(State(shutdown): State<Shutdown>) -> AbortConnection {
+    shutdown.triggered().await;
+    AbortConnection::Close
 }
 
-async fn never_body(State(stop): State<Stop>) -> Response {
+async fn never_body(State(shutdown): State<Shutdown>) -> Response {
     let page =
-        framed("Never ends", "What you read is all that will ever come.", "<p id=\"result\">begun</p>");
-    let begun = page.split("</main>").next().unwrap_or_default().to_owned();
-    let start = stream::iter([Ok::<_, std::io::Error>(Bytes::from(begun))]);
-    let silence = stream::once(async move {
-        stop.announced().await;
+        course_page("Never ends", "What you read is all that will ever come.", "<p id=\"result\">begun</p>");
+    let first_part = page.split("</main>").next().unwrap_or_default().to_owned();
+    let start = stream::iter([Ok::<_, std::io::Error>(Bytes::from(first_part))]);
+    let end = stream::once(async move {
+        shutdown.triggered().await;
         Ok(Bytes::new())
     });
-    typed("text/html; charset=utf-8", Body::from_stream(start.chain(silence)))
+    with_content_type("text/html; charset=utf-8", Body::from_stream(start.chain(end)))
 }
 
-async fn redirect(State(stop): State<Stop>, Query(wait): Query<Wait>) -> Response {
-    stop.pause(wait.ms).await;
-    match wait.n {
+async fn redirect(State(shutdown): State<Shutdown>, Query(params): Query<Params>) -> Response {
+    shutdown.sleep(params.ms).await;
+    match params.n {
         0 | 1 => found("/course/arrived?by=redirect"),
-        // A browser gives up at 20; a little more than that is enough to show it.
-        more => found(&format!("/course/redirect?n={}&ms={}", more.min(50) - 1, wait.ms)),
+        // Browsers give up after 20 redirects, so there is no use in more than 50.
+        n => found(&format!("/course/redirect?n={}&ms={}", n.min(50) - 1, params.ms)),
     }
 }
 
-/// 302, the commonest redirect of all; axum offers only the newer ones.
+/// Redirects with status 302, which axum has no constructor for.
 fn found(to: &str) -> Response {
     let mut response = Redirect::to(to).into_response();
     *response.status_mut() = StatusCode::FOUND;
@@ -196,16 +215,16 @@ async fn arrived(Query(pairs): Query<Vec<(String, String)>>) -> Html<String> {
         }
         p { a href="/course/" { "All obstacles" } }
     };
-    Html(framed("Arrived", "The page that detours lead to.", &fragment.into_string()))
+    Html(course_page("Arrived", "The page that detours lead to.", &fragment.into_string()))
 }
 
 async fn basic_auth(headers: HeaderMap) -> Response {
-    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if given == Some(CREDENTIALS) {
-        let page = framed("Welcome, visitor", "The password was right.", "<p id=\"result\">done</p>");
+    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if authorization == Some(CREDENTIALS) {
+        let page = course_page("Welcome, visitor", "The password was right.", "<p id=\"result\">done</p>");
         return Html(page).into_response();
     }
-    let page = framed("Password needed", "The name is visitor, the password practice.", "");
+    let page = course_page("Password needed", "The name is visitor, the password practice.", "");
     let challenge = [(header::WWW_AUTHENTICATE, "Basic realm=\"practice\"")];
     (StatusCode::UNAUTHORIZED, challenge, Html(page)).into_response()
 }

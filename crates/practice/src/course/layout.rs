@@ -1,4 +1,4 @@
-//! Where things are: scrolled away, zoomed, transformed, covered, hidden.
+//! Obstacles: elements that are scrolled out of view, zoomed, transformed, covered or hidden.
 
 use super::{Obstacle, page};
 

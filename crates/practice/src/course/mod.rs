@@ -1,6 +1,6 @@
-//! The obstacle course: every awkward thing a page can do to an automated browser, each at a stable address
-//! with stable element ids, saying visibly in `#log` or `#result` what happened to it.
-//! One table drives the routes, the index page and the tests.
+//! The obstacle course: pages that are difficult for an automated browser. Each has a stable URL and stable element
+//! ids, and shows in `#log` or `#result` what happened to it.
+//! The tables of obstacles drive the routes, the index page and the tests.
 
 mod controls;
 mod failures;
@@ -17,62 +17,67 @@ use axum::{
 };
 use maud::{DOCTYPE, PreEscaped, html};
 
-use crate::{html, stop::Stop};
+use crate::{html, shutdown::Shutdown};
 
-/// What a plain GET of an obstacle gets.
+/// How the server responds to a GET request for an obstacle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// 200 and a page, perhaps after a while.
+pub enum ObstacleResponse {
+    /// Status 200 and a page, possibly after a delay.
     Page,
-    /// A page with another status.
+    /// A page with the given status.
     Status(u16),
-    /// A redirect (302) onwards.
-    Redirects,
-    /// Headers at most; the rest comes never (until the server stops).
+    /// A redirect with status 302.
+    Redirect,
+    /// Nothing, or only the headers and a part of the body, until the server stops.
     Never,
-    /// The connection is closed or reset without an answer.
-    HangsUp,
+    /// The connection is closed or reset without a response.
+    Abort,
 }
 
-/// One thing to get past.
+/// One page of the obstacle course.
 #[derive(Clone, Copy, Debug)]
 pub struct Obstacle {
-    /// Path, and query where it needs one.
+    /// The path, with a query string if one is needed.
     pub path: &'static str,
     pub title: &'static str,
-    /// What a browser that gets past it has shown.
-    pub proves: &'static str,
-    pub answer: Answer,
+    /// What a browser must do right on this page.
+    pub requirement: &'static str,
+    pub response: ObstacleResponse,
     fragment: Option<&'static str>,
 }
 
 impl Obstacle {
-    /// The page between heading and end, where it is a fixed one.
+    /// The HTML below the heading, if the page is a file.
     pub(crate) const fn fragment(&self) -> Option<&'static str> {
         self.fragment
     }
 
-    /// An obstacle that its theme serves by itself.
-    const fn special(path: &'static str, title: &'static str, proves: &'static str, answer: Answer) -> Self {
-        Self { path, title, proves, answer, fragment: None }
+    /// An obstacle that is served by a handler of its theme.
+    const fn special(
+        path: &'static str,
+        title: &'static str,
+        requirement: &'static str,
+        response: ObstacleResponse,
+    ) -> Self {
+        Self { path, title, requirement, response, fragment: None }
     }
 }
 
-/// An obstacle that is a file under `assets/course`; the name is both its path and its file.
+/// An obstacle that is a file under `assets/course`; its path has the same name.
 macro_rules! page {
-    ($name:literal, $title:literal, $proves:literal) => {
+    ($name:literal, $title:literal, $requirement:literal) => {
         $crate::course::Obstacle {
             path: concat!("/course/", $name),
             title: $title,
-            proves: $proves,
-            answer: $crate::course::Answer::Page,
+            requirement: $requirement,
+            response: $crate::course::ObstacleResponse::Page,
             fragment: Some(include_str!(concat!("../../assets/course/", $name, ".html"))),
         }
     };
 }
 use page;
 
-/// Obstacles of one kind.
+/// A group of related obstacles.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
     pub name: &'static str,
@@ -88,16 +93,19 @@ pub const THEMES: &[Theme] = &[
     Theme { name: "Oddities", obstacles: oddities::OBSTACLES },
 ];
 
-/// Every obstacle, in the order of the index page.
+/// Returns all obstacles, in the order of the index page.
 pub fn obstacles() -> impl Iterator<Item = &'static Obstacle> {
     THEMES.iter().flat_map(|theme| theme.obstacles)
 }
 
-pub(crate) fn routes() -> Router<Stop> {
+pub(crate) fn routes() -> Router<Shutdown> {
     let mut routes = Router::new().route("/course/", get(index));
     for obstacle in obstacles() {
         if let Some(fragment) = obstacle.fragment {
-            routes = routes.route(obstacle.path, get(async move || Html(shell(obstacle, fragment))));
+            routes = routes.route(
+                obstacle.path,
+                get(async move || Html(course_page(obstacle.title, obstacle.requirement, fragment))),
+            );
         }
     }
     routes
@@ -108,12 +116,8 @@ pub(crate) fn routes() -> Router<Stop> {
         .merge(windows::routes())
 }
 
-/// The frame around an obstacle: where one is, what it is about, then the obstacle itself.
-fn shell(obstacle: &Obstacle, fragment: &str) -> String {
-    framed(obstacle.title, obstacle.proves, fragment)
-}
-
-fn framed(title: &str, lead: &str, fragment: &str) -> String {
+/// Renders a page of the course: title, introduction and content.
+fn course_page(title: &str, lead: &str, fragment: &str) -> String {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -152,7 +156,7 @@ async fn index() -> Response {
                     h2 { (theme.name) }
                     ul.obstacles {
                         @for obstacle in theme.obstacles {
-                            li { a href=(obstacle.path) { (obstacle.title) } p { (obstacle.proves) } }
+                            li { a href=(obstacle.path) { (obstacle.title) } p { (obstacle.requirement) } }
                         }
                     }
                 }
@@ -169,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_holds_every_theme_once() {
+    fn every_path_is_listed_once() {
         let listed: Vec<_> = THEMES.iter().flat_map(|theme| theme.obstacles).map(|o| o.path).collect();
         assert_eq!(listed, obstacles().map(|o| o.path).collect::<Vec<_>>());
         assert_eq!(
@@ -180,11 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_is_told_where_the_script_looks_for_it() {
+    fn pages_that_log_have_a_log_element() {
         for obstacle in obstacles() {
             let Some(fragment) = obstacle.fragment else { continue };
             if fragment.contains("log(") {
-                assert!(fragment.contains("id=\"log\""), "{} logs into nothing", obstacle.path);
+                assert!(fragment.contains("id=\"log\""), "{} has no log element", obstacle.path);
             }
         }
     }

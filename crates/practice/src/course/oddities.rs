@@ -1,4 +1,4 @@
-//! What is left: odd content, heavy pages, permissions, storage, downloads.
+//! Obstacles: unusual content, heavy pages, permissions, storage and downloads.
 
 use std::fmt::Write;
 
@@ -12,15 +12,15 @@ use axum::{
 use maud::html;
 use serde::Deserialize;
 
-use super::{Answer, Obstacle, framed, page};
-use crate::{html::cookie, stop::Stop, vault};
+use super::{Obstacle, ObstacleResponse, course_page, page};
+use crate::{html::cookie, shutdown::Shutdown, vault};
 
 pub(super) const OBSTACLES: &[Obstacle] = &[
     Obstacle::special(
         "/course/captcha",
         "Are you human?",
         "A page that blocks visitors until they prove themselves looks blocked.",
-        Answer::Page,
+        ObstacleResponse::Page,
     ),
     page!(
         "permissions",
@@ -41,9 +41,14 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
         "/course/download-onload",
         "Download on load",
         "A page that starts a download by itself.",
-        Answer::Page,
+        ObstacleResponse::Page,
     ),
-    Obstacle::special("/course/links", "Ten thousand links", "A huge page stays workable.", Answer::Page),
+    Obstacle::special(
+        "/course/links",
+        "Ten thousand links",
+        "A huge page stays workable.",
+        ObstacleResponse::Page,
+    ),
     page!(
         "surrogate",
         "Lone surrogates",
@@ -60,28 +65,38 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
     Obstacle {
         path: "/course/service-worker/",
         title: "Service worker",
-        proves: "A worker that answers instead of the server stays with its visitor.",
-        answer: Answer::Page,
+        requirement: "A worker that answers instead of the server stays with its visitor.",
+        response: ObstacleResponse::Page,
         fragment: Some(include_str!("../../assets/course/service-worker.html")),
     },
     Obstacle::special(
         "/course/storage",
         "Storage",
         "Cookies, local and session storage, IndexedDB, caches: what one visitor keeps, no other sees.",
-        Answer::Page,
+        ObstacleResponse::Page,
     ),
     Obstacle::special(
         "/course/metadata",
         "Metadata",
         "Meta tags, JSON-LD and microdata are read.",
-        Answer::Page,
+        ObstacleResponse::Page,
     ),
-    Obstacle::special("/course/big-title", "A title of one megabyte", "Sizes are bounded.", Answer::Page),
-    Obstacle::special("/course/text", "Three hundred lines", "Text is cut at the right line.", Answer::Page),
+    Obstacle::special(
+        "/course/big-title",
+        "A title of one megabyte",
+        "Sizes are bounded.",
+        ObstacleResponse::Page,
+    ),
+    Obstacle::special(
+        "/course/text",
+        "Three hundred lines",
+        "Text is cut at the right line.",
+        ObstacleResponse::Page,
+    ),
     page!("schemes", "Other schemes", "mailto:, tel:, javascript: and file: links lead nowhere bad."),
 ];
 
-pub(super) fn routes() -> Router<Stop> {
+pub(super) fn routes() -> Router<Shutdown> {
     Router::new()
         .route("/course/captcha", get(async || Html(vault::block_page("course"))))
         .route("/course/download-onload", get(download_onload))
@@ -95,7 +110,7 @@ pub(super) fn routes() -> Router<Stop> {
 async fn download_onload() -> Html<String> {
     let fragment = "<p>The download starts by itself.</p><p><button id=\"here\">A button</button></p>\
         <iframe id=\"downloader\" title=\"download\" src=\"/course/download/report.csv\"></iframe>";
-    Html(framed("Download on load", "A frame of this page loads an attachment.", fragment))
+    Html(course_page("Download on load", "A frame of this page loads an attachment.", fragment))
 }
 
 async fn links() -> Html<String> {
@@ -108,24 +123,25 @@ async fn links() -> Html<String> {
         );
     }
     fragment.push_str("</p>");
-    Html(framed("Ten thousand links", "Count them if you like.", &fragment))
+    Html(course_page("Ten thousand links", "Count them if you like.", &fragment))
 }
 
 #[derive(Deserialize)]
-struct Keep {
+struct StorageQuery {
     set: Option<String>,
 }
 
-/// Also keeps a value where scripts cannot reach, and says what the server was sent.
-async fn storage(Query(keep): Query<Keep>, headers: HeaderMap) -> Response {
-    let sent = cookie(&headers, "course_http").unwrap_or("none");
+/// Shows the HTTP-only cookie that the server received, and sets it if asked to.
+async fn storage(Query(query): Query<StorageQuery>, headers: HeaderMap) -> Response {
+    let received = cookie(&headers, "course_http").unwrap_or("none");
     let fragment = html! {
-        p { "The server was sent the cookie: " strong id="seen-http" { (sent) } }
+        p { "The server was sent the cookie: " strong id="seen-http" { (received) } }
         (maud::PreEscaped(include_str!("../../assets/course/storage.html")))
     };
-    let page = Html(framed("Storage", "What this visitor left here earlier.", &fragment.into_string()));
-    let clean = |value: &str| value.chars().filter(char::is_ascii_alphanumeric).take(64).collect::<String>();
-    match keep.set.as_deref().map(clean).filter(|value| !value.is_empty()) {
+    let page = Html(course_page("Storage", "What this visitor left here earlier.", &fragment.into_string()));
+    let sanitize =
+        |value: &str| value.chars().filter(char::is_ascii_alphanumeric).take(64).collect::<String>();
+    match query.set.as_deref().map(sanitize).filter(|value| !value.is_empty()) {
         None => page.into_response(),
         Some(value) => {
             let cookie = format!("course_http={value}; Path=/course; HttpOnly; Max-Age=86400");
@@ -142,7 +158,7 @@ async fn big_title() -> Html<String> {
     ))
 }
 
-/// 300 lines of which every fifth is empty, and nothing else on the page.
+/// A page of 300 lines, of which every fifth is empty.
 async fn text() -> Html<String> {
     let line = |number: u32| {
         if number.is_multiple_of(5) {

@@ -1,4 +1,4 @@
-//! Pages that change some time after a click, never stop changing, or never change: when is one done?
+//! Obstacles: pages that change some time after a click, change continuously, or do not change at all.
 
 use axum::{
     Json, Router,
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Obstacle, page};
-use crate::stop::Stop;
+use crate::shutdown::Shutdown;
 
 pub(super) const OBSTACLES: &[Obstacle] = &[
     page!("settle/fetch", "Fetch, then change", "A click fetches (300 ms) and only then changes the page."),
@@ -47,10 +47,10 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
     page!("settle/never-fetch", "Fetch that never answers", "A request stays open for ever."),
 ];
 
-/// Fast enough to never let a page look quiet, slow enough to be no load.
-const TICK_MS: u64 = 100;
+/// Fast enough that a page never looks idle, slow enough to cause no load.
+const TICK_INTERVAL_MS: u64 = 100;
 
-pub(super) fn routes() -> Router<Stop> {
+pub(super) fn routes() -> Router<Shutdown> {
     Router::new()
         .route("/course/api/answer", get(answer))
         .route("/course/ws/ticker", get(ticker))
@@ -59,22 +59,22 @@ pub(super) fn routes() -> Router<Stop> {
 }
 
 #[derive(Deserialize)]
-struct Ask {
+struct AnswerQuery {
     #[serde(default)]
     ms: u64,
     #[serde(default)]
     n: i64,
 }
 
-async fn answer(State(stop): State<Stop>, Query(ask): Query<Ask>) -> Json<Value> {
-    stop.pause(ask.ms).await;
-    Json(json!({ "answer": "done", "n": ask.n, "ms": ask.ms }))
+async fn answer(State(shutdown): State<Shutdown>, Query(query): Query<AnswerQuery>) -> Json<Value> {
+    shutdown.sleep(query.ms).await;
+    Json(json!({ "answer": "done", "n": query.n, "ms": query.ms }))
 }
 
-async fn ticker(State(stop): State<Stop>, upgrade: WebSocketUpgrade) -> Response {
+async fn ticker(State(shutdown): State<Shutdown>, upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(async move |mut socket: WebSocket| {
         let mut count = 0_u64;
-        while stop.tick(TICK_MS).await {
+        while shutdown.sleep_unless_stopped(TICK_INTERVAL_MS).await {
             count += 1;
             if socket.send(Message::text(count.to_string())).await.is_err() {
                 return;
@@ -83,16 +83,16 @@ async fn ticker(State(stop): State<Stop>, upgrade: WebSocketUpgrade) -> Response
     })
 }
 
-async fn echo(State(stop): State<Stop>, upgrade: WebSocketUpgrade) -> Response {
+async fn echo(State(shutdown): State<Shutdown>, upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(async move |mut socket: WebSocket| {
         loop {
             let message = tokio::select! {
-                () = stop.announced() => return,
+                () = shutdown.triggered() => return,
                 message = socket.recv() => message,
             };
             let Some(Ok(message)) = message else { return };
-            let told = matches!(message, Message::Text(_) | Message::Binary(_));
-            if told && socket.send(message).await.is_err() {
+            let has_payload = matches!(message, Message::Text(_) | Message::Binary(_));
+            if has_payload && socket.send(message).await.is_err() {
                 return;
             }
         }
@@ -100,11 +100,11 @@ async fn echo(State(stop): State<Stop>, upgrade: WebSocketUpgrade) -> Response {
 }
 
 async fn events(
-    State(stop): State<Stop>,
+    State(shutdown): State<Shutdown>,
 ) -> Sse<impl Stream<Item = Result<Event, std::convert::Infallible>>> {
-    let ticks = stream::unfold((stop, 1_u64), async |(stop, count)| {
-        let more = stop.tick(TICK_MS).await;
-        more.then(|| (Ok(Event::default().data(count.to_string())), (stop, count + 1)))
+    let ticks = stream::unfold((shutdown, 1_u64), async |(shutdown, count)| {
+        let is_running = shutdown.sleep_unless_stopped(TICK_INTERVAL_MS).await;
+        is_running.then(|| (Ok(Event::default().data(count.to_string())), (shutdown, count + 1)))
     });
     Sse::new(ticks).keep_alive(KeepAlive::default())
 }

@@ -1,10 +1,10 @@
-//! Pages that open other pages, and pages that ask questions.
+//! Obstacles: pages that open windows or dialogs.
 
 use axum::{Form, Router, extract::Query, response::Html, routing::get};
 use maud::html;
 
-use super::{Obstacle, framed, page};
-use crate::stop::Stop;
+use super::{Obstacle, course_page, page};
+use crate::shutdown::Shutdown;
 
 pub(super) const OBSTACLES: &[Obstacle] = &[
     page!("popups", "Popups", "Whatever opens a new window ends up in the page the agent sees."),
@@ -19,23 +19,23 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
     page!("beforeunload", "Leave page?", "A page that asks to stay can be left."),
 ];
 
-pub(super) fn routes() -> Router<Stop> {
+pub(super) fn routes() -> Router<Shutdown> {
     Router::new().route("/course/opened", get(opened).post(posted))
 }
 
 type Pairs = Vec<(String, String)>;
 
 async fn opened(Query(pairs): Query<Pairs>) -> Html<String> {
-    told("GET", &pairs)
+    request_page("GET", &pairs)
 }
 
 async fn posted(Query(mut pairs): Query<Pairs>, Form(fields): Form<Pairs>) -> Html<String> {
     pairs.extend(fields);
-    told("POST", &pairs)
+    request_page("POST", &pairs)
 }
 
-/// Says how it was reached and with what, so that a test can see which window it is looking at.
-fn told(method: &str, pairs: &[(String, String)]) -> Html<String> {
+/// Shows the method and the fields of the request, so that a test can tell which window it sees.
+fn request_page(method: &str, pairs: &[(String, String)]) -> Html<String> {
     let fragment = html! {
         p { "Reached by " strong id="method" { (method) } "." }
         dl id="fields" {
@@ -44,5 +44,5 @@ fn told(method: &str, pairs: &[(String, String)]) -> Html<String> {
         p { button id="here" onclick="this.textContent = 'Clicked'" { "A button here" } }
         p { a href="/course/popups" { "Back to the popups" } }
     };
-    Html(framed("Opened", "The page that popups and forms lead to.", &fragment.into_string()))
+    Html(course_page("Opened", "The page that popups and forms lead to.", &fragment.into_string()))
 }

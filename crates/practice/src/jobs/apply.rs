@@ -1,4 +1,4 @@
-//! The application form: checked field by field, then confirmed with everything that was sent.
+//! The application form: validated field by field, then confirmed with all submitted values.
 
 use axum::{
     extract::{Multipart, Path, multipart::MultipartError},
@@ -8,8 +8,8 @@ use axum::{
 use maud::{Markup, html};
 
 use super::{
-    board::{self, Job, is_date, readable},
-    pages::{missing, page},
+    pages::{not_found, page},
+    postings::{self, Job, format_date, is_date},
 };
 use crate::{
     forms::{Fields, is_email, reference_number},
@@ -19,39 +19,39 @@ use crate::{
 const EDUCATION: [&str; 5] = ["School", "Apprenticeship", "Bachelor", "Master", "Doctorate"];
 const SKILLS: [&str; 6] =
     ["Teamwork", "Planning", "Languages", "Driving licence", "First aid", "Programming"];
-const LONGEST_LETTER: usize = 2000;
+const MAX_LETTER_CHARS: usize = 2000;
 
 pub(super) async fn form(Path(number): Path<String>) -> Response {
     match find(&number) {
         Some(job) => page("Apply", &application(job, &Fields::default(), &[])),
-        None => missing("job"),
+        None => not_found("job"),
     }
 }
 
 fn find(number: &str) -> Option<&'static Job> {
-    number.parse().ok().and_then(board::find)
+    number.parse().ok().and_then(postings::find)
 }
 
-pub(super) async fn send(Path(number): Path<String>, sent: Multipart) -> Response {
-    let Some(job) = find(&number) else { return missing("job") };
-    let fields = match read(sent).await {
+pub(super) async fn submit(Path(number): Path<String>, body: Multipart) -> Response {
+    let Some(job) = find(&number) else { return not_found("job") };
+    let fields = match read_fields(body).await {
         Ok(fields) => fields,
         Err(error) => {
             let body = html! { h1 { "That could not be read" } p { (error.body_text()) } };
             return (error.status(), page("Apply", &body)).into_response();
         }
     };
-    let mistakes = mistakes(&fields);
-    if mistakes.is_empty() {
+    let errors = validate(&fields);
+    if errors.is_empty() {
         return page("Application received", &confirmation(job, &fields));
     }
-    (StatusCode::UNPROCESSABLE_ENTITY, page("Apply", &application(job, &fields, &mistakes))).into_response()
+    (StatusCode::UNPROCESSABLE_ENTITY, page("Apply", &application(job, &fields, &errors))).into_response()
 }
 
-/// Of a file its name and size are kept, its content never.
-async fn read(mut sent: Multipart) -> Result<Fields, MultipartError> {
+/// Reads the fields. Of a file only the name and size are kept.
+async fn read_fields(mut body: Multipart) -> Result<Fields, MultipartError> {
     let mut fields = Fields::default();
-    while let Some(field) = sent.next_field().await? {
+    while let Some(field) = body.next_field().await? {
         let name = field.name().unwrap_or_default().to_owned();
         let value = match field.file_name().map(str::to_owned) {
             Some(file) if file.is_empty() => continue,
@@ -63,8 +63,8 @@ async fn read(mut sent: Multipart) -> Result<Fields, MultipartError> {
     Ok(fields)
 }
 
-/// Field and what is wrong with it.
-fn mistakes(fields: &Fields) -> Vec<(&'static str, &'static str)> {
+/// Returns the invalid fields with their error messages.
+fn validate(fields: &Fields) -> Vec<(&'static str, &'static str)> {
     let checks = [
         ("first_name", fields.get("first_name").is_empty(), "Please enter your first name."),
         ("last_name", fields.get("last_name").is_empty(), "Please enter your last name."),
@@ -85,19 +85,23 @@ fn mistakes(fields: &Fields) -> Vec<(&'static str, &'static str)> {
         ("letter", fields.get("letter").is_empty(), "Please write a few words about yourself."),
         (
             "letter",
-            fields.get("letter").chars().count() > LONGEST_LETTER,
+            fields.get("letter").chars().count() > MAX_LETTER_CHARS,
             "Please keep it under 2000 characters.",
         ),
         ("consent", !fields.has("consent"), "Please agree to the processing of your application."),
     ];
-    checks.into_iter().filter(|(_, wrong, _)| *wrong).map(|(name, _, words)| (name, words)).collect()
+    checks
+        .into_iter()
+        .filter(|(_, is_invalid, _)| *is_invalid)
+        .map(|(name, _, message)| (name, message))
+        .collect()
 }
 
 fn is_phone(text: &str) -> bool {
     text.chars().filter(char::is_ascii_digit).count() >= 6 && !text.contains(char::is_alphabetic)
 }
 
-/// The number follows from the job and the answers, and from nothing else.
+/// Derives the reference number from the job and the answers alone, so that it is reproducible.
 pub(crate) fn application_number(job: u32, answers: &[(String, String)]) -> String {
     let answers: Vec<_> = answers.iter().map(|(name, value)| format!("{name}={}", value.trim())).collect();
     format!("APP-{}", reference_number(&format!("{job}\n{}", answers.join("\n"))))
@@ -117,7 +121,7 @@ fn confirmation(job: &Job, fields: &Fields) -> Markup {
             (row("Name", &format!("{} {}", fields.get("first_name"), fields.get("last_name"))))
             (row("Email", fields.get("email")))
             (row("Phone", fields.get("phone")))
-            (row("Earliest start", &readable(fields.get("start"))))
+            (row("Earliest start", &format_date(fields.get("start"))))
             (row("Years of experience", fields.get("years")))
             (row("Education", fields.get("education")))
             (row("Work permit", fields.get("permit")))
@@ -129,7 +133,7 @@ fn confirmation(job: &Job, fields: &Fields) -> Markup {
     }
 }
 
-fn application(job: &Job, fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
+fn application(job: &Job, fields: &Fields, errors: &[(&str, &str)]) -> Markup {
     html! {
         nav.crumbs aria-label="Breadcrumb" {
             a href="/jobs/search" { "Jobs" } " › "
@@ -137,35 +141,35 @@ fn application(job: &Job, fields: &Fields, mistakes: &[(&str, &str)]) -> Markup 
         }
         h1 { "Apply: " (job.title) }
         p.lead { (job.company) ", " (job.city) }
-        @if !mistakes.is_empty() {
-            p.notice role="alert" id="errors" { "Please correct " (count(mistakes.len(), "field")) "." }
+        @if !errors.is_empty() {
+            p.notice role="alert" id="errors" { "Please correct " (count(errors.len(), "field")) "." }
         }
         form.application.card id="application" action={ "/jobs/" (job.number) "/apply" } method="post"
             enctype="multipart/form-data" novalidate {
-            (person(fields, mistakes))
-            (choices(fields, mistakes))
+            (text_inputs(fields, errors))
+            (choice_inputs(fields, errors))
             label for="letter" { "About you" }
             textarea id="letter" name="letter" rows="4" { (fields.get("letter")) }
-            (told(mistakes, "letter"))
+            (error_message(errors, "letter"))
             label for="cv" { "Curriculum vitae (optional)" }
             input type="file" id="cv" name="cv";
             label {
                 input type="checkbox" name="consent" id="consent" value="yes" checked[fields.has("consent")];
                 " I agree that my application is processed"
             }
-            (told(mistakes, "consent"))
+            (error_message(errors, "consent"))
             button.primary type="submit" id="send" { "Send application" }
         }
     }
 }
 
-/// What is wrong with a field, below it.
-fn told(mistakes: &[(&str, &str)], name: &str) -> Markup {
-    let wrong = mistakes.iter().find(|(known, _)| *known == name).map(|(_, wrong)| *wrong);
-    html! { @if let Some(wrong) = wrong { p.error id={ (name) "-error" } { (wrong) } } }
+/// Renders the error message of a field.
+fn error_message(errors: &[(&str, &str)], name: &str) -> Markup {
+    let message = errors.iter().find(|(field, _)| *field == name).map(|(_, message)| *message);
+    html! { @if let Some(message) = message { p.error id={ (name) "-error" } { (message) } } }
 }
 
-fn person(fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
+fn text_inputs(fields: &Fields, errors: &[(&str, &str)]) -> Markup {
     let inputs = [
         ("first_name", "First name", "text"),
         ("last_name", "Last name", "text"),
@@ -178,19 +182,19 @@ fn person(fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
         @for (name, label, kind) in inputs {
             label for=(name) { (label) }
             input type=(kind) id=(name) name=(name) value=(fields.get(name));
-            (told(mistakes, name))
+            (error_message(errors, name))
         }
     }
 }
 
-fn choices(fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
+fn choice_inputs(fields: &Fields, errors: &[(&str, &str)]) -> Markup {
     html! {
         label for="education" { "Highest education" }
         select id="education" name="education" {
             option value="" { "Choose…" }
             @for level in EDUCATION { option selected[fields.get("education") == level] { (level) } }
         }
-        (told(mistakes, "education"))
+        (error_message(errors, "education"))
         fieldset {
             legend { "Do you have a work permit?" }
             @for (value, label) in [("yes", "Yes"), ("no", "No")] {
@@ -201,7 +205,7 @@ fn choices(fields: &Fields, mistakes: &[(&str, &str)]) -> Markup {
                 }
             }
         }
-        (told(mistakes, "permit"))
+        (error_message(errors, "permit"))
         fieldset {
             legend { "Skills" }
             @for skill in SKILLS {

@@ -1,4 +1,4 @@
-//! The pages one reads: the front, the results, a job, the companies.
+//! The read-only pages: front page, search results, job details and companies.
 
 use axum::{
     extract::{Path, Query},
@@ -8,9 +8,9 @@ use axum::{
 use maud::{Markup, html};
 
 use super::{
-    board::{self, Company, Job, companies, jobs, readable, values},
-    search::{PAGE_SIZE, Sort, Wanted},
-    wording::{benefits, duties, needs},
+    description::{benefits, duties, requirements},
+    postings::{self, Company, Job, companies, distinct, format_date, jobs},
+    search::{JobFilter, PAGE_SIZE, Sort},
 };
 use crate::{
     forms::Fields,
@@ -32,7 +32,7 @@ pub(super) fn page(title: &str, body: &Markup) -> Response {
     html::page(&format!("{title} · {NAME}"), "jobs", &body)
 }
 
-pub(super) fn missing(what: &str) -> Response {
+pub(super) fn not_found(what: &str) -> Response {
     let body = html! {
         h1 { "No such " (what) }
         p { a href="/jobs/search" { "See all jobs" } }
@@ -48,24 +48,24 @@ pub(super) async fn front() -> Response {
             form.quick action="/jobs/search" role="search" {
                 input type="search" name="q" id="search"
                     placeholder="Job title or company" aria-label="Job title or company";
-                (choice("city", "City", &values(|job| job.city), ""))
+                (select("city", "City", &distinct(|job| job.city), ""))
                 button.primary type="submit" id="search-button" { "Search jobs" }
             }
         }
         h2 { "Fields" }
         ul.fields {
-            @for field in values(|job| job.field) {
-                li { a href=(Wanted { field: field.to_owned(), ..Wanted::default() }.address(1)) { (field) } }
+            @for field in distinct(|job| job.field) {
+                li { a href=(JobFilter { field: field.to_owned(), ..JobFilter::default() }.url(1)) { (field) } }
             }
         }
         h2 { "Newest" }
-        ul.jobs { @for job in Wanted::default().results().into_iter().take(6) { (card(job)) } }
+        ul.jobs { @for job in JobFilter::default().results().into_iter().take(6) { (card(job)) } }
     };
     page("Find work", &body)
 }
 
-/// A select with an entry for "any".
-fn choice(name: &str, label: &str, values: &[&str], chosen: &str) -> Markup {
+/// Renders a select with an option for any value.
+fn select(name: &str, label: &str, values: &[&str], chosen: &str) -> Markup {
     html! {
         select id=(name) name=(name) aria-label=(label) {
             option value="" { "Any " (label.to_lowercase()) }
@@ -80,59 +80,59 @@ fn card(job: &Job) -> Markup {
             h3 { a href={ "/jobs/" (job.number) } { (job.title) } }
             p { (job.company) " · " (job.city) " · " (job.workplace) }
             p.tags { span { (job.kind) } span { (job.field) } span { (job.salary()) } }
-            p.small { "Posted " time datetime=(job.posted) { (readable(job.posted)) } }
+            p.small { "Posted " time datetime=(job.posted) { (format_date(job.posted)) } }
         }
     }
 }
 
 pub(super) async fn results(Query(pairs): Query<Vec<(String, String)>>) -> Response {
     let fields = Fields(pairs);
-    let wanted = Wanted::read(&fields);
-    let found = wanted.results();
-    let pages = found.len().div_ceil(PAGE_SIZE).max(1);
+    let filter = JobFilter::from_fields(&fields);
+    let results = filter.results();
+    let pages = results.len().div_ceil(PAGE_SIZE).max(1);
     let current = (fields.number("page").unwrap_or(1) as usize).clamp(1, pages);
     let body = html! {
         h1 { "Jobs" }
         div.with-sidebar {
-            (filters(&wanted))
+            (filter_form(&filter))
             section {
                 p id="result-count" {
-                    (count(found.len(), "job"))
+                    (count(results.len(), "job"))
                     @if pages > 1 { ", page " (current) " of " (pages) }
                 }
-                @if found.is_empty() { p { "Nothing matches. Try fewer words or wider filters." } }
+                @if results.is_empty() { p { "Nothing matches. Try fewer words or wider filters." } }
                 ul.jobs {
-                    @for job in found.iter().skip((current - 1) * PAGE_SIZE).take(PAGE_SIZE) { (card(job)) }
+                    @for job in results.iter().skip((current - 1) * PAGE_SIZE).take(PAGE_SIZE) { (card(job)) }
                 }
-                (pagination(current, pages, |number| wanted.address(number)))
+                (pagination(current, pages, |number| filter.url(number)))
             }
         }
     };
     page("Jobs", &body)
 }
 
-fn filters(wanted: &Wanted) -> Markup {
-    let select = |name: &str, label: &str, values: &[&str], chosen: &str| {
-        html! { label for=(name) { (label) } (choice(name, label, values, chosen)) }
+fn filter_form(filter: &JobFilter) -> Markup {
+    let labelled_select = |name: &str, label: &str, values: &[&str], chosen: &str| {
+        html! { label for=(name) { (label) } (select(name, label, values, chosen)) }
     };
-    let salary = wanted.least_salary.map(|amount| amount.to_string()).unwrap_or_default();
+    let salary = filter.min_salary.map(|amount| amount.to_string()).unwrap_or_default();
     html! {
         form.filters.card action="/jobs/search" id="filters" {
             label for="q" { "Words" }
-            input type="search" id="q" name="q" value=(wanted.words);
-            (select("city", "City", &values(|job| job.city), &wanted.city))
-            (select("type", "Type", &values(|job| job.kind), &wanted.kind))
-            (select("field", "Field", &values(|job| job.field), &wanted.field))
-            (select("workplace", "Workplace", &values(|job| job.workplace), &wanted.workplace))
-            (select("company", "Company", &values(|job| job.company), &wanted.company))
+            input type="search" id="q" name="q" value=(filter.query);
+            (labelled_select("city", "City", &distinct(|job| job.city), &filter.city))
+            (labelled_select("type", "Type", &distinct(|job| job.kind), &filter.kind))
+            (labelled_select("field", "Field", &distinct(|job| job.field), &filter.field))
+            (labelled_select("workplace", "Workplace", &distinct(|job| job.workplace), &filter.workplace))
+            (labelled_select("company", "Company", &distinct(|job| job.company), &filter.company))
             label for="salary" { "Salary of at least ($)" }
             input type="number" id="salary" name="salary" min="0" step="1000" value=(salary);
             label for="posted-after" { "Posted on or after" }
-            input type="date" id="posted-after" name="posted_after" value=(wanted.posted_after);
+            input type="date" id="posted-after" name="posted_after" value=(filter.posted_after);
             label for="sort" { "Sort by" }
             select id="sort" name="sort" {
-                @for (sort, word, name) in Sort::ALL {
-                    option value=(word) selected[wanted.sort == sort] { (name) }
+                @for (sort, value, name) in Sort::ALL {
+                    option value=(value) selected[filter.sort == sort] { (name) }
                 }
             }
             button.primary type="submit" id="apply-filters" { "Show jobs" }
@@ -142,7 +142,7 @@ fn filters(wanted: &Wanted) -> Markup {
 }
 
 pub(super) async fn job(Path(number): Path<String>) -> Response {
-    let Some(job) = number.parse().ok().and_then(board::find) else { return missing("job") };
+    let Some(job) = number.parse().ok().and_then(postings::find) else { return not_found("job") };
     page(job.title, &details(job))
 }
 
@@ -156,7 +156,7 @@ fn details(job: &Job) -> Markup {
                 h2 { "What you will do" }
                 ul { @for duty in duties(job) { li { (duty) } } }
                 h2 { "What you bring" }
-                ul { @for need in needs(job) { li { (need) } } }
+                ul { @for requirement in requirements(job) { li { (requirement) } } }
                 h2 { "What we offer" }
                 ul { @for benefit in benefits(job) { li { (benefit) } } }
                 a.button.primary id="apply" href={ "/jobs/" (job.number) "/apply" } { "Apply for this job" }
@@ -170,8 +170,8 @@ fn details(job: &Job) -> Markup {
                     dt { "Workplace" } dd { (job.workplace) }
                     dt { "Salary" } dd { (job.salary()) }
                     dt { "Experience" } dd { (count(job.years_of_experience as usize, "year")) }
-                    dt { "Posted" } dd { time datetime=(job.posted) { (readable(job.posted)) } }
-                    dt { "Starts" } dd { time datetime=(job.starts) { (readable(job.starts)) } }
+                    dt { "Posted" } dd { time datetime=(job.posted) { (format_date(job.posted)) } }
+                    dt { "Starts" } dd { time datetime=(job.starts) { (format_date(job.starts)) } }
                 }
             }
         }
@@ -203,7 +203,7 @@ pub(super) async fn all_companies() -> Response {
                     tr {
                         td { a href={ "/jobs/company/" (company.slug()) } { (company.name) } }
                         td { (company.industry) } td { (company.city) } td { (company.founded) }
-                        td { (company.employees) } td { (open(company).count()) }
+                        td { (company.employees) } td { (open_jobs(company).count()) }
                     }
                 }
             }
@@ -212,13 +212,13 @@ pub(super) async fn all_companies() -> Response {
     page("Companies", &body)
 }
 
-fn open(company: &Company) -> impl Iterator<Item = &'static Job> {
+fn open_jobs(company: &Company) -> impl Iterator<Item = &'static Job> {
     jobs().iter().filter(|job| job.company == company.name)
 }
 
 pub(super) async fn company(Path(slug): Path<String>) -> Response {
     let Some(company) = companies().iter().find(|company| company.slug() == slug) else {
-        return missing("company");
+        return not_found("company");
     };
     let body = html! {
         h1 { (company.name) }
@@ -230,7 +230,7 @@ pub(super) async fn company(Path(slug): Path<String>) -> Response {
             dt { "Employees" } dd { (company.employees) }
         }
         h2 { "Open jobs" }
-        ul.jobs { @for job in open(company) { (card(job)) } }
+        ul.jobs { @for job in open_jobs(company) { (card(job)) } }
     };
     page(company.name, &body)
 }

@@ -1,5 +1,4 @@
-//! The cart of one visitor. Its cookie is all there is of it: the server keeps nothing, so no visitor can see
-//! another's.
+//! The cart of one visitor. It is stored only in the visitor's cookie, so that no visitor can see another's cart.
 
 use std::{convert::Infallible, fmt::Write};
 
@@ -28,15 +27,15 @@ impl Line {
     }
 }
 
-/// At most one line a product, never more than there is in stock.
+/// At most one line for each product, and never more than is in stock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cart {
     pub(crate) lines: Vec<Line>,
 }
 
 impl Cart {
-    /// `slug.quantity`, joined by `~`. What does not make sense is dropped: a visitor may send anything.
-    pub(crate) fn read(text: &str) -> Self {
+    /// Parses `slug.quantity` items joined by `~`. Invalid items are dropped.
+    pub(crate) fn parse(text: &str) -> Self {
         let mut cart = Self::default();
         for part in text.split('~') {
             let line = part.split_once('.').and_then(|(slug, quantity)| Some((slug, quantity.parse().ok()?)));
@@ -47,42 +46,43 @@ impl Cart {
         cart
     }
 
-    pub(crate) fn write(&self) -> String {
+    /// The inverse of [`Cart::parse`].
+    pub(crate) fn serialize(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {
-            let join = if text.is_empty() { "" } else { "~" };
+            let separator = if text.is_empty() { "" } else { "~" };
             // Writing into a String cannot fail.
-            let _ = write!(text, "{join}{}.{}", line.product.slug, line.quantity);
+            let _ = write!(text, "{separator}{}.{}", line.product.slug, line.quantity);
         }
         text
     }
 
-    /// The header that gives the cart back to its visitor.
+    /// Returns the response header that stores the cart.
     pub(crate) fn cookie(&self) -> (HeaderName, String) {
         let age = if self.lines.is_empty() { "; Max-Age=0" } else { "" };
-        (header::SET_COOKIE, format!("{COOKIE}={}; Path=/; SameSite=Lax{age}", self.write()))
+        (header::SET_COOKIE, format!("{COOKIE}={}; Path=/; SameSite=Lax{age}", self.serialize()))
     }
 
-    /// False when there was not as much in stock as was asked for.
+    /// Adds a quantity of a product. Returns false if not enough is in stock.
     pub(crate) fn add(&mut self, slug: &str, quantity: u32) -> bool {
         let already =
             self.lines.iter().find(|line| line.product.slug == slug).map_or(0, |line| line.quantity);
         self.set(slug, already.saturating_add(quantity))
     }
 
-    /// As [`Cart::add`], to exactly that many; none removes the line.
-    pub(crate) fn set(&mut self, slug: &str, wanted: u32) -> bool {
+    /// Sets the quantity of a product; 0 removes the line. Returns false if not enough is in stock.
+    pub(crate) fn set(&mut self, slug: &str, requested: u32) -> bool {
         let Some((_, product)) = catalog::find(slug) else { return false };
-        let quantity = wanted.min(product.stock);
+        let quantity = requested.min(product.stock);
         match self.lines.iter().position(|line| line.product.slug == slug) {
-            Some(place) if quantity == 0 => {
-                self.lines.remove(place);
+            Some(index) if quantity == 0 => {
+                self.lines.remove(index);
             }
-            Some(place) => self.lines[place].quantity = quantity,
+            Some(index) => self.lines[index].quantity = quantity,
             None if quantity > 0 => self.lines.push(Line { product, quantity }),
             None => {}
         }
-        quantity == wanted
+        quantity == requested
     }
 
     pub(crate) fn count(&self) -> u32 {
@@ -107,7 +107,7 @@ impl<S: Sync> FromRequestParts<S> for Cart {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::read(cookie(&parts.headers, COOKIE).unwrap_or_default()))
+        Ok(Self::parse(cookie(&parts.headers, COOKIE).unwrap_or_default()))
     }
 }
 
@@ -116,28 +116,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cart_survives_its_cookie() {
+    fn cart_round_trips_through_its_cookie() {
         let mut cart = Cart::default();
         assert!(
             cart.add("brass-desk-lamp", 2) && cart.add("kitchen-radio", 1) && cart.add("brass-desk-lamp", 1)
         );
-        assert_eq!(cart.write(), "brass-desk-lamp.3~kitchen-radio.1");
-        assert_eq!(Cart::read(&cart.write()).write(), cart.write());
+        assert_eq!(cart.serialize(), "brass-desk-lamp.3~kitchen-radio.1");
+        assert_eq!(Cart::parse(&cart.serialize()).serialize(), cart.serialize());
         assert_eq!(cart.count(), 4);
     }
 
     #[test]
-    fn nonsense_in_a_cookie_is_dropped() {
-        for nonsense in
+    fn invalid_cookie_items_are_dropped() {
+        for invalid in
             ["", "~", "lamp", "no-such-thing.3", "brass-desk-lamp.-1", "brass-desk-lamp.x", "family-tent.1"]
         {
-            assert!(Cart::read(nonsense).lines.is_empty(), "{nonsense:?}");
+            assert!(Cart::parse(invalid).lines.is_empty(), "{invalid:?}");
         }
-        assert_eq!(Cart::read("turntable-nine.4000000000~turntable-nine.4000000000").count(), 4);
+        assert_eq!(Cart::parse("turntable-nine.4000000000~turntable-nine.4000000000").count(), 4);
     }
 
     #[test]
-    fn there_is_never_more_than_in_stock() {
+    fn quantity_is_limited_to_the_stock() {
         let mut cart = Cart::default();
         assert!(!cart.add("turntable-nine", 5));
         assert_eq!(cart.count(), 4);
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn shipping_is_free_from_a_hundred_on() {
-        let with = |slug, quantity| {
+    fn shipping_is_free_from_100_dollars() {
+        let totals = |slug, quantity| {
             let mut cart = Cart::default();
             cart.add(slug, quantity);
             (cart.subtotal_cents(), cart.shipping_cents(), cart.total_cents())
         };
-        assert_eq!(with("brass-desk-lamp", 1), (5900, 690, 6590));
-        assert_eq!(with("brass-desk-lamp", 2), (11_800, 0, 11_800));
+        assert_eq!(totals("brass-desk-lamp", 1), (5900, 690, 6590));
+        assert_eq!(totals("brass-desk-lamp", 2), (11_800, 0, 11_800));
         assert_eq!(Cart::default().total_cents(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! From the cart to the confirmation.
+//! The cart page, the checkout form and the order confirmation.
 
 use axum::{
     Form,
@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::{
     cart::{Cart, EXPRESS_CENTS},
-    catalog::{self, money},
+    catalog::{self, format_price},
     layout::page,
 };
 use crate::{
@@ -23,10 +23,10 @@ type Pairs = Vec<(String, String)>;
 const COUNTRIES: [&str; 6] = ["Austria", "Canada", "Denmark", "Ireland", "Portugal", "United States"];
 
 pub(super) async fn show_cart(cart: Cart, Query(pairs): Query<Pairs>) -> Response {
-    let short = catalog::find(Fields(pairs).get("short")).map(|(_, product)| product);
+    let insufficient = catalog::find(Fields(pairs).get("short")).map(|(_, product)| product);
     let body = html! {
         h1 { "Your cart" }
-        @if let Some(product) = short {
+        @if let Some(product) = insufficient {
             p.notice role="alert" { "There are only " (product.stock) " of “" (product.name) "” in stock." }
         }
         @if cart.lines.is_empty() {
@@ -65,7 +65,7 @@ fn lines(cart: &Cart, editable: bool) -> Markup {
                             }
                             @else { (line.quantity) }
                         }
-                        td { (money(line.total_cents())) }
+                        td { (format_price(line.total_cents())) }
                         @if editable {
                             td {
                                 button type="submit" name="remove" value=(line.product.slug)
@@ -82,13 +82,13 @@ fn lines(cart: &Cart, editable: bool) -> Markup {
 fn totals(cart: &Cart, delivery_cents: u32) -> Markup {
     html! {
         dl.totals id="totals" {
-            dt { "Subtotal" } dd id="subtotal" { (money(cart.subtotal_cents())) }
+            dt { "Subtotal" } dd id="subtotal" { (format_price(cart.subtotal_cents())) }
             dt { "Shipping" }
             dd id="shipping" {
-                @if cart.shipping_cents() == 0 { "Free" } @else { (money(cart.shipping_cents())) }
+                @if cart.shipping_cents() == 0 { "Free" } @else { (format_price(cart.shipping_cents())) }
             }
-            @if delivery_cents > 0 { dt { "Express delivery" } dd { (money(delivery_cents)) } }
-            dt { strong { "Total" } } dd id="total" { strong { (money(cart.total_cents() + delivery_cents)) } }
+            @if delivery_cents > 0 { dt { "Express delivery" } dd { (format_price(delivery_cents)) } }
+            dt { strong { "Total" } } dd id="total" { strong { (format_price(cart.total_cents() + delivery_cents)) } }
         }
     }
 }
@@ -96,27 +96,29 @@ fn totals(cart: &Cart, delivery_cents: u32) -> Markup {
 pub(super) async fn add(mut cart: Cart, Form(pairs): Form<Pairs>) -> Response {
     let fields = Fields(pairs);
     let slug = fields.get("product");
-    let enough = cart.add(slug, fields.number("quantity").unwrap_or(1).max(1));
-    back_to_cart(&cart, if enough { "" } else { slug })
+    let in_stock = cart.add(slug, fields.number("quantity").unwrap_or(1).max(1));
+    redirect_to_cart(&cart, if in_stock { "" } else { slug })
 }
 
 pub(super) async fn update(mut cart: Cart, Form(pairs): Form<Pairs>) -> Response {
     let fields = Fields(pairs);
-    let mut short = String::new();
+    let mut insufficient = String::new();
     for (name, value) in &fields.0 {
         if let (Some(slug), Ok(quantity)) = (name.strip_prefix("quantity-"), value.trim().parse())
             && !cart.set(slug, quantity)
         {
-            slug.clone_into(&mut short);
+            slug.clone_into(&mut insufficient);
         }
     }
     cart.set(fields.get("remove"), 0);
-    back_to_cart(&cart, &short)
+    redirect_to_cart(&cart, &insufficient)
 }
 
-fn back_to_cart(cart: &Cart, short: &str) -> Response {
-    let known = catalog::find(short).map(|(_, product)| format!("/shop/cart?short={}", product.slug));
-    let to = known.unwrap_or_else(|| "/shop/cart".to_owned());
+/// Stores the cart and redirects to it; the page names the product of which there is not enough.
+fn redirect_to_cart(cart: &Cart, insufficient: &str) -> Response {
+    let with_notice =
+        catalog::find(insufficient).map(|(_, product)| format!("/shop/cart?short={}", product.slug));
+    let to = with_notice.unwrap_or_else(|| "/shop/cart".to_owned());
     (AppendHeaders([cart.cookie()]), Redirect::to(&to)).into_response()
 }
 
@@ -132,7 +134,7 @@ pub(super) async fn order(cart: Cart, Form(pairs): Form<Pairs>) -> Response {
         return Redirect::to("/shop/cart").into_response();
     }
     let fields = Fields(pairs);
-    let errors = mistakes(&fields);
+    let errors = validate(&fields);
     if !errors.is_empty() {
         let body = checkout(&cart, &fields, &errors);
         return (StatusCode::UNPROCESSABLE_ENTITY, page("Checkout", "", &cart, &body)).into_response();
@@ -142,38 +144,38 @@ pub(super) async fn order(cart: Cart, Form(pairs): Form<Pairs>) -> Response {
     (AppendHeaders([emptied.cookie()]), page("Order confirmed", "", &emptied, &body)).into_response()
 }
 
-/// Field and what is wrong with it.
-fn mistakes(fields: &Fields) -> Vec<(&'static str, &'static str)> {
-    let mut mistakes = Vec::new();
-    for (name, wrong) in [
+/// Returns the invalid fields with their error messages.
+fn validate(fields: &Fields) -> Vec<(&'static str, &'static str)> {
+    let mut errors = Vec::new();
+    for (name, message) in [
         ("name", "Please enter your name."),
         ("street", "Please enter street and number."),
         ("city", "Please enter a city."),
         ("postcode", "Please enter a postcode."),
     ] {
         if fields.get(name).is_empty() {
-            mistakes.push((name, wrong));
+            errors.push((name, message));
         }
     }
     if !is_email(fields.get("email")) {
-        mistakes.push(("email", "Please enter an email address such as name@example.org."));
+        errors.push(("email", "Please enter an email address such as name@example.org."));
     }
     if !COUNTRIES.contains(&fields.get("country")) {
-        mistakes.push(("country", "Please choose a country."));
+        errors.push(("country", "Please choose a country."));
     }
     if !fields.has("terms") {
-        mistakes.push(("terms", "Please accept the terms."));
+        errors.push(("terms", "Please accept the terms."));
     }
-    mistakes
+    errors
 }
 
 fn is_express(fields: &Fields) -> bool {
     fields.get("delivery") == "express"
 }
 
-/// The number follows from what was ordered and how it travels, and from nothing else.
+/// Derives the order number from the ordered items and the delivery alone, so that it is reproducible.
 pub(crate) fn order_number(cart: &Cart, express: bool) -> String {
-    format!("TG-{}", reference_number(&format!("{} {express}", cart.write())))
+    format!("TG-{}", reference_number(&format!("{} {express}", cart.serialize())))
 }
 
 fn confirmation(cart: &Cart, fields: &Fields) -> Markup {
@@ -193,13 +195,13 @@ fn confirmation(cart: &Cart, fields: &Fields) -> Markup {
 }
 
 fn checkout(cart: &Cart, fields: &Fields, errors: &[(&str, &str)]) -> Markup {
-    let error = |name: &str| errors.iter().find(|(known, _)| *known == name).map(|(_, wrong)| *wrong);
+    let error = |name: &str| errors.iter().find(|(field, _)| *field == name).map(|(_, message)| *message);
     let text = |name: &str, label: &str, kind: &str| {
         html! {
             label for=(name) { (label) }
             input type=(kind) id=(name) name=(name) value=(fields.get(name))
                 aria-invalid=[error(name).map(|_| "true")];
-            @if let Some(wrong) = error(name) { p.error id={ (name) "-error" } { (wrong) } }
+            @if let Some(message) = error(name) { p.error id={ (name) "-error" } { (message) } }
         }
     };
     html! {
@@ -221,7 +223,7 @@ fn checkout(cart: &Cart, fields: &Fields, errors: &[(&str, &str)]) -> Markup {
                         option selected[fields.get("country") == country] { (country) }
                     }
                 }
-                @if let Some(wrong) = error("country") { p.error id="country-error" { (wrong) } }
+                @if let Some(message) = error("country") { p.error id="country-error" { (message) } }
                 fieldset {
                     legend { "Delivery" }
                     label {
@@ -232,7 +234,7 @@ fn checkout(cart: &Cart, fields: &Fields, errors: &[(&str, &str)]) -> Markup {
                     label {
                         input type="radio" name="delivery" value="express" id="express"
                             checked[is_express(fields)];
-                        " Express, next day (+" (money(EXPRESS_CENTS)) ")"
+                        " Express, next day (+" (format_price(EXPRESS_CENTS)) ")"
                     }
                 }
                 label for="notes" { "Notes for the driver (optional)" }
@@ -241,7 +243,7 @@ fn checkout(cart: &Cart, fields: &Fields, errors: &[(&str, &str)]) -> Markup {
                     input type="checkbox" name="terms" id="terms" value="yes" checked[fields.has("terms")];
                     " I accept the terms of sale"
                 }
-                @if let Some(wrong) = error("terms") { p.error id="terms-error" { (wrong) } }
+                @if let Some(message) = error("terms") { p.error id="terms-error" { (message) } }
                 button.primary type="submit" id="place-order" { "Place order" }
             }
             aside.card { h2 { "Your order" } (lines(cart, false)) (totals(cart, 0)) }

@@ -1,30 +1,30 @@
-//! The frame of every page of the shop, and the card that shows a product in a list.
+//! The layout of every page of the shop, and fragments that show a product.
 
 use axum::response::Response;
 use maud::{Markup, html};
 
 use super::{
     cart::Cart,
-    catalog::{CATEGORIES, Category, Product},
-    pictures::picture,
+    catalog::{Category, Product, categories},
+    images::product_image,
 };
 use crate::html;
 
 pub(crate) const NAME: &str = "Tidewater Goods";
 
-pub(crate) fn page(title: &str, words: &str, cart: &Cart, body: &Markup) -> Response {
-    html::page(&format!("{title} · {NAME}"), "shop", &frame(words, cart, body))
+pub(crate) fn page(title: &str, query: &str, cart: &Cart, body: &Markup) -> Response {
+    html::page(&format!("{title} · {NAME}"), "shop", &frame(query, cart, body))
 }
 
-pub(crate) fn frame(words: &str, cart: &Cart, body: &Markup) -> Markup {
+fn frame(query: &str, cart: &Cart, body: &Markup) -> Markup {
     html! {
         header.bar {
             a.brand href="/shop/" { (NAME) }
-            (html::search_form("/shop/search", words, "Search the shop"))
+            (html::search_form("/shop/search", query, "Search the shop"))
             a.cart-link href="/shop/cart" id="cart-link" { "Cart (" (cart.count()) ")" }
         }
         nav.shelves aria-label="Categories" {
-            @for category in CATEGORIES {
+            @for category in categories() {
                 a href={ "/shop/search?category=" (category.slug) } { (category.name) }
             }
         }
@@ -37,7 +37,7 @@ pub(crate) fn card(category: &Category, product: &Product) -> Markup {
     html! {
         li.product {
             a href={ "/shop/p/" (product.slug) } {
-                (picture(category, product))
+                (product_image(category, product))
                 span.name { (product.name) }
             }
             span.small { (product.brand) }

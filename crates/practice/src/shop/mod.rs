@@ -1,12 +1,12 @@
-//! Tidewater Goods, a shop: shelves, search, filters, product pages, a cart and a checkout.
-//! The catalogue is fixed and each visitor's cart lives in their own cookie.
+//! Tidewater Goods, a shop: categories, search, filters, product pages, a cart and a checkout.
+//! The catalogue is fixed, and each visitor's cart is stored in a cookie.
 
 pub(crate) mod cart;
 pub(crate) mod catalog;
 pub(crate) mod checkout;
+mod images;
 mod layout;
 mod pages;
-mod pictures;
 pub(crate) mod search;
 
 use axum::{
@@ -14,9 +14,9 @@ use axum::{
     routing::{get, post},
 };
 
-use crate::stop::Stop;
+use crate::shutdown::Shutdown;
 
-pub(crate) fn routes() -> Router<Stop> {
+pub(crate) fn routes() -> Router<Shutdown> {
     Router::new()
         .route("/shop/", get(pages::front))
         .route("/shop/search", get(pages::results))

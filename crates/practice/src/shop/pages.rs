@@ -1,4 +1,4 @@
-//! The pages one looks at: the front, the results, a product.
+//! The read-only pages: front page, search results and product details.
 
 use axum::{
     extract::{Path, Query},
@@ -9,10 +9,10 @@ use maud::{Markup, html};
 
 use super::{
     cart::Cart,
-    catalog::{self, CATEGORIES, Category, Product, brands, products},
+    catalog::{self, Category, Product, brands, categories, products},
+    images::product_image,
     layout::{availability, card, page, rating},
-    pictures::picture,
-    search::{PAGE_SIZE, Sort, Wanted},
+    search::{PAGE_SIZE, ProductFilter, Sort},
 };
 use crate::{
     forms::Fields,
@@ -30,7 +30,7 @@ pub(super) async fn front(cart: Cart) -> Response {
         }
         h2 { "Shelves" }
         ul.shelf-list {
-            @for category in CATEGORIES {
+            @for category in categories() {
                 li {
                     a href={ "/shop/search?category=" (category.slug) } {
                         strong { (category.name) }
@@ -47,57 +47,57 @@ pub(super) async fn front(cart: Cart) -> Response {
 
 pub(super) async fn results(cart: Cart, Query(pairs): Query<Vec<(String, String)>>) -> Response {
     let fields = Fields(pairs);
-    let wanted = Wanted::read(&fields);
-    let found = wanted.results();
-    let pages = found.len().div_ceil(PAGE_SIZE).max(1);
+    let filter = ProductFilter::from_fields(&fields);
+    let results = filter.results();
+    let pages = results.len().div_ceil(PAGE_SIZE).max(1);
     let current = (fields.number("page").unwrap_or(1) as usize).clamp(1, pages);
     let first = (current - 1) * PAGE_SIZE;
-    let heading = if wanted.words.is_empty() {
+    let heading = if filter.query.is_empty() {
         "All products".to_owned()
     } else {
-        format!("Results for “{}”", wanted.words)
+        format!("Results for “{}”", filter.query)
     };
     let body = html! {
         div.with-sidebar {
-            (filters(&wanted))
+            (filter_form(&filter))
             section {
                 h1 { (heading) }
                 p id="result-count" {
-                    (count(found.len(), "product"))
+                    (count(results.len(), "product"))
                     @if pages > 1 { ", page " (current) " of " (pages) }
                 }
-                @if found.is_empty() { p { "Nothing matches. Try fewer words or wider filters." } }
+                @if results.is_empty() { p { "Nothing matches. Try fewer words or wider filters." } }
                 ul.products {
-                    @for (category, product) in found.iter().skip(first).take(PAGE_SIZE) {
+                    @for (category, product) in results.iter().skip(first).take(PAGE_SIZE) {
                         (card(category, product))
                     }
                 }
-                (pagination(current, pages, |number| wanted.address(number)))
+                (pagination(current, pages, |number| filter.url(number)))
             }
         }
     };
-    page(&heading, &wanted.words, &cart, &body)
+    page(&heading, &filter.query, &cart, &body)
 }
 
-fn filters(wanted: &Wanted) -> Markup {
+fn filter_form(filter: &ProductFilter) -> Markup {
     let amount =
         |cents: Option<u32>| cents.map(|cents| (f64::from(cents) / 100.0).to_string()).unwrap_or_default();
     html! {
         form.filters.card action="/shop/search" id="filters" {
-            input type="hidden" name="q" value=(wanted.words);
+            input type="hidden" name="q" value=(filter.query);
             fieldset {
                 legend { "Category" }
-                @for category in CATEGORIES {
+                @for category in categories() {
                     label {
                         input type="checkbox" name="category" value=(category.slug)
-                            checked[wanted.categories.iter().any(|slug| slug == category.slug)];
+                            checked[filter.categories.iter().any(|slug| slug == category.slug)];
                         " " (category.name)
                     }
                 }
             }
             @for (name, label, cents) in [
-                ("min", "Price from ($)", wanted.least_cents),
-                ("max", "Price up to ($)", wanted.most_cents),
+                ("min", "Price from ($)", filter.min_cents),
+                ("max", "Price up to ($)", filter.max_cents),
             ] {
                 label for=(name) { (label) }
                 input type="number" id=(name) name=(name) min="0" step="0.01" value=(amount(cents));
@@ -105,23 +105,23 @@ fn filters(wanted: &Wanted) -> Markup {
             label for="brand" { "Brand" }
             select id="brand" name="brand" {
                 option value="" { "All brands" }
-                @for brand in brands() { option value=(brand) selected[wanted.brand == brand] { (brand) } }
+                @for brand in brands() { option value=(brand) selected[filter.brand == brand] { (brand) } }
             }
             label for="rating" { "Rating" }
             select id="rating" name="rating" {
                 option value="" { "Any rating" }
                 @for (tenths, stars) in [(45, "4.5"), (40, "4.0"), (35, "3.5")] {
-                    option value=(stars) selected[wanted.least_rating == Some(tenths)] { (stars) " and up" }
+                    option value=(stars) selected[filter.min_rating == Some(tenths)] { (stars) " and up" }
                 }
             }
             label {
-                input type="checkbox" name="in_stock" id="in-stock" value="1" checked[wanted.in_stock];
+                input type="checkbox" name="in_stock" id="in-stock" value="1" checked[filter.in_stock];
                 " In stock only"
             }
             label for="sort" { "Sort by" }
             select id="sort" name="sort" {
-                @for (sort, word, name) in Sort::ALL {
-                    option value=(word) selected[wanted.sort == sort] { (name) }
+                @for (sort, value, name) in Sort::ALL {
+                    option value=(value) selected[filter.sort == sort] { (name) }
                 }
             }
             button.primary type="submit" id="apply" { "Apply filters" }
@@ -146,10 +146,10 @@ fn details(category: &Category, product: &Product) -> Markup {
             a href={ "/shop/search?category=" (category.slug) } { (category.name) } " › " (product.name)
         }
         article.detail {
-            div.frame { (picture(category, product)) }
+            div.frame { (product_image(category, product)) }
             div {
                 h1 { (product.name) }
-                p { "by " a href=(by_brand(product.brand)) { (product.brand) } }
+                p { "by " a href=(brand_url(product.brand)) { (product.brand) } }
                 p { (rating(product)) }
                 p.price.large id="price" { (product.price()) }
                 p id="availability" {
@@ -182,6 +182,6 @@ fn details(category: &Category, product: &Product) -> Markup {
     }
 }
 
-fn by_brand(brand: &str) -> String {
-    Wanted { brand: brand.to_owned(), ..Wanted::default() }.address(1)
+fn brand_url(brand: &str) -> String {
+    ProductFilter { brand: brand.to_owned(), ..ProductFilter::default() }.url(1)
 }

@@ -1,10 +1,11 @@
-//! Finding products: words, filters, order. Pure: the page shows what this returns.
+//! The product search: a filter read from the query string, applied to the catalogue. Has no side effects.
 
 use super::catalog::{Category, Product, products};
-use crate::forms::{Fields, query};
+use crate::forms::{Fields, query_string};
 
 pub(crate) const PAGE_SIZE: usize = 12;
 
+/// A product with its category.
 type Found = (&'static Category, &'static Product);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,62 +27,62 @@ impl Sort {
         (Self::Name, "name", "Name"),
     ];
 
-    fn read(word: &str) -> Self {
-        Self::ALL.iter().find(|(_, known, _)| *known == word).map(|(sort, _, _)| *sort).unwrap_or_default()
+    fn parse(value: &str) -> Self {
+        Self::ALL.iter().find(|(_, known, _)| *known == value).map(|(sort, _, _)| *sort).unwrap_or_default()
     }
 
-    fn word(self) -> &'static str {
-        Self::ALL.iter().find(|(sort, _, _)| *sort == self).map_or("", |(_, word, _)| word)
+    fn value(self) -> &'static str {
+        Self::ALL.iter().find(|(sort, _, _)| *sort == self).map_or("", |(_, value, _)| value)
     }
 }
 
-/// What a visitor asked for. Values that make no sense count as not given.
+/// What a visitor searches for. Invalid values are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) words: String,
+pub(crate) struct ProductFilter {
+    pub(crate) query: String,
     pub(crate) categories: Vec<String>,
     pub(crate) brand: String,
-    pub(crate) least_cents: Option<u32>,
-    pub(crate) most_cents: Option<u32>,
-    pub(crate) least_rating: Option<u32>,
+    pub(crate) min_cents: Option<u32>,
+    pub(crate) max_cents: Option<u32>,
+    pub(crate) min_rating: Option<u32>,
     pub(crate) in_stock: bool,
     pub(crate) sort: Sort,
 }
 
-impl Wanted {
-    pub(crate) fn read(fields: &Fields) -> Self {
+impl ProductFilter {
+    pub(crate) fn from_fields(fields: &Fields) -> Self {
         Self {
-            words: fields.get("q").to_owned(),
+            query: fields.get("q").to_owned(),
             categories: fields.all("category").filter(|slug| !slug.is_empty()).map(str::to_owned).collect(),
             brand: fields.get("brand").to_owned(),
-            least_cents: cents(fields.get("min")),
-            most_cents: cents(fields.get("max")),
-            least_rating: cents(fields.get("rating")).map(|hundredths| hundredths / 10),
+            min_cents: parse_cents(fields.get("min")),
+            max_cents: parse_cents(fields.get("max")),
+            min_rating: parse_cents(fields.get("rating")).map(|hundredths| hundredths / 10),
             in_stock: fields.has("in_stock"),
-            sort: Sort::read(fields.get("sort")),
+            sort: Sort::parse(fields.get("sort")),
         }
     }
 
-    /// The address of one page of these results.
-    pub(crate) fn address(&self, page: usize) -> String {
-        let amount = |cents: Option<u32>| cents.map(plain_amount).unwrap_or_default();
-        let mut pairs = vec![("q", self.words.clone())];
+    /// Returns the URL of one page of the results.
+    pub(crate) fn url(&self, page: usize) -> String {
+        let amount = |cents: Option<u32>| cents.map(format_amount).unwrap_or_default();
+        let mut pairs = vec![("q", self.query.clone())];
         pairs.extend(self.categories.iter().map(|slug| ("category", slug.clone())));
         pairs.push(("brand", self.brand.clone()));
-        pairs.push(("min", amount(self.least_cents)));
-        pairs.push(("max", amount(self.most_cents)));
-        pairs.push(("rating", amount(self.least_rating.map(|tenths| tenths * 10))));
+        pairs.push(("min", amount(self.min_cents)));
+        pairs.push(("max", amount(self.max_cents)));
+        pairs.push(("rating", amount(self.min_rating.map(|tenths| tenths * 10))));
         pairs.push(("in_stock", if self.in_stock { "1".to_owned() } else { String::new() }));
-        let sort = if self.sort == Sort::Relevance { "" } else { self.sort.word() };
+        let sort = if self.sort == Sort::Relevance { "" } else { self.sort.value() };
         pairs.push(("sort", sort.to_owned()));
         pairs.push(("page", if page > 1 { page.to_string() } else { String::new() }));
-        format!("/shop/search?{}", query(pairs))
+        format!("/shop/search?{}", query_string(pairs))
     }
 
     pub(crate) fn results(&self) -> Vec<Found> {
-        let words: Vec<String> = self.words.split_whitespace().map(str::to_lowercase).collect();
+        let words: Vec<String> = self.query.split_whitespace().map(str::to_lowercase).collect();
         let mut found: Vec<(usize, Found)> = products()
-            .filter(|found| self.admits(found))
+            .filter(|found| self.matches(found))
             .filter_map(|found| Some((score(&words, found)?, found)))
             .collect();
         match self.sort {
@@ -94,19 +95,19 @@ impl Wanted {
         found.into_iter().map(|(_, found)| found).collect()
     }
 
-    fn admits(&self, (category, product): &Found) -> bool {
+    fn matches(&self, (category, product): &Found) -> bool {
         (self.categories.is_empty() || self.categories.iter().any(|slug| slug == category.slug))
             && (self.brand.is_empty() || self.brand == product.brand)
-            && self.least_cents.is_none_or(|least| product.price_cents >= least)
-            && self.most_cents.is_none_or(|most| product.price_cents <= most)
-            && self.least_rating.is_none_or(|least| product.rating >= least)
+            && self.min_cents.is_none_or(|min| product.price_cents >= min)
+            && self.max_cents.is_none_or(|max| product.price_cents <= max)
+            && self.min_rating.is_none_or(|min| product.rating >= min)
             && (!self.in_stock || product.in_stock())
     }
 }
 
-/// Every word must be somewhere; in the name it counts most. `None` when one is nowhere.
+/// Rates a match: every word must occur, and occurrences in the name count most. `None` if a word is missing.
 fn score(words: &[String], (category, product): Found) -> Option<usize> {
-    let places = [
+    let weighted_texts = [
         (product.name, 4),
         (product.brand, 3),
         (category.name, 2),
@@ -114,7 +115,7 @@ fn score(words: &[String], (category, product): Found) -> Option<usize> {
         (product.description, 1),
     ];
     words.iter().try_fold(0, |total, word| {
-        let best = places
+        let best = weighted_texts
             .iter()
             .filter(|(text, _)| text.to_lowercase().contains(word.as_str()))
             .map(|(_, weight)| weight);
@@ -122,13 +123,14 @@ fn score(words: &[String], (category, product): Found) -> Option<usize> {
     })
 }
 
-/// `12`, `12.5` or `$12.50`, in cents.
-fn cents(text: &str) -> Option<u32> {
+/// Parses `12`, `12.5` or `$12.50` to cents.
+fn parse_cents(text: &str) -> Option<u32> {
     let amount: f64 = text.trim_start_matches('$').parse().ok()?;
     (0.0..=1_000_000.0).contains(&amount).then(|| (amount * 100.0).round() as u32)
 }
 
-fn plain_amount(cents: u32) -> String {
+/// Formats an amount without currency sign: `12` or `12.50`.
+fn format_amount(cents: u32) -> String {
     if cents.is_multiple_of(100) {
         (cents / 100).to_string()
     } else {
@@ -140,20 +142,25 @@ fn plain_amount(cents: u32) -> String {
 mod tests {
     use super::*;
 
-    fn wanted(pairs: &[(&str, &str)]) -> Wanted {
-        Wanted::read(&Fields(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()))
+    fn filter(pairs: &[(&str, &str)]) -> ProductFilter {
+        ProductFilter::from_fields(&Fields(
+            pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        ))
     }
 
     #[test]
-    fn nothing_asked_is_everything() {
-        assert_eq!(wanted(&[]).results().len(), products().count());
-        assert_eq!(wanted(&[("min", "cheap"), ("sort", "sideways"), ("category", "")]), Wanted::default());
+    fn empty_filter_matches_everything() {
+        assert_eq!(filter(&[]).results().len(), products().count());
+        assert_eq!(
+            filter(&[("min", "cheap"), ("sort", "sideways"), ("category", "")]),
+            ProductFilter::default()
+        );
     }
 
     #[test]
-    fn every_filter_holds_for_every_result_and_drops_something() {
-        type Holds = fn(&Found) -> bool;
-        let cases: [(&str, &str, Holds); 6] = [
+    fn each_filter_selects_exactly_the_matching_products() {
+        type Predicate = fn(&Found) -> bool;
+        let cases: [(&str, &str, Predicate); 6] = [
             ("category", "audio", |(category, _)| category.slug == "audio"),
             ("brand", "Ridgeway", |(_, product)| product.brand == "Ridgeway"),
             ("min", "50", |(_, product)| product.price_cents >= 5000),
@@ -161,34 +168,34 @@ mod tests {
             ("rating", "4.5", |(_, product)| product.rating >= 45),
             ("in_stock", "1", |(_, product)| product.stock > 0),
         ];
-        for (name, value, holds) in cases {
-            let results = wanted(&[(name, value)]).results();
-            assert!(!results.is_empty() && results.iter().all(holds), "{name}");
-            assert_eq!(results.len(), products().filter(holds).count(), "{name}");
+        for (name, value, predicate) in cases {
+            let results = filter(&[(name, value)]).results();
+            assert!(!results.is_empty() && results.iter().all(predicate), "{name}");
+            assert_eq!(results.len(), products().filter(predicate).count(), "{name}");
         }
     }
 
     #[test]
-    fn the_name_counts_more_than_the_description() {
-        let results = wanted(&[("q", "LAMP")]).results();
+    fn name_counts_more_than_description() {
+        let results = filter(&[("q", "LAMP")]).results();
         assert!(results[0].1.name.to_lowercase().contains("lamp"));
         assert!(results.iter().any(|(_, product)| !product.name.to_lowercase().contains("lamp")));
-        assert!(wanted(&[("q", "lamp zeppelin")]).results().is_empty());
+        assert!(filter(&[("q", "lamp zeppelin")]).results().is_empty());
     }
 
     #[test]
-    fn orders_are_kept() {
-        let prices: Vec<_> = wanted(&[("sort", "price-desc")])
+    fn results_are_sorted() {
+        let prices: Vec<_> = filter(&[("sort", "price-desc")])
             .results()
             .iter()
             .map(|(_, product)| product.price_cents)
             .collect();
         assert!(prices.is_sorted_by(|a, b| a >= b));
-        assert!(wanted(&[("sort", "name")]).results().is_sorted_by_key(|(_, product)| product.name));
+        assert!(filter(&[("sort", "name")]).results().is_sorted_by_key(|(_, product)| product.name));
     }
 
     #[test]
-    fn the_address_says_it_all_again() {
+    fn url_round_trips_the_filter() {
         let pairs = [
             ("q", "tea & toast"),
             ("category", "audio"),
@@ -198,11 +205,11 @@ mod tests {
             ("in_stock", "1"),
             ("sort", "rating"),
         ];
-        let asked = wanted(&pairs);
-        let address = asked.address(2);
-        let query = address.split_once('?').unwrap().1;
+        let expected = filter(&pairs);
+        let url = expected.url(2);
+        let query = url.split_once('?').unwrap().1;
         let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let fields = Fields(pairs);
-        assert_eq!((Wanted::read(&fields), fields.number("page")), (asked, Some(2)));
+        assert_eq!((ProductFilter::from_fields(&fields), fields.number("page")), (expected, Some(2)));
     }
 }

@@ -1,15 +1,15 @@
-//! Tasks on the obstacle course: not what one knows, but what one can operate.
+//! Tasks on the obstacle course, which are about operating controls.
 
-use super::{Question, only};
+use super::{Question, exactly_one};
 use crate::course::{THEMES, obstacles};
 
-fn ask(
+fn question(
     id: &'static str,
     difficulty: i64,
     start: &str,
-    words: &str,
+    text: &str,
     answer: impl Into<String>,
-    facts: &[&str],
+    criteria: &[&str],
 ) -> Question {
     Question {
         site: "course",
@@ -17,16 +17,16 @@ fn ask(
         topic: "Obstacles",
         id,
         difficulty,
-        words: words.to_owned(),
+        text: text.to_owned(),
         start: start.to_owned(),
-        facts: facts.iter().map(|fact| (*fact).to_owned()).collect(),
+        criteria: criteria.iter().map(|criterion| (*criterion).to_owned()).collect(),
         answer: answer.into(),
     }
 }
 
-/// `None` when the page does not hold what the question is about.
-fn holding(path: &str, parts: &[&str]) -> Option<()> {
-    let obstacle = only(obstacles().filter(|obstacle| obstacle.path == path))?;
+/// Checks that the page contains what the question is about.
+fn require(path: &str, parts: &[&str]) -> Option<()> {
+    let obstacle = exactly_one(obstacles().filter(|obstacle| obstacle.path == path))?;
     let fragment = obstacle.fragment()?;
     parts.iter().all(|part| fragment.contains(part)).then_some(())
 }
@@ -45,12 +45,12 @@ pub(super) fn questions() -> Vec<Option<Question>> {
 
 fn obstacles_of_a_theme() -> Option<Question> {
     let theme = THEMES.iter().find(|theme| theme.name == "Windows and dialogs")?;
-    let words = "How many obstacles does the course list under the heading “Windows and dialogs”?";
-    Some(ask(
+    let text = "How many obstacles does the course list under the heading “Windows and dialogs”?";
+    Some(question(
         "count-of-a-theme",
         2,
         "/course/",
-        words,
+        text,
         theme.obstacles.len().to_string(),
         &["The heading \
          and its obstacles are visible."],
@@ -58,19 +58,19 @@ fn obstacles_of_a_theme() -> Option<Question> {
 }
 
 fn counter() -> Option<Question> {
-    holding("/course/buttons", &["id=\"up\"", "log('count '"])?;
-    let words = "Press “Count up” three times. What does the last line of the dark box say?";
-    Some(ask("counter", 3, "/course/buttons", words, "count 3", &["The count shown is 3."]))
+    require("/course/buttons", &["id=\"up\"", "log('count '"])?;
+    let text = "Press “Count up” three times. What does the last line of the dark box say?";
+    Some(question("counter", 3, "/course/buttons", text, "count 3", &["The count shown is 3."]))
 }
 
 fn fetched_answer() -> Option<Question> {
-    holding("/course/settle/fetch", &["Ask the server", "finish(answer.answer)"])?;
-    let words = "Press the button “Ask the server”. Which word appears as the answer?";
-    Some(ask(
+    require("/course/settle/fetch", &["Ask the server", "finish(answer.answer)"])?;
+    let text = "Press the button “Ask the server”. Which word appears as the answer?";
+    Some(question(
         "fetched-answer",
         3,
         "/course/settle/fetch",
-        words,
+        text,
         "done",
         &["The button was pressed and the \
          answer is visible."],
@@ -78,57 +78,57 @@ fn fetched_answer() -> Option<Question> {
 }
 
 fn inner_button() -> Option<Question> {
-    holding("/course/shadow", &["Press ${name}", "name=\"inner\"", "log('pressed ' + name)"])?;
-    let words = "Press the button “Press inner”. What does the last line of the dark box say?";
-    Some(ask(
+    require("/course/shadow", &["Press ${name}", "name=\"inner\"", "log('pressed ' + name)"])?;
+    let text = "Press the button “Press inner”. What does the last line of the dark box say?";
+    Some(question(
         "inner-button",
         4,
         "/course/shadow",
-        words,
+        text,
         "pressed inner",
         &["The button “Press inner” was pressed.", "The dark box is visible."],
     ))
 }
 
 fn chosen_animal() -> Option<Question> {
-    holding(
+    require(
         "/course/select",
         &["id=\"animal\"", "value=\"trout\"", "select.id + ' ' + kind + ' ' + chosen"],
     )?;
-    let words = "Choose Trout as the animal. What does the last line of the dark box say?";
-    Some(ask(
+    let text = "Choose Trout as the animal. What does the last line of the dark box say?";
+    Some(question(
         "chosen-animal",
         5,
         "/course/select",
-        words,
+        text,
         "animal change trout",
         &["Trout is chosen in the box Animal.", "The dark box is visible."],
     ))
 }
 
 fn far_item() -> Option<Question> {
-    holding("/course/infinite", &["data-say=\"clicked ' + text"])?;
-    let words = "Scroll down the endless list until Item 45 appears and click it. What does the last line \
+    require("/course/infinite", &["data-say=\"clicked ' + text"])?;
+    let text = "Scroll down the endless list until Item 45 appears and click it. What does the last line \
          of the dark box at the top then say?";
-    Some(ask(
+    Some(question(
         "far-item",
         6,
         "/course/infinite",
-        words,
+        text,
         "clicked Item 45",
         &["Item 45 was reached by scrolling.", "The dark box is visible."],
     ))
 }
 
 fn upper_case() -> Option<Question> {
-    holding("/course/controlled", &["id=\"upper\"", "typed.toUpperCase()", "id=\"state-upper\""])?;
-    let words = "Type heron into the field “Upper case” and 2024 into the field “Digits only”, then press \
+    require("/course/controlled", &["id=\"upper\"", "typed.toUpperCase()", "id=\"state-upper\""])?;
+    let text = "Type heron into the field “Upper case” and 2024 into the field “Digits only”, then press \
          Save. What do the two fields hold, in this order?";
-    Some(ask(
+    Some(question(
         "upper-case",
         7,
         "/course/controlled",
-        words,
+        text,
         "HERON, 2024",
         &["HERON is shown beside upper.", "2024 is shown beside digits.", "Save was pressed."],
     ))

@@ -1,22 +1,22 @@
 //! Tasks on the job board.
 
-use super::{Question, counted, greatest, only};
+use super::{Question, exactly_one, nonzero, unique_max};
 use crate::{
     forms::Fields,
     jobs::{
         apply::application_number,
-        board::{Company, Job, companies, jobs, readable},
-        search::Wanted,
+        postings::{Company, Job, companies, format_date, jobs},
+        search::JobFilter,
     },
 };
 
-fn ask(
+fn question(
     id: &'static str,
     difficulty: i64,
     topic: &'static str,
-    words: &str,
+    text: &str,
     answer: impl Into<String>,
-    facts: &[&str],
+    criteria: &[&str],
 ) -> Question {
     Question {
         site: "jobs",
@@ -24,21 +24,21 @@ fn ask(
         topic,
         id,
         difficulty,
-        words: words.to_owned(),
+        text: text.to_owned(),
         start: "/jobs/".to_owned(),
-        facts: facts.iter().map(|fact| (*fact).to_owned()).collect(),
+        criteria: criteria.iter().map(|criterion| (*criterion).to_owned()).collect(),
         answer: answer.into(),
     }
 }
 
 fn job(title: &str) -> Option<&'static Job> {
-    only(jobs().iter().filter(|job| job.title == title))
+    exactly_one(jobs().iter().filter(|job| job.title == title))
 }
 
-/// How many jobs the search form finds for these fields.
-fn found(pairs: &[(&str, &str)]) -> Vec<&'static Job> {
+/// Returns the jobs that the search form finds for these fields.
+fn search(pairs: &[(&str, &str)]) -> Vec<&'static Job> {
     let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Wanted::read(&Fields(pairs.collect())).results()
+    JobFilter::from_fields(&Fields(pairs.collect())).results()
 }
 
 pub(super) fn questions() -> Vec<Option<Question>> {
@@ -60,22 +60,22 @@ pub(super) fn questions() -> Vec<Option<Question>> {
 
 fn start_on_page() -> Option<Question> {
     let job = job("Naval architect")?;
-    let words = "On which date does the job of the Naval architect start?";
-    let mut question = ask(
+    let text = "On which date does the job of the Naval architect start?";
+    let mut task = question(
         "start-on-page",
         1,
         "Job details",
-        words,
-        readable(job.starts),
+        text,
+        format_date(job.starts),
         &["The start date of the job is visible."],
     );
-    question.start = format!("/jobs/{}", job.number);
-    Some(question)
+    task.start = format!("/jobs/{}", job.number);
+    Some(task)
 }
 
 fn company_of_a_job() -> Option<Question> {
     let job = job("Pastry chef")?;
-    Some(ask(
+    Some(question(
         "company-of-a-job",
         2,
         "Job details",
@@ -88,12 +88,12 @@ fn company_of_a_job() -> Option<Question> {
 
 fn experience_needed() -> Option<Question> {
     let years = job("Risk analyst")?.years_of_experience;
-    let words = "How many years of experience does the job of Risk analyst ask for?";
-    Some(ask(
+    let text = "How many years of experience does the job of Risk analyst ask for?";
+    Some(question(
         "experience-needed",
         3,
         "Job details",
-        words,
+        text,
         years.to_string(),
         &[
             "The page of the job “Risk \
@@ -104,53 +104,67 @@ fn experience_needed() -> Option<Question> {
 }
 
 fn remote_jobs() -> Option<Question> {
-    let count = counted(found(&[("workplace", "Remote")]).len())?;
-    let facts = ["The jobs were narrowed to the workplace Remote.", "The number of results is visible."];
-    Some(ask("remote-jobs", 4, "Filters", "How many remote jobs are listed on the job board?", count, &facts))
+    let count = nonzero(search(&[("workplace", "Remote")]).len())?;
+    let criteria = ["The jobs were narrowed to the workplace Remote.", "The number of results is visible."];
+    Some(question(
+        "remote-jobs",
+        4,
+        "Filters",
+        "How many remote jobs are listed on the job board?",
+        count,
+        &criteria,
+    ))
 }
 
 fn jobs_in_a_city() -> Option<Question> {
-    let count = counted(found(&[("city", "Belmar"), ("type", "Full-time")]).len())?;
-    let facts = [
+    let count = nonzero(search(&[("city", "Belmar"), ("type", "Full-time")]).len())?;
+    let criteria = [
         "The jobs were narrowed to the city Belmar.",
         "The jobs were narrowed to the type \
          Full-time.",
     ];
-    Some(ask("jobs-in-belmar", 4, "Filters", "How many full-time jobs are there in Belmar?", count, &facts))
+    Some(question(
+        "jobs-in-belmar",
+        4,
+        "Filters",
+        "How many full-time jobs are there in Belmar?",
+        count,
+        &criteria,
+    ))
 }
 
 fn best_paid_in_healthcare() -> Option<Question> {
-    let best = greatest(found(&[("field", "Healthcare")]), |job| job.salary_high)?;
-    let facts = [
+    let best = unique_max(search(&[("field", "Healthcare")]), |job| job.salary_high)?;
+    let criteria = [
         "The jobs were narrowed to the field Healthcare.",
         "The salaries of these jobs were \
          compared.",
     ];
-    Some(ask(
+    Some(question(
         "best-paid-healthcare",
         5,
         "Filters",
         "Which job in the field Healthcare has the highest top \
          salary?",
         best.title,
-        &facts,
+        &criteria,
     ))
 }
 
 fn newest_internship() -> Option<Question> {
-    let newest = greatest(found(&[("type", "Internship")]), |job| job.posted)?;
-    let facts = [
+    let newest = unique_max(search(&[("type", "Internship")]), |job| job.posted)?;
+    let criteria = [
         "The jobs were narrowed to internships.",
         "The dates on which they were posted were \
          compared.",
     ];
-    Some(ask(
+    Some(question(
         "newest-internship",
         5,
         "Filters",
         "Which internship was posted most recently?",
         newest.title,
-        &facts,
+        &criteria,
     ))
 }
 
@@ -161,44 +175,46 @@ fn engineering_since_may() -> Option<Question> {
         ("salary", "75000"),
         ("posted_after", "2025-05-01"),
     ];
-    let facts = [
+    let criteria = [
         "The jobs were narrowed to full-time jobs in Engineering.",
         "The jobs were narrowed to \
          those posted on or after 1 May 2025.",
         "The jobs were narrowed to a salary of at least $75,000.",
     ];
-    let words = "How many full-time jobs in Engineering were posted on or after 1 May 2025 and pay up to \
+    let text = "How many full-time jobs in Engineering were posted on or after 1 May 2025 and pay up to \
          $75,000 or more?";
-    Some(ask("engineering-since-may", 6, "Filters", words, counted(found(&pairs).len())?, &facts))
+    Some(question("engineering-since-may", 6, "Filters", text, nonzero(search(&pairs).len())?, &criteria))
 }
 
 fn founding_of_the_employer() -> Option<Question> {
     let employer = job("Lens designer")?.employer()?;
-    let facts = [
+    let criteria = [
         "The job “Lens designer” was found.",
         "The page of its company, or the list of companies, \
          was opened.",
     ];
-    let words = "In which year was the company founded that is looking for a Lens designer?";
-    Some(ask("founding-of-the-employer", 6, "Companies", words, employer.founded.to_string(), &facts))
+    let text = "In which year was the company founded that is looking for a Lens designer?";
+    Some(question("founding-of-the-employer", 6, "Companies", text, employer.founded.to_string(), &criteria))
 }
 
 fn remote_at_a_small_company() -> Option<Question> {
     let small: Vec<&Company> = companies().iter().filter(|company| company.employees < 100).collect();
-    let remote = found(&[("workplace", "Remote")]);
-    let job = only(remote.into_iter().filter(|job| small.iter().any(|company| company.name == job.company)))?;
-    let facts = [
+    let remote = search(&[("workplace", "Remote")]);
+    let job = exactly_one(
+        remote.into_iter().filter(|job| small.iter().any(|company| company.name == job.company)),
+    )?;
+    let criteria = [
         "The companies were compared by the number of their employees.",
         "A company with fewer \
          than 100 employees was found.",
         "Its remote job is visible.",
     ];
-    let words = "Which remote job is offered by a company with fewer than 100 employees?";
-    Some(ask("remote-at-a-small-company", 7, "Companies", words, job.title, &facts))
+    let text = "Which remote job is offered by a company with fewer than 100 employees?";
+    Some(question("remote-at-a-small-company", 7, "Companies", text, job.title, &criteria))
 }
 
-/// What the task asks to be filled in, in the order of the form.
-const ANSWERS: [(&str, &str); 11] = [
+/// The values that the task gives, in the order of the form.
+const APPLICATION: [(&str, &str); 11] = [
     ("first_name", "Mira"),
     ("last_name", "Halden"),
     ("email", "mira@example.org"),
@@ -215,38 +231,38 @@ const ANSWERS: [(&str, &str); 11] = [
 fn application() -> Option<Question> {
     let job = job("Train driver")?;
     let answers: Vec<_> =
-        ANSWERS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let words = "Apply for the job of Train driver as Mira Halden, email mira@example.org, phone \
+        APPLICATION.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let text = "Apply for the job of Train driver as Mira Halden, email mira@example.org, phone \
          0215550123, earliest start 1 September 2025, 4 years of experience, education Master, with a work \
          permit, the skill Teamwork only, and the sentence \"I like trains.\" about you. Agree to the \
          processing. What is the reference number of the application?";
-    let facts = [
+    let criteria = [
         "The application form of the job “Train driver” was opened.",
         "The form was filled in \
          with the details given.",
         "The page that confirms the application is visible.",
         "Its table repeats the details given.",
     ];
-    Some(ask("application", 8, "Application", words, application_number(job.number, &answers), &facts))
+    Some(question("application", 8, "Application", text, application_number(job.number, &answers), &criteria))
 }
 
 fn contract_and_full_time() -> Option<Question> {
-    let best = |kind| greatest(found(&[("type", kind)]), |job| job.salary_high);
+    let best = |kind| unique_max(search(&[("type", kind)]), |job| job.salary_high);
     let (contract, full_time) = (best("Contract")?, best("Full-time")?);
     let difference = full_time.salary_high.abs_diff(contract.salary_high);
-    let facts = [
+    let criteria = [
         "The contract jobs were compared by salary.",
         "The full-time jobs were compared by salary.",
         "The top salaries of both are visible.",
     ];
-    let words = "Compare the full-time job with the highest top salary and the contract job with the \
+    let text = "Compare the full-time job with the highest top salary and the contract job with the \
          highest top salary. By how many dollars do these two top salaries differ?";
-    Some(ask(
+    Some(question(
         "contract-and-full-time",
         9,
         "Comparison",
-        words,
+        text,
         format!("${},{:03}", difference / 1000, difference % 1000),
-        &facts,
+        &criteria,
     ))
 }

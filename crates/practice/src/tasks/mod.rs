@@ -1,5 +1,5 @@
-//! Tasks on the practice sites, in the format of a task file. Every reference answer is computed from the data that
-//! the pages are made of, so that page and answer cannot drift apart. Nothing that plays may look in here.
+//! Tasks on the practice sites, in the format of a task file. Reference answers are computed from the data that the
+//! pages are rendered from, so that they always agree. Policies must not depend on this module.
 
 mod course;
 mod jobs;
@@ -23,26 +23,28 @@ pub struct PracticeTask {
     pub definite_answer: Option<String>,
 }
 
-/// All tasks, easiest first, for sites that are served at `base_url` (as [`crate::Sites::url`] has it).
-/// On a loopback address each site goes by its own host name, elsewhere by its path.
+/// Returns all tasks, easiest first, for sites served at `base_url` (see [`crate::Sites::url`]).
+/// On a loopback address each site has its own host name; elsewhere sites differ by path only.
 pub fn tasks(base_url: &str) -> Vec<PracticeTask> {
-    let base = Base::read(base_url);
-    let mut all: Vec<_> = questions().into_iter().flatten().map(|question| question.task(&base)).collect();
+    let base = Base::parse(base_url);
+    let mut all: Vec<_> =
+        questions().into_iter().flatten().map(|question| question.into_task(&base)).collect();
     all.sort_by_key(|task| task.difficulty);
     all
 }
 
-/// The same as the text of a task file.
+/// Returns all tasks as the text of a task file: one JSON object a line.
 pub fn task_file(base_url: &str) -> Result<String, serde_json::Error> {
     tasks(base_url).iter().map(|task| Ok(serde_json::to_string(task)? + "\n")).collect()
 }
 
-/// `None` where the data does not give one clear answer; a test sees to it that there is none.
+/// All questions. One is `None` if the data gives no unique answer; a test checks that none is.
 fn questions() -> Vec<Option<Question>> {
     [shop::questions(), wiki::questions(), jobs::questions(), course::questions(), vault::questions()]
         .concat()
 }
 
+/// A task that is not yet bound to a base URL.
 #[derive(Clone, Debug)]
 struct Question {
     site: &'static str,
@@ -50,21 +52,22 @@ struct Question {
     topic: &'static str,
     id: &'static str,
     difficulty: i64,
-    words: String,
-    /// Path of the page to begin at.
+    text: String,
+    /// Path of the start page.
     start: String,
-    facts: Vec<String>,
+    /// What the screenshots of a solved task must show; becomes the rubric.
+    criteria: Vec<String>,
     answer: String,
 }
 
 impl Question {
-    fn task(self, base: &Base<'_>) -> PracticeTask {
-        let answered = format!("The final answer is {:?}.", self.answer);
-        let items = self.facts.into_iter().chain([answered]);
+    fn into_task(self, base: &Base<'_>) -> PracticeTask {
+        let final_criterion = format!("The final answer is {:?}.", self.answer);
+        let items = self.criteria.into_iter().chain([final_criterion]);
         PracticeTask {
             task_id: format!("{}-{}", self.site, self.id),
-            task_name: self.words,
-            website: base.address(self.site, &self.start),
+            task_name: self.text,
+            website: base.url(self.site, &self.start),
             domain: self.domain.to_owned(),
             subdomain: self.topic.to_owned(),
             difficulty: self.difficulty,
@@ -74,26 +77,26 @@ impl Question {
     }
 }
 
-/// Where the sites are served.
+/// The base URL of the sites.
 struct Base<'a> {
     url: &'a str,
-    /// What follows the host name, when that is one of this machine.
+    /// The text after the host name (`:PORT`), if the host is a loopback address.
     loopback_port: Option<&'a str>,
 }
 
 impl<'a> Base<'a> {
-    fn read(url: &'a str) -> Self {
+    fn parse(url: &'a str) -> Self {
         let url = url.trim_end_matches('/');
         let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
         let (host, port) = match authority.rfind(':') {
             Some(colon) if !authority[colon..].contains(']') => authority.split_at(colon),
             _ => (authority, ""),
         };
-        let loopback = host == "localhost" || host == "[::1]" || host.starts_with("127.");
-        Self { url, loopback_port: loopback.then_some(port) }
+        let is_loopback = host == "localhost" || host == "[::1]" || host.starts_with("127.");
+        Self { url, loopback_port: is_loopback.then_some(port) }
     }
 
-    fn address(&self, site: &str, path: &str) -> String {
+    fn url(&self, site: &str, path: &str) -> String {
         match self.loopback_port {
             Some(port) => format!("http://{site}.localhost{port}{path}"),
             None => format!("{}{path}", self.url),
@@ -101,25 +104,25 @@ impl<'a> Base<'a> {
     }
 }
 
-/// The one with the greatest key; `None` when two share it.
-fn greatest<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Option<T> {
+/// Returns the item with the greatest key; `None` if two items share it.
+fn unique_max<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Option<T> {
     let mut items: Vec<T> = items.into_iter().collect();
     items.sort_by_key(|item| std::cmp::Reverse(key(item)));
-    let clear = match items.as_slice() {
+    let is_unique = match items.as_slice() {
         [] => false,
         [_] => true,
         [first, second, ..] => key(first) > key(second),
     };
-    clear.then(|| items.swap_remove(0))
+    is_unique.then(|| items.swap_remove(0))
 }
 
-/// A number worth asking for; `None` for nothing at all.
-fn counted(count: usize) -> Option<String> {
+/// Formats a count; `None` for 0.
+fn nonzero(count: usize) -> Option<String> {
     (count > 0).then(|| count.to_string())
 }
 
-/// The only one; `None` when there are more or less.
-fn only<T>(items: impl IntoIterator<Item = T>) -> Option<T> {
+/// Returns the only item; `None` if there are none or several.
+fn exactly_one<T>(items: impl IntoIterator<Item = T>) -> Option<T> {
     let mut items = items.into_iter();
     let first = items.next();
     if items.next().is_some() { None } else { first }
@@ -132,9 +135,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_question_has_one_clear_answer() {
-        for (place, question) in questions().iter().enumerate() {
-            assert!(question.is_some(), "question {place} has no clear answer");
+    fn every_question_has_a_unique_answer() {
+        for (index, question) in questions().iter().enumerate() {
+            assert!(question.is_some(), "question {index} has no unique answer");
         }
         assert!(
             tasks("http://127.0.0.1:1").iter().all(|task| !task
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_enough_of_every_difficulty_and_no_two_are_the_same() {
+    fn tasks_are_unique_and_cover_all_difficulties() {
         let all = tasks("http://127.0.0.1:1");
         assert!(all.len() >= 36, "only {}", all.len());
         for difficulty in 1..=9 {
@@ -163,17 +166,17 @@ mod tests {
     #[test]
     fn harder_tasks_have_longer_rubrics() {
         for task in tasks("http://127.0.0.1:1") {
-            let least = match task.difficulty {
+            let min_items = match task.difficulty {
                 ..=3 => 2,
                 4..=6 => 3,
                 _ => 4,
             };
-            assert!(task.evaluator_reference.len() >= least, "{}", task.task_id);
+            assert!(task.evaluator_reference.len() >= min_items, "{}", task.task_id);
         }
     }
 
     #[test]
-    fn lines_have_the_fields_of_a_task_file() {
+    fn task_file_lines_have_the_expected_fields() {
         let file = task_file("http://127.0.0.1:4000").unwrap();
         for line in file.lines() {
             let task: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -195,18 +198,21 @@ mod tests {
     }
 
     #[test]
-    fn sites_go_by_host_name_on_this_machine_and_by_path_elsewhere() {
-        let address = |base| Base::read(base).address("shop", "/shop/");
-        assert_eq!(address("http://127.0.0.1:4000"), "http://shop.localhost:4000/shop/");
-        assert_eq!(address("http://localhost:4000/"), "http://shop.localhost:4000/shop/");
-        assert_eq!(address("http://[::1]:4000"), "http://shop.localhost:4000/shop/");
-        assert_eq!(address("http://10.0.0.7:4000/"), "http://10.0.0.7:4000/shop/");
+    fn host_names_are_used_on_loopback_only() {
+        let url = |base| Base::parse(base).url("shop", "/shop/");
+        assert_eq!(url("http://127.0.0.1:4000"), "http://shop.localhost:4000/shop/");
+        assert_eq!(url("http://localhost:4000/"), "http://shop.localhost:4000/shop/");
+        assert_eq!(url("http://[::1]:4000"), "http://shop.localhost:4000/shop/");
+        assert_eq!(url("http://10.0.0.7:4000/"), "http://10.0.0.7:4000/shop/");
     }
 
     #[test]
     fn ties_give_no_answer() {
-        assert_eq!(greatest([1, 3, 2], |n| *n), Some(3));
-        assert_eq!(greatest([3, 1, 3], |n| *n), None);
-        assert_eq!((only([1]), only([1, 2]), only(Vec::<i32>::new())), (Some(1), None, None));
+        assert_eq!(unique_max([1, 3, 2], |n| *n), Some(3));
+        assert_eq!(unique_max([3, 1, 3], |n| *n), None);
+        assert_eq!(
+            (exactly_one([1]), exactly_one([1, 2]), exactly_one(Vec::<i32>::new())),
+            (Some(1), None, None)
+        );
     }
 }

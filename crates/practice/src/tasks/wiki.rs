@@ -2,21 +2,21 @@
 
 use std::cmp::Reverse;
 
-use super::{Question, greatest};
+use super::{Question, unique_max};
 use crate::wiki::{
     article::{slug, thousands},
-    world::{CITIES, City, INVENTIONS, MOUNTAINS, PEOPLE, Person, REGIONS, RIVERS},
+    world::{City, Person, world},
 };
 
-fn ask(
+fn question(
     id: &'static str,
     difficulty: i64,
     topic: &'static str,
-    words: &str,
+    text: &str,
     answer: impl Into<String>,
     articles: &[&str],
 ) -> Question {
-    let facts = articles
+    let criteria = articles
         .iter()
         .map(|title| {
             format!(
@@ -31,9 +31,9 @@ fn ask(
         topic,
         id,
         difficulty,
-        words: words.to_owned(),
+        text: text.to_owned(),
         start: "/wiki/".to_owned(),
-        facts,
+        criteria,
         answer: answer.into(),
     }
 }
@@ -44,11 +44,11 @@ fn starting_at(mut question: Question, title: &str) -> Question {
 }
 
 fn city(name: &str) -> Option<&'static City> {
-    CITIES.iter().find(|city| city.name == name)
+    world().cities.iter().find(|city| city.name == name)
 }
 
 fn person(name: &str) -> Option<&'static Person> {
-    PEOPLE.iter().find(|person| person.name == name)
+    world().people.iter().find(|person| person.name == name)
 }
 
 pub(super) fn questions() -> Vec<Option<Question>> {
@@ -74,18 +74,18 @@ pub(super) fn questions() -> Vec<Option<Question>> {
 }
 
 fn length_on_page() -> Option<Question> {
-    let river = RIVERS.iter().find(|river| river.name == "Varrow")?;
+    let river = world().rivers.iter().find(|river| river.name == "Varrow")?;
     let answer = format!("{} km", river.length_km);
     Some(starting_at(
-        ask("length-of-the-varrow", 1, "Rivers", "How long is the river Varrow?", answer, &["Varrow"]),
+        question("length-of-the-varrow", 1, "Rivers", "How long is the river Varrow?", answer, &["Varrow"]),
         "Varrow",
     ))
 }
 
 fn inventor_on_page() -> Option<Question> {
-    let invention = INVENTIONS.iter().find(|invention| invention.name == "Tide clock")?;
+    let invention = world().inventions.iter().find(|invention| invention.name == "Tide clock")?;
     Some(starting_at(
-        ask(
+        question(
             "inventor-of-the-tide-clock",
             1,
             "Inventions",
@@ -99,7 +99,7 @@ fn inventor_on_page() -> Option<Question> {
 
 fn founding_of_a_city() -> Option<Question> {
     let city = city("Tessary")?;
-    Some(ask(
+    Some(question(
         "founding-of-tessary",
         2,
         "Cities",
@@ -110,8 +110,8 @@ fn founding_of_a_city() -> Option<Question> {
 }
 
 fn elevation_of_a_mountain() -> Option<Question> {
-    let mountain = MOUNTAINS.iter().find(|mountain| mountain.name == "Stag Peak")?;
-    Some(ask(
+    let mountain = world().mountains.iter().find(|mountain| mountain.name == "Stag Peak")?;
+    Some(question(
         "elevation-of-stag-peak",
         2,
         "Mountains",
@@ -122,7 +122,7 @@ fn elevation_of_a_mountain() -> Option<Question> {
 }
 
 fn mayor_of_a_city() -> Option<Question> {
-    Some(ask(
+    Some(question(
         "mayor-of-greywater",
         3,
         "Cities",
@@ -134,7 +134,7 @@ fn mayor_of_a_city() -> Option<Question> {
 
 fn census_of_a_city() -> Option<Question> {
     let (_, inhabitants) = city("Marstow")?.census().into_iter().find(|(year, _)| *year == 1950)?;
-    Some(ask(
+    Some(question(
         "census-of-marstow",
         3,
         "Cities",
@@ -146,17 +146,17 @@ fn census_of_a_city() -> Option<Question> {
 }
 
 fn smallest_region() -> Option<Question> {
-    let region = greatest(REGIONS, |region| Reverse(region.population))?;
-    let words = "Which of the six regions of Aldermark has the fewest inhabitants?";
-    Some(ask("smallest-region", 4, "Regions", words, region.name, &["Aldermark", region.name]))
+    let region = unique_max(&world().regions, |region| Reverse(region.population))?;
+    let text = "Which of the six regions of Aldermark has the fewest inhabitants?";
+    Some(question("smallest-region", 4, "Regions", text, region.name, &["Aldermark", region.name]))
 }
 
 fn third_longest_river() -> Option<Question> {
-    let mut rivers: Vec<_> = RIVERS.iter().collect();
+    let mut rivers: Vec<_> = world().rivers.iter().collect();
     rivers.sort_by_key(|river| Reverse(river.length_km));
     let [_, second, third, fourth, ..] = rivers.as_slice() else { return None };
     (second.length_km > third.length_km && third.length_km > fourth.length_km).then_some(())?;
-    Some(ask(
+    Some(question(
         "third-longest-river",
         4,
         "Rivers",
@@ -167,57 +167,60 @@ fn third_longest_river() -> Option<Question> {
 }
 
 fn birthplace_of_the_teacher() -> Option<Question> {
-    let teacher = person(person("Henrik Salo")?.taught_by()?)?;
-    let words = "In which city was the teacher of the optician Henrik Salo born?";
-    Some(ask(
+    let teacher = person(person("Henrik Salo")?.teacher?)?;
+    let text = "In which city was the teacher of the optician Henrik Salo born?";
+    Some(question(
         "birthplace-of-the-teacher",
         5,
         "People",
-        words,
+        text,
         teacher.birthplace,
         &["Henrik Salo", teacher.name],
     ))
 }
 
 fn source_of_the_river() -> Option<Question> {
-    let river = RIVERS.iter().find(|river| Some(river.name) == city("Corvane").and_then(City::on_river))?;
-    let words = "On which mountain does the river rise that flows through Corvane?";
-    Some(ask("source-of-the-river", 5, "Rivers", words, river.source, &["Corvane", river.name]))
+    let river = world()
+        .rivers
+        .iter()
+        .find(|river| Some(river.name) == city("Corvane").and_then(|city| city.river))?;
+    let text = "On which mountain does the river rise that flows through Corvane?";
+    Some(question("source-of-the-river", 5, "Rivers", text, river.source, &["Corvane", river.name]))
 }
 
 fn age_of_the_inventor() -> Option<Question> {
-    let invention = INVENTIONS.iter().find(|invention| invention.name == "Falk turbine")?;
+    let invention = world().inventions.iter().find(|invention| invention.name == "Falk turbine")?;
     let inventor = person(invention.inventor)?;
-    let words = "How many years after the birth of its inventor was the Falk turbine first shown?";
-    Some(ask(
+    let text = "How many years after the birth of its inventor was the Falk turbine first shown?";
+    Some(question(
         "age-of-the-inventor",
         6,
         "Inventions",
-        words,
+        text,
         (invention.year - inventor.born).to_string(),
         &["Falk turbine", inventor.name],
     ))
 }
 
 fn capital_by_mountain() -> Option<Question> {
-    let mountain = MOUNTAINS.iter().find(|mountain| mountain.name == "Needle Rock")?;
-    let region = REGIONS.iter().find(|region| region.name == mountain.region)?;
-    let words = "What is the capital of the region in which Needle Rock rises?";
-    Some(ask("capital-by-mountain", 6, "Regions", words, region.capital, &["Needle Rock", region.name]))
+    let mountain = world().mountains.iter().find(|mountain| mountain.name == "Needle Rock")?;
+    let region = world().regions.iter().find(|region| region.name == mountain.region)?;
+    let text = "What is the capital of the region in which Needle Rock rises?";
+    Some(question("capital-by-mountain", 6, "Regions", text, region.capital, &["Needle Rock", region.name]))
 }
 
 fn three_largest_cities() -> Option<Question> {
-    let mut cities: Vec<_> = CITIES.iter().collect();
+    let mut cities: Vec<_> = world().cities.iter().collect();
     cities.sort_by_key(|city| Reverse(city.population));
     let [first, second, third, fourth, ..] = cities.as_slice() else { return None };
     (third.population > fourth.population).then_some(())?;
     let total = first.population + second.population + third.population;
-    let words = "How many inhabitants do the three largest cities of Aldermark have together?";
-    Some(ask(
+    let text = "How many inhabitants do the three largest cities of Aldermark have together?";
+    Some(question(
         "three-largest-cities",
         7,
         "Cities",
-        words,
+        text,
         thousands(total),
         &[first.name, second.name, third.name],
     ))
@@ -225,52 +228,52 @@ fn three_largest_cities() -> Option<Question> {
 
 fn chain_of_teachers() -> Option<Question> {
     let mut chain = vec![person("Ines Morrow")?];
-    while let Some(teacher) = chain.last().and_then(|last| last.taught_by()) {
+    while let Some(teacher) = chain.last().and_then(|last| last.teacher) {
         chain.push(person(teacher)?);
     }
     let names: Vec<_> = chain.iter().map(|person| person.name).collect();
-    let words = "Start with the astronomer Ines Morrow and go from teacher to teacher: who is the first in \
+    let text = "Start with the astronomer Ines Morrow and go from teacher to teacher: who is the first in \
          this chain who had no known teacher?";
-    Some(ask("chain-of-teachers", 8, "People", words, *names.last()?, &names))
+    Some(question("chain-of-teachers", 8, "People", text, *names.last()?, &names))
 }
 
 fn highest_and_lowest() -> Option<Question> {
-    let highest = greatest(MOUNTAINS, |mountain| mountain.elevation_m)?;
-    let lowest = greatest(MOUNTAINS, |mountain| Reverse(mountain.elevation_m))?;
+    let highest = unique_max(&world().mountains, |mountain| mountain.elevation_m)?;
+    let lowest = unique_max(&world().mountains, |mountain| Reverse(mountain.elevation_m))?;
     let difference = thousands(highest.elevation_m - lowest.elevation_m);
-    let words = "By how many metres is the highest mountain of Aldermark higher than the lowest of its \
+    let text = "By how many metres is the highest mountain of Aldermark higher than the lowest of its \
          named mountains?";
-    Some(ask(
+    Some(question(
         "highest-and-lowest",
         8,
         "Mountains",
-        words,
+        text,
         format!("{difference} m"),
         &["List of mountains", highest.name, lowest.name],
     ))
 }
 
 fn oldest_from_the_highest_city() -> Option<Question> {
-    let old = PEOPLE.iter().filter(|person| person.age() > 75);
-    let found = greatest(old, |person| city(person.birthplace).map(|city| city.elevation_m))?;
-    let words = "Of the people in the encyclopedia who lived longer than 75 years, who was born in the \
+    let old = world().people.iter().filter(|person| person.age() > 75);
+    let found = unique_max(old, |person| city(person.birthplace).map(|city| city.elevation_m))?;
+    let text = "Of the people in the encyclopedia who lived longer than 75 years, who was born in the \
          city with the highest elevation?";
-    Some(ask(
+    Some(question(
         "old-and-from-high-up",
         9,
         "People",
-        words,
+        text,
         found.name,
         &["List of people", "List of cities", found.name],
     ))
 }
 
 fn rivers_into_the_sea() -> Option<Question> {
-    let into_the_sea: Vec<_> = RIVERS.iter().filter(|river| river.mouth == "the Sundersea").collect();
+    let into_the_sea: Vec<_> = world().rivers.iter().filter(|river| river.mouth == "the Sundersea").collect();
     (into_the_sea.len() > 1).then_some(())?;
     let total: u32 = into_the_sea.iter().map(|river| river.length_km).sum();
     let names: Vec<_> = into_the_sea.iter().map(|river| river.name).collect();
-    let words = "What is the total length of those rivers of Aldermark that flow directly into the \
+    let text = "What is the total length of those rivers of Aldermark that flow directly into the \
          Sundersea?";
-    Some(ask("rivers-into-the-sea", 9, "Rivers", words, format!("{total} km"), &names))
+    Some(question("rivers-into-the-sea", 9, "Rivers", text, format!("{total} km"), &names))
 }

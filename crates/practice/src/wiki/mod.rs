@@ -1,5 +1,5 @@
-//! The Aldermark Encyclopedia: long articles on an invented country, linked with each other, with boxes of facts,
-//! tables, categories and a search. Everything in it is made from one set of facts.
+//! The Aldermark Encyclopedia: long articles about an invented country with links, info boxes, tables, categories and
+//! a search. All articles are rendered from one set of facts.
 
 pub(crate) mod article;
 pub(crate) mod articles;
@@ -9,9 +9,9 @@ pub(crate) mod world;
 
 use axum::{Router, routing::get};
 
-use crate::stop::Stop;
+use crate::shutdown::Shutdown;
 
-pub(crate) fn routes() -> Router<Stop> {
+pub(crate) fn routes() -> Router<Shutdown> {
     Router::new()
         .route("/wiki/", get(pages::front))
         .route("/wiki/all", get(pages::all))

@@ -16,11 +16,11 @@ use crate::{forms::Fields, html};
 
 const NAME: &str = "Aldermark Encyclopedia";
 
-fn page(title: &str, words: &str, body: &Markup) -> Response {
+fn page(title: &str, query: &str, body: &Markup) -> Response {
     let body = html! {
         header.bar {
             a.brand href="/wiki/" { (NAME) }
-            (html::search_form("/wiki/search", words, "Search the encyclopedia"))
+            (html::search_form("/wiki/search", query, "Search the encyclopedia"))
             a href="/wiki/all" { "All articles" }
         }
         main { (body) }
@@ -44,13 +44,13 @@ pub(super) async fn front() -> Response {
             section.card {
                 h2 { "Featured" }
                 @for article in featured {
-                    h3 { (to_article(article)) }
+                    h3 { (article_link(article)) }
                     p { (plain(&article.summary)) }
                 }
             }
             section.card {
                 h2 { "Categories" }
-                ul { @for kind in Kind::ALL { li { (to_category(kind)) " (" (of_kind(kind).count()) ")" } } }
+                ul { @for kind in Kind::ALL { li { (category_link(kind)) " (" (articles_of(kind).count()) ")" } } }
                 h2 { "Lists" }
                 ul {
                     @for subject in ["cities", "rivers", "mountains", "people", "inventions"] {
@@ -63,15 +63,15 @@ pub(super) async fn front() -> Response {
     page("Welcome", "", &body)
 }
 
-fn to_article(article: &Article) -> Markup {
+fn article_link(article: &Article) -> Markup {
     html! { a href={ "/wiki/a/" (article.slug()) } { (article.title) } }
 }
 
-fn to_category(kind: Kind) -> Markup {
+fn category_link(kind: Kind) -> Markup {
     html! { a href={ "/wiki/category/" (kind.slug()) } { (kind.name()) } }
 }
 
-fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Article> {
+fn articles_of(kind: Kind) -> impl Iterator<Item = &'static Article> {
     articles::all().iter().filter(move |article| article.kind == kind)
 }
 
@@ -85,41 +85,41 @@ pub(super) async fn all() -> Response {
 }
 
 fn titles(articles: impl Iterator<Item = &'static Article>) -> Markup {
-    html! { ul.titles { @for article in articles { li { (to_article(article)) } } } }
+    html! { ul.titles { @for article in articles { li { (article_link(article)) } } } }
 }
 
 pub(super) async fn category(Path(name): Path<String>) -> Response {
     let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.slug() == name) else {
-        return missing("category");
+        return not_found("category");
     };
     let body = html! {
         h1 { "Category: " (kind.name()) }
-        p.lead { (of_kind(kind).count()) " articles in this category." }
-        (titles(of_kind(kind)))
+        p.lead { (articles_of(kind).count()) " articles in this category." }
+        (titles(articles_of(kind)))
     };
     page(&format!("Category: {}", kind.name()), "", &body)
 }
 
 pub(super) async fn results(Query(pairs): Query<Vec<(String, String)>>) -> Response {
     let fields = Fields(pairs);
-    let words = fields.get("q");
-    let hits = search(words);
+    let query = fields.get("q");
+    let hits = search(query);
     let body = html! {
         h1 { "Search results" }
-        p id="result-count" { (html::count(hits.len(), "result")) " for “" (words) "”" }
+        p id="result-count" { (html::count(hits.len(), "result")) " for “" (query) "”" }
         ol.results {
             @for hit in hits.iter().take(20) {
                 li {
-                    (to_article(hit.article)) " " span.small { (hit.article.kind.name()) }
+                    (article_link(hit.article)) " " span.small { (hit.article.kind.name()) }
                     p { (hit.snippet) }
                 }
             }
         }
     };
-    page("Search results", words, &body)
+    page("Search results", query, &body)
 }
 
-fn missing(what: &str) -> Response {
+fn not_found(what: &str) -> Response {
     let body = html! {
         h1 { "No such " (what) }
         p { "Perhaps " a href="/wiki/all" { "the list of all articles" } " helps." }
@@ -128,7 +128,7 @@ fn missing(what: &str) -> Response {
 }
 
 pub(super) async fn article(Path(name): Path<String>) -> Response {
-    let Some(article) = articles::find(&name) else { return missing("article") };
+    let Some(article) = articles::find(&name) else { return not_found("article") };
     let body = html! {
         article.entry {
             h1 { (article.title) }
@@ -145,10 +145,10 @@ pub(super) async fn article(Path(name): Path<String>) -> Response {
             @for section in &article.sections {
                 section id=(slug(section.title)) {
                     h2 { (section.title) }
-                    @for block in &section.blocks { (shown(block)) }
+                    @for block in &section.blocks { (block_markup(block)) }
                 }
             }
-            p.small { "Category: " (to_category(article.kind)) }
+            p.small { "Category: " (category_link(article.kind)) }
         }
     };
     page(&article.title, "", &body)
@@ -166,7 +166,7 @@ fn infobox(article: &Article) -> Markup {
     }
 }
 
-fn shown(block: &Block) -> Markup {
+fn block_markup(block: &Block) -> Markup {
     html! {
         @match block {
             Block::Text(text) => p { (linked(text)) },
@@ -184,7 +184,7 @@ fn shown(block: &Block) -> Markup {
     }
 }
 
-/// A small landscape or figure in colours of the article's own.
+/// Draws the emblem of the article's kind; the colours depend on the title.
 fn emblem(article: &Article) -> Markup {
     let hue = article.title.bytes().fold(7_u32, |sum, byte| (sum * 33 + u32::from(byte)) % 360);
     let shape = match article.kind {

@@ -1,4 +1,4 @@
-//! Finding articles by words.
+//! Full-text search over the articles.
 
 use super::{
     article::{Article, plain},
@@ -10,9 +10,10 @@ pub(crate) struct Hit {
     pub(crate) snippet: String,
 }
 
-/// Articles that hold every word, best first: a word in the title counts most.
+/// Returns the articles that contain every word, best match first. Words in the title count most.
 pub(crate) fn search(query: &str) -> Vec<Hit> {
-    let words: Vec<String> = query.split_whitespace().map(clean).filter(|word| !word.is_empty()).collect();
+    let words: Vec<String> =
+        query.split_whitespace().map(normalize).filter(|word| !word.is_empty()).collect();
     if words.is_empty() {
         return Vec::new();
     }
@@ -22,28 +23,28 @@ pub(crate) fn search(query: &str) -> Vec<Hit> {
     hits.into_iter().map(|(_, article)| Hit { article, snippet: snippet(article, &words) }).collect()
 }
 
-fn clean(word: &str) -> String {
-    word.trim_matches(|sign: char| !sign.is_alphanumeric()).to_lowercase()
+fn normalize(word: &str) -> String {
+    word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
 
 fn score(article: &Article, words: &[String]) -> Option<usize> {
     let title = article.title.to_lowercase();
-    let (summary, text) = (plain(&article.summary).to_lowercase(), article.words().to_lowercase());
-    let whole = usize::from(title == words.join(" ")) * 100;
-    words.iter().try_fold(whole, |total, word| {
-        let often = text.matches(word.as_str()).count();
-        if often == 0 {
+    let (summary, text) = (plain(&article.summary).to_lowercase(), article.text().to_lowercase());
+    let exact_title = usize::from(title == words.join(" ")) * 100;
+    words.iter().try_fold(exact_title, |total, word| {
+        let occurrences = text.matches(word.as_str()).count();
+        if occurrences == 0 {
             return None;
         }
         let in_title = usize::from(title.contains(word.as_str())) * 20;
         let in_summary = usize::from(summary.contains(word.as_str())) * 5;
-        Some(total + in_title + in_summary + often.min(4))
+        Some(total + in_title + in_summary + occurrences.min(4))
     })
 }
 
-/// The sentence around the first word that was found, or the beginning.
+/// Returns the first sentence that contains one of the words, or the beginning of the article.
 fn snippet(article: &Article, words: &[String]) -> String {
-    let text = article.words();
+    let text = article.text();
     let sentence = text
         .split_inclusive(". ")
         .find(|sentence| words.iter().any(|word| sentence.to_lowercase().contains(word.as_str())))
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_title_comes_first() {
+    fn title_match_comes_first() {
         for query in ["arnholm", "Mount Hesper", "TIDE CLOCK", "list of rivers"] {
             let hits = search(query);
             assert_eq!(hits[0].article.title.to_lowercase(), query.to_lowercase());
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn all_words_must_be_there() {
+    fn all_words_are_required() {
         assert!(search("Arnholm zeppelin").is_empty() && search("  ").is_empty());
         let hits = search("comet astronomer");
         assert_eq!(hits[0].article.title, "Ines Morrow");

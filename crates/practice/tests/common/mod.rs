@@ -1,5 +1,5 @@
-//! What the tests share: a server of their own and a client that follows nothing by itself.
-#![allow(dead_code, clippy::expect_used, reason = "a helper of tests; each test file uses its part")]
+//! Shared test helpers: a server for each test, and HTTP clients.
+#![allow(dead_code, clippy::expect_used, reason = "each test file uses some of the helpers")]
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -9,24 +9,24 @@ pub(crate) fn sites() -> Sites {
     Sites::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a free loopback port")
 }
 
-/// A visitor without cookies who follows no redirects.
-/// Built beside other rooms the client has TLS, and then wants a provider though nobody speaks TLS here.
+/// In a workspace build other crates enable TLS in reqwest, which then needs a crypto provider.
 pub(crate) fn builder() -> reqwest::ClientBuilder {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
 }
 
+/// A client without cookies that follows no redirects.
 pub(crate) fn client() -> reqwest::Client {
     builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().expect("a client")
 }
 
 pub(crate) async fn get(sites: &Sites, path: &str) -> String {
-    let answer = client().get(sites.url(path)).send().await.expect(path);
-    assert_eq!(answer.status(), 200, "{path}");
-    answer.text().await.expect(path)
+    let response = client().get(sites.url(path)).send().await.expect(path);
+    assert_eq!(response.status(), 200, "{path}");
+    response.text().await.expect(path)
 }
 
-/// A visitor with cookies who follows redirects, as a browser does.
+/// A client with cookies that follows redirects, as a browser does.
 pub(crate) fn visitor() -> reqwest::Client {
     builder().cookie_store(true).no_proxy().build().expect("a client")
 }
@@ -40,7 +40,7 @@ pub(crate) async fn post(
     visitor.post(sites.url(path)).form(form).send().await.expect(path)
 }
 
-/// The text between two marks, the first time they occur.
+/// Returns the text between the first occurrences of two delimiters.
 pub(crate) fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let rest = text.split_once(start).expect(start).1;
     rest.split_once(end).expect(end).0

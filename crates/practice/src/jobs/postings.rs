@@ -1,15 +1,15 @@
-//! What the job board lists. The tables are text files embedded in the binary; a test holds every line
-//! to account.
+//! The job postings and companies of the job board, loaded from `data/jobs/`.
 
 use std::sync::LazyLock;
 
-const JOBS: &str = include_str!("../../assets/jobs/jobs.txt");
-const COMPANIES: &str = include_str!("../../assets/jobs/companies.txt");
-const FIRST_NUMBER: u32 = 1001;
+use serde::Deserialize;
 
-#[derive(Debug)]
+use crate::data;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Job {
-    /// Its address on the board.
+    /// Identifies the job in its URL.
     pub(crate) number: u32,
     pub(crate) title: &'static str,
     pub(crate) company: &'static str,
@@ -19,16 +19,17 @@ pub(crate) struct Job {
     pub(crate) kind: &'static str,
     /// On site, Hybrid or Remote.
     pub(crate) workplace: &'static str,
-    /// A year, in dollars.
+    /// Dollars a year.
     pub(crate) salary_low: u32,
     pub(crate) salary_high: u32,
-    /// Year, month and day, so that text order is date order.
+    /// `YYYY-MM-DD`, so that the order of the texts is the order of the dates.
     pub(crate) posted: &'static str,
     pub(crate) starts: &'static str,
     pub(crate) years_of_experience: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Company {
     pub(crate) name: &'static str,
     pub(crate) industry: &'static str,
@@ -38,69 +39,31 @@ pub(crate) struct Company {
     pub(crate) about: &'static str,
 }
 
-static ALL_JOBS: LazyLock<Vec<Job>> = LazyLock::new(|| {
-    let numbered = (FIRST_NUMBER..).zip(JOBS.lines());
-    numbered.filter_map(|(number, line)| read_job(number, line)).collect()
-});
-static ALL_COMPANIES: LazyLock<Vec<Company>> =
-    LazyLock::new(|| COMPANIES.lines().filter_map(read_company).collect());
-
-fn columns<const N: usize>(line: &'static str) -> Option<[&'static str; N]> {
-    line.split('|').map(str::trim).collect::<Vec<_>>().try_into().ok()
-}
-
-fn read_job(number: u32, line: &'static str) -> Option<Job> {
-    let [title, company, city, field, kind, workplace, low, high, posted, starts, years] = columns(line)?;
-    Some(Job {
-        number,
-        title,
-        company,
-        city,
-        field,
-        kind,
-        workplace,
-        salary_low: low.parse().ok()?,
-        salary_high: high.parse().ok()?,
-        posted,
-        starts,
-        years_of_experience: years.parse().ok()?,
-    })
-}
-
-fn read_company(line: &'static str) -> Option<Company> {
-    let [name, industry, city, founded, employees, about] = columns(line)?;
-    Some(Company {
-        name,
-        industry,
-        city,
-        founded: founded.parse().ok()?,
-        employees: employees.parse().ok()?,
-        about,
-    })
-}
+static JOBS: LazyLock<Vec<Job>> = LazyLock::new(|| data::load!("jobs/jobs.json"));
+static COMPANIES: LazyLock<Vec<Company>> = LazyLock::new(|| data::load!("jobs/companies.json"));
 
 pub(crate) fn jobs() -> &'static [Job] {
-    &ALL_JOBS
+    &JOBS
 }
 
 pub(crate) fn companies() -> &'static [Company] {
-    &ALL_COMPANIES
+    &COMPANIES
 }
 
 pub(crate) fn find(number: u32) -> Option<&'static Job> {
     jobs().iter().find(|job| job.number == number)
 }
 
-/// The different values of one column, in alphabetical order.
-pub(crate) fn values(column: fn(&Job) -> &'static str) -> Vec<&'static str> {
-    let mut values: Vec<_> = jobs().iter().map(column).collect();
+/// Returns the distinct values of a field, in alphabetical order.
+pub(crate) fn distinct(field: fn(&Job) -> &'static str) -> Vec<&'static str> {
+    let mut values: Vec<_> = jobs().iter().map(field).collect();
     values.sort_unstable();
     values.dedup();
     values
 }
 
-/// `2025-05-02` is `2 May 2025`; anything else stays as it is.
-pub(crate) fn readable(date: &str) -> String {
+/// Formats a date: `2025-05-02` is `2 May 2025`. Other texts are returned unchanged.
+pub(crate) fn format_date(date: &str) -> String {
     const MONTHS: [&str; 12] = [
         "January",
         "February",
@@ -124,7 +87,7 @@ pub(crate) fn readable(date: &str) -> String {
     }
 }
 
-/// Year-month-day with numbers that can be a date.
+/// Whether the text is a date as `YYYY-MM-DD`. Days up to 31 are accepted in every month.
 pub(crate) fn is_date(text: &str) -> bool {
     let parts: Vec<_> = text.split('-').collect();
     let number =
@@ -161,9 +124,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_a_whole_job() {
-        assert_eq!(jobs().len(), JOBS.lines().count());
-        assert_eq!(companies().len(), COMPANIES.lines().count());
+    fn jobs_are_complete_and_numbered() {
+        let numbers: Vec<u32> = jobs().iter().map(|job| job.number).collect();
+        assert_eq!(numbers, (1001..).take(jobs().len()).collect::<Vec<_>>());
         assert!(jobs().len() >= 50);
         for job in jobs() {
             assert!(job.employer().is_some(), "{}", job.company);
@@ -175,17 +138,17 @@ mod tests {
     }
 
     #[test]
-    fn every_company_hires() {
+    fn every_company_has_jobs() {
         assert!(companies().iter().all(|company| jobs().iter().any(|job| job.company == company.name)));
     }
 
     #[test]
-    fn dates_are_told_from_other_words() {
+    fn dates_are_recognised_and_formatted() {
         assert!(is_date("2025-05-02"));
         for bad in ["", "2025-5-2", "2025-13-01", "2025-01-32", "02.05.2025", "2025-05-02-01"] {
             assert!(!is_date(bad), "{bad}");
         }
-        assert_eq!(readable("2025-05-02"), "2 May 2025");
-        assert_eq!(readable("soon"), "soon");
+        assert_eq!(format_date("2025-05-02"), "2 May 2025");
+        assert_eq!(format_date("soon"), "soon");
     }
 }

@@ -1,4 +1,4 @@
-//! A connection that can end rudely, for the obstacles that hang up on the browser.
+//! Connections that can be closed or reset without a response, for the obstacles that need it.
 
 use std::{
     io,
@@ -10,22 +10,41 @@ use std::{
     task::{Context, Poll},
 };
 
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
 
-/// Given to hyper instead of an answer: it closes the connection without a word.
-#[derive(Debug)]
-pub(crate) struct HungUp;
+/// A response marked with this is not sent: the connection is closed or reset instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AbortConnection {
+    Close,
+    Reset,
+}
 
-impl std::fmt::Display for HungUp {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("hung up on purpose")
+impl IntoResponse for AbortConnection {
+    fn into_response(self) -> Response {
+        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        response.extensions_mut().insert(self);
+        response
     }
 }
 
-impl std::error::Error for HungUp {}
+/// The error that makes hyper close a connection without a response.
+#[derive(Debug)]
+pub(crate) struct Aborted;
+
+impl std::fmt::Display for Aborted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("connection aborted on purpose")
+    }
+}
+
+impl std::error::Error for Aborted {}
 
 pub(crate) struct Connection {
     stream: TcpStream,
@@ -33,7 +52,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// With `reset` set by the time it is dropped, the peer gets a TCP reset instead of a close.
+    /// If `reset` is true when the connection is dropped, the peer gets a TCP reset instead of a close.
     pub(crate) fn new(stream: TcpStream, reset: Arc<AtomicBool>) -> Self {
         Self { stream, reset }
     }
@@ -44,7 +63,7 @@ impl Drop for Connection {
         if self.reset.load(Ordering::Relaxed)
             && let Err(error) = self.stream.set_zero_linger()
         {
-            tracing::debug!(%error, "cannot reset a connection, closing it instead");
+            tracing::debug!(%error, "cannot reset a connection; closing it instead");
         }
     }
 }

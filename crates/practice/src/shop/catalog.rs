@@ -1,21 +1,25 @@
-//! What the shop sells: hand-written tables, one a category, and the one list made of them.
+//! The shop's catalogue: categories and their products, loaded from `data/shop/`.
 
-mod home;
-mod leisure;
-mod outside;
-mod work;
+use std::sync::LazyLock;
 
-/// A shelf of the shop. Every product of it has the same specifications.
-#[derive(Debug)]
+use serde::Deserialize;
+
+use crate::data;
+
+/// A product category. All its products have the same specifications.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Category {
     pub(crate) slug: &'static str,
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
+    #[serde(borrow)]
     pub(crate) specifications: [&'static str; 4],
-    pub(crate) products: &'static [Product],
+    pub(crate) products: Vec<Product>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Product {
     pub(crate) slug: &'static str,
     pub(crate) name: &'static str,
@@ -26,34 +30,40 @@ pub(crate) struct Product {
     pub(crate) reviews: u32,
     pub(crate) stock: u32,
     pub(crate) colour: &'static str,
-    /// Values for the category's specifications, in its order.
+    /// Values of the category's specifications, in the same order.
+    #[serde(borrow)]
     pub(crate) specifications: [&'static str; 4],
     pub(crate) description: &'static str,
 }
 
-pub(crate) const CATEGORIES: [&Category; 8] = [
-    &home::LIGHTING,
-    &home::KITCHEN,
-    &leisure::AUDIO,
-    &outside::GARDEN,
-    &work::OFFICE,
-    &outside::OUTDOOR,
-    &leisure::TOYS,
-    &work::BOOKS,
-];
+static CATEGORIES: LazyLock<[Category; 8]> = LazyLock::new(|| {
+    [
+        data::load!("shop/lighting.json"),
+        data::load!("shop/kitchen.json"),
+        data::load!("shop/audio.json"),
+        data::load!("shop/garden.json"),
+        data::load!("shop/office.json"),
+        data::load!("shop/outdoor.json"),
+        data::load!("shop/toys.json"),
+        data::load!("shop/books.json"),
+    ]
+});
 
-/// Every product with its category, in shelf order.
+/// All categories, in the order in which the shop shows them.
+pub(crate) fn categories() -> &'static [Category] {
+    &*CATEGORIES
+}
+
+/// All products with their categories, in the order of the categories.
 pub(crate) fn products() -> impl Iterator<Item = (&'static Category, &'static Product)> {
-    CATEGORIES
-        .into_iter()
-        .flat_map(|category| category.products.iter().map(move |product| (category, product)))
+    categories().iter().flat_map(|category| category.products.iter().map(move |product| (category, product)))
 }
 
 pub(crate) fn find(slug: &str) -> Option<(&'static Category, &'static Product)> {
     products().find(|(_, product)| product.slug == slug)
 }
 
-/// Every brand once, in alphabetical order.
+/// All brands without duplicates, in alphabetical order.
 pub(crate) fn brands() -> Vec<&'static str> {
     let mut brands: Vec<_> = products().map(|(_, product)| product.brand).collect();
     brands.sort_unstable();
@@ -61,14 +71,14 @@ pub(crate) fn brands() -> Vec<&'static str> {
     brands
 }
 
-/// `5900` is `$59.00`.
-pub(crate) fn money(cents: u32) -> String {
+/// Formats an amount in cents: `5900` is `$59.00`.
+pub(crate) fn format_price(cents: u32) -> String {
     format!("${}.{:02}", cents / 100, cents % 100)
 }
 
 impl Product {
     pub(crate) fn price(&self) -> String {
-        money(self.price_cents)
+        format_price(self.price_cents)
     }
 
     pub(crate) fn stars(&self) -> String {
@@ -79,11 +89,11 @@ impl Product {
         self.stock > 0
     }
 
-    /// Letters of the shelf, then the place on it: `LIG-103`.
+    /// The first letters of the category and the position in it, counted from 101: `LIG-103`.
     pub(crate) fn article_number(&self, category: &Category) -> String {
-        let place =
+        let position =
             category.products.iter().position(|product| product.slug == self.slug).unwrap_or_default();
-        format!("{}-{}", category.slug[..3].to_uppercase(), 101 + place)
+        format!("{}-{}", category.slug[..3].to_uppercase(), 101 + position)
     }
 }
 
@@ -94,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_product_is_whole_and_has_its_own_address() {
+    fn products_are_complete_and_unique() {
         let all: Vec<_> = products().collect();
         assert!(all.len() >= 60, "only {} products", all.len());
         let slugs: HashSet<_> = all.iter().map(|(_, product)| product.slug).collect();
@@ -109,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shelf_has_something_sold_out_somewhere() {
+    fn some_products_are_out_of_stock() {
         assert!(products().filter(|(_, product)| !product.in_stock()).count() >= 5);
     }
 }
