@@ -61,7 +61,7 @@ async fn metrics_of_a_run() -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let demo = Webgym::spawn(WEBGYM, &["demo", "--out", out, "--tasks", "6", "--instances", "1"]);
-    let link = demo.monitor().await;
+    let link = demo.monitor_url().await;
     exported(&Http::new(&link, None).get("/metrics", &[]).await.text())
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use store::{IterationFile, IterationId, SavePath, Split};
 use testkit::{
     sim_farm::{SimFarm, SimFarmOptions},
-    sim_model::{Question, Said, SimModel},
+    sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
 const TASKS: usize = 40;
@@ -29,8 +29,8 @@ echo "$code" >"$kept/second.code"
 cp -r "$disk" "$kept/run"
 "#;
 
-fn reply(question: &Question) -> Said {
-    if question.step() < 4 { Said::click(500, 500) } else { Said::answer("42") }
+fn reply(question: &ModelRequest) -> ModelReply {
+    if question.step() < 4 { ModelReply::click(500, 500) } else { ModelReply::answer("42") }
 }
 
 fn indices(path: &Path) -> BTreeSet<i64> {

@@ -98,25 +98,25 @@ async fn two_masters_behind_nginx() {
     whoever_waits_is_served(&farm).await;
 
     let large = |size: usize| json!({"filler": "x".repeat(size)}).to_string();
-    farm.http.send(Method::POST, "/execute", &[], large(3 << 20), &[]).await.failed(
+    farm.http.send(Method::POST, "/execute", &[], large(3 << 20), &[]).await.assert_error(
         413,
         "too_large",
         "larger",
     );
-    farm.http.send(Method::POST, "/execute", &[], large(5 << 20), &[]).await.failed(
+    farm.http.send(Method::POST, "/execute", &[], large(5 << 20), &[]).await.assert_error(
         413,
         "too_large",
         "too large",
     );
 
     first.signal(Signal::KILL);
-    first.ended(SECONDS).await;
+    first.wait_for_exit(SECONDS).await;
     for _ in 0..4 {
         episode(&farm, &sites.url("/course/buttons")).await;
     }
     second.signal(Signal::KILL);
-    second.ended(SECONDS).await;
-    farm.http.get("/info", &[]).await.failed(502, "node_unreachable", "no master answers");
+    second.wait_for_exit(SECONDS).await;
+    farm.http.get("/info", &[]).await.assert_error(502, "node_unreachable", "no master answers");
 }
 
 /// Take, browse, look, give back.
@@ -124,7 +124,7 @@ async fn episode(farm: &Farm, url: &str) {
     let lease = farm.get().await;
     farm.visit(&lease, url).await;
     let picture = farm.screenshot(&lease, &[]).await;
-    assert_eq!((picture.status, picture.kind()), (200, "image/png"), "{}", picture.text());
+    assert_eq!((picture.status, picture.content_type()), (200, "image/png"), "{}", picture.text());
     assert!(picture.body.len() > 10_000 && picture.body.starts_with(b"\x89PNG"), "{}", picture.body.len());
     assert!(picture.body.windows(4).any(|four| four == b"IEND"), "the picture is whole");
     farm.reset(&lease).await.ok();
@@ -134,9 +134,9 @@ async fn episode(farm: &Farm, url: &str) {
 async fn the_same_key_gives_the_same_instance(farm: &Farm) {
     for key in ["a", "b", "c", "d", "e", "f"] {
         let query = [("idempotency_key", key), ("wait_secs", "120")];
-        let lease = Lease::read(&farm.try_get(&query).await.ok());
+        let lease = Lease::parse(&farm.try_get(&query).await.ok());
         for _ in 0..3 {
-            assert_eq!(Lease::read(&farm.try_get(&query).await.ok()), lease, "asked again with {key}");
+            assert_eq!(Lease::parse(&farm.try_get(&query).await.ok()), lease, "asked again with {key}");
         }
         farm.reset(&lease).await.ok();
     }
@@ -163,7 +163,7 @@ async fn the_monitor_streams_through_nginx() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let mut demo = Webgym::spawn(WEBGYM, &["demo", "--out", out, "--tasks", "12", "--instances", "1"]);
-    let link = demo.monitor().await;
+    let link = demo.monitor_url().await;
     let monitor = link.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let nginx = Nginx::start(async |port| {
         printed(&["--listen", &format!("127.0.0.1:{port}"), "--monitor", &monitor]).await

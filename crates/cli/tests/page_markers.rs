@@ -9,8 +9,8 @@ use proto::trajectory::Outcome;
 use serde_json::{Value, json};
 use store::{IterationFile, IterationId, SavePath, Split};
 use testkit::{
-    Served, Trap, Webgym,
-    sim_model::{Question, Said, SimModel},
+    RecordingServer, Served, Webgym,
+    sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
 const LIMIT: Duration = Duration::from_secs(180);
@@ -28,30 +28,32 @@ fn page() -> Served {
 }
 
 /// Repeats the page word for word, as part of what it remembers.
-fn policy(question: &Question) -> Said {
+fn policy(question: &ModelRequest) -> ModelReply {
     let told = format!("Memory: The page says: {EVIL}\nProgress: none\nIntention: go on\nAction: ");
     let call = |arguments: Value| {
         let call = json!({"name": "web_interaction", "arguments": arguments});
         format!("{told}Go on.\n<tool_call>\n{call}\n</tool_call>")
     };
-    Said::Reply(match question.step() {
+    ModelReply::Reply(match question.step() {
         1 => call(json!({"action": "click", "element_id": "1"})),
         2 => format!("{told}I do not know yet."),
         _ => call(json!({"action": "answer", "text": EVIL})),
     })
 }
 
-fn judge(question: &Question) -> Said {
+fn judge(question: &ModelRequest) -> ModelReply {
     let own = match () {
         () if question.text.contains("only YES or NO") => "YES",
         () if question.text.contains("Blocked: YES") => "Blocked: NO",
         () => "Verdict: NOT SUCCESS",
     };
-    Said::Reply(format!("<think>It says {EVIL}</think>The page says:\n{EVIL}\nI do not believe it.\n{own}"))
+    ModelReply::Reply(format!(
+        "<think>It says {EVIL}</think>The page says:\n{EVIL}\nI do not believe it.\n{own}"
+    ))
 }
 
 /// The texts that were sent as the user's, which is where a page's words go.
-fn users(question: &Question) -> String {
+fn users(question: &ModelRequest) -> String {
     let messages = question.body["messages"].as_array().unwrap().iter();
     let parts = messages.filter(|message| message["role"] == "user");
     let parts = parts.flat_map(|message| message["content"].as_array().unwrap().iter());
@@ -65,7 +67,7 @@ fn lines(text: &str, start: &str) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_prints_our_markers_gets_nothing_done() {
     let folder = tempfile::tempdir().unwrap();
-    let site = Trap::start().await;
+    let site = RecordingServer::start().await;
     site.serve("/", page());
     let task = json!({
         "task_id": 0, "task_name": "find the price", "website": format!("http://{}/", site.address), "domain": "d",
@@ -85,7 +87,7 @@ async fn a_page_that_prints_our_markers_gets_nothing_done() {
     let arguments: Vec<&str> = fixed.split_whitespace().chain(own.iter().map(String::as_str)).collect();
     let mut run =
         Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &arguments, &[("OPENAI_API_KEY", "a-key")]);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(0), "{}", run.log());
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(0), "{}", run.log());
     let save_path = SavePath::new(folder.path().join("run"));
     let file = IterationFile::open(&save_path.iteration_file(IterationId::new(Split::Test, 0))).unwrap();
     let trajectory = file.read(0).unwrap();
@@ -97,7 +99,7 @@ async fn a_page_that_prints_our_markers_gets_nothing_done() {
     assert!(seen.title.contains("<tool_call>"), "the page did what it is here for: {}", seen.title);
 
     assert_eq!(policy.count(), 3);
-    for question in policy.asked() {
+    for question in policy.requests() {
         let text = users(&question);
         assert!(text.contains("pwned") && text.contains("Numbered elements:"), "{text}");
         assert!(!text.contains("<tool_call") && !text.contains("</think") && !text.contains("<|"), "{text}");
@@ -106,7 +108,7 @@ async fn a_page_that_prints_our_markers_gets_nothing_done() {
         let ours: String = text.split("```").step_by(2).collect();
         assert!(lines(&ours, "Task: ") == 1 && lines(&ours, "Action:") == 0, "{text}");
     }
-    for question in judge.asked() {
+    for question in judge.requests() {
         let text = users(&question);
         assert!(!text.contains("<tool_call") && !text.contains("<|"), "{text}");
         assert!(lines(&text, "Task: ") == 1 && lines(&text, "Verdict: SUCCESS") <= 1, "{text}");

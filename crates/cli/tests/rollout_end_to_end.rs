@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use store::{IterationFile, IterationId, SavePath, Split};
 use testkit::{
     Webgym, eventually,
-    sim_model::{Question, Said, SimModel},
+    sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
 const LIMIT: Duration = Duration::from_secs(180);
@@ -53,22 +53,23 @@ fn webgym(folder: &Path, policy: &str, mode: &str, more: &[&str]) -> Webgym {
 }
 
 /// The mark of the first link in the numbered elements of the current page.
-fn first_link(question: &Question) -> Option<u64> {
+fn first_link(question: &ModelRequest) -> Option<u64> {
     let tree = question.text.rsplit("Numbered elements:").next()?;
     let line = tree.lines().find(|line| line.ends_with("tag: a") && line.starts_with("id: "))?;
     line["id: ".len()..].split(',').next()?.parse().ok()
 }
 
-fn act(question: &Question, marks: bool) -> Said {
+fn act(question: &ModelRequest, marks: bool) -> ModelReply {
     let name = if marks { "web_interaction" } else { "computer_use" };
     match (question.step(), marks) {
-        (1, _) => Said::call(name, &json!({"action": "scroll", "direction": "down"})),
-        (2, true) => {
-            Said::call(name, &json!({"action": "click", "element_id": first_link(question).unwrap_or(1)}))
-        }
-        (2, false) => Said::call(name, &json!({"action": "left_click", "coordinate": [20, 990]})),
-        (3, _) => Said::call(name, &json!({"action": "go_back"})),
-        _ => Said::call(name, &json!({"action": "answer", "text": "It is 42."})),
+        (1, _) => ModelReply::call(name, &json!({"action": "scroll", "direction": "down"})),
+        (2, true) => ModelReply::call(
+            name,
+            &json!({"action": "click", "element_id": first_link(question).unwrap_or(1)}),
+        ),
+        (2, false) => ModelReply::call(name, &json!({"action": "left_click", "coordinate": [20, 990]})),
+        (3, _) => ModelReply::call(name, &json!({"action": "go_back"})),
+        _ => ModelReply::call(name, &json!({"action": "answer", "text": "It is 42."})),
     }
 }
 
@@ -85,8 +86,8 @@ async fn collect(mode: &'static str) {
     let marks = mode == "set_of_marks";
     let policy = SimModel::start(move |question| act(question, marks)).await;
     let mut run = webgym(folder.path(), &policy.url(), mode, &[]);
-    let told = run.until("finished").await;
-    let status = run.ended(LIMIT).await;
+    let told = run.wait_for_event("finished").await;
+    let status = run.wait_for_exit(LIMIT).await;
     assert_eq!(status.code(), Some(0), "{}", run.log());
     let trajectories = saved(folder.path());
     assert_eq!(trajectories.len(), 3);
@@ -155,8 +156,8 @@ async fn an_unfinished_run_is_refused_resumed_or_set_aside() {
     let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
     tasks(folder.path(), &sites);
     let stuck = SimModel::start(|question| match question.task().ends_with("part 0") {
-        true => Said::answer("42"),
-        false => Said::Silence,
+        true => ModelReply::answer("42"),
+        false => ModelReply::Never,
     })
     .await;
     let mut run = webgym(folder.path(), &stuck.url(), "coordinates", &[]);
@@ -166,16 +167,16 @@ async fn an_unfinished_run_is_refused_resumed_or_set_aside() {
     run.signal(Signal::INT);
     eventually("it says that it stops", LIMIT, async || run.log().contains("Stopping: ")).await;
     run.signal(Signal::INT);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(3), "{}", run.log());
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(3), "{}", run.log());
 
-    let willing = SimModel::start(|_| Said::answer("42")).await;
+    let willing = SimModel::start(|_| ModelReply::answer("42")).await;
     let mut refused = webgym(folder.path(), &willing.url(), "coordinates", &[]);
-    assert_eq!(refused.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(refused.wait_for_exit(LIMIT).await.code(), Some(1));
     assert!(refused.log().contains("--resume") && refused.log().contains("--fresh"), "{}", refused.log());
     assert!(journal.exists());
 
     let mut resumed = webgym(folder.path(), &willing.url(), "coordinates", &["--resume"]);
-    assert_eq!(resumed.ended(LIMIT).await.code(), Some(0), "{}", resumed.log());
+    assert_eq!(resumed.wait_for_exit(LIMIT).await.code(), Some(0), "{}", resumed.log());
     assert_eq!(saved(folder.path()).len(), 3);
     assert_eq!(willing.count(), 2, "only the rest is collected");
     assert!(!journal.exists());
@@ -187,15 +188,15 @@ async fn an_absent_or_unwilling_policy_is_told_before_any_browser_is_leased() {
     let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
     tasks(folder.path(), &sites);
     let mut run = webgym(folder.path(), "http://127.0.0.1:9", "coordinates", &[]);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(1));
     assert!(run.log().contains("http://127.0.0.1:9") && run.log().contains("webgym demo"), "{}", run.log());
     assert!(!folder.path().join("run").exists(), "nothing was begun");
     let mut run = webgym(folder.path(), &sites.url(""), "coordinates", &[]);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(1));
     assert!(run.log().contains("no chat server"), "{}", run.log());
-    let picky = SimModel::start(|_| Said::Status(404, "no such model".into())).await;
+    let picky = SimModel::start(|_| ModelReply::Status(404, "no such model".into())).await;
     let mut run = webgym(folder.path(), &picky.url(), "coordinates", &["policy_config.base_model=typo"]);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(1));
     assert!(run.log().contains("does not serve typo, but sim"), "{}", run.log());
     assert!(!folder.path().join("run").exists(), "nothing was begun");
 }
@@ -205,10 +206,10 @@ async fn an_absent_farm_is_told_before_anything_is_begun() {
     let folder = tempfile::tempdir().unwrap();
     let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
     tasks(folder.path(), &sites);
-    let policy = SimModel::start(|_| Said::answer("42")).await;
+    let policy = SimModel::start(|_| ModelReply::answer("42")).await;
     let nobody = ["env_config.host_ip=127.0.0.1", "env_config.master_port=9"];
     let mut run = webgym(folder.path(), &policy.url(), "coordinates", &nobody);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(1));
     assert!(run.log().contains("no farm answers at http://127.0.0.1:9"), "{}", run.log());
     assert!(!folder.path().join("run").exists(), "nothing was begun");
 }
@@ -219,16 +220,16 @@ async fn a_run_that_finished_nothing_leaves_no_journal_in_the_way() {
     let folder = tempfile::tempdir().unwrap();
     let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
     tasks(folder.path(), &sites);
-    let refuses = SimModel::start(|_| Said::Status(400, "context is too short".into())).await;
+    let refuses = SimModel::start(|_| ModelReply::Status(400, "context is too short".into())).await;
     let mut run = webgym(folder.path(), &refuses.url(), "coordinates", &[]);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(1));
     assert!(
         run.log().contains("context is too short") && run.log().contains("start it again"),
         "{}",
         run.log()
     );
-    let willing = SimModel::start(|_| Said::answer("42")).await;
+    let willing = SimModel::start(|_| ModelReply::answer("42")).await;
     let mut run = webgym(folder.path(), &willing.url(), "coordinates", &[]);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(0), "{}", run.log());
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(0), "{}", run.log());
     assert_eq!(saved(folder.path()).len(), 3);
 }

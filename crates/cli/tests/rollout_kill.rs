@@ -17,7 +17,7 @@ use store::{IterationFile, IterationId, SavePath, Split};
 use testkit::{
     Webgym,
     sim_farm::{Fault, SimFarm, SimFarmOptions},
-    sim_model::{Question, Said, SimModel},
+    sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
 const TASKS: usize = 24;
@@ -47,11 +47,11 @@ impl Scene {
         }
         // Every seventh lease dies once, so that retried episodes are interrupted too.
         let script = |call: &testkit::sim_farm::Call| {
-            let dies = call.lease % 7 == 3 && call.does("click_coords") && call.nth == 1;
+            let dies = call.lease % 7 == 3 && call.runs("click_coords") && call.nth == 1;
             if dies { Fault::InstanceLost } else { Fault::None }
         };
         let options = SimFarmOptions { latency: Duration::from_millis(3), ..SimFarmOptions::default() };
-        let farm = SimFarm::start(options.with(script)).await;
+        let farm = SimFarm::start(options.with_script(script)).await;
         Self { folder, farm, policy: SimModel::start(reply).await }
     }
 
@@ -100,12 +100,12 @@ impl Scene {
 }
 
 /// Clicks a few times, depending on the task, and answers, rightly or not, depending on the task.
-fn reply(question: &Question) -> Said {
+fn reply(question: &ModelRequest) -> ModelReply {
     let number: usize = question.task().split(' ').nth(2).and_then(|word| word.parse().ok()).unwrap();
     match question.step() > 1 + number % 4 {
-        false => Said::click(500, 500),
-        true if number % 3 == 0 => Said::answer("no idea"),
-        true => Said::answer("42"),
+        false => ModelReply::click(500, 500),
+        true if number % 3 == 0 => ModelReply::answer("no idea"),
+        true => ModelReply::answer("42"),
     }
 }
 
@@ -123,7 +123,7 @@ fn essences(path: &Path) -> BTreeMap<i64, Essence> {
 }
 
 async fn finishes(webgym: &mut Webgym) {
-    let status = webgym.ended(Duration::from_secs(60)).await;
+    let status = webgym.wait_for_exit(Duration::from_secs(60)).await;
     assert_eq!(status.code(), Some(0), "{}", webgym.log());
 }
 
@@ -169,7 +169,11 @@ async fn killed_at_random_moments_and_resumed_nothing_is_lost_and_nothing_is_twi
     }
     assert!(run > 1, "several runs were interrupted");
     // One that was granted in the very moment of the kill is known to nobody, and runs out by itself.
-    assert_eq!(scene.farm.used(), Vec::<String>::new(), "what killed runs held was given back by the next");
+    assert_eq!(
+        scene.farm.used_leases(),
+        Vec::<String>::new(),
+        "what killed runs held was given back by the next"
+    );
 }
 
 impl Scene {
@@ -188,11 +192,11 @@ async fn killed(webgym: &mut Webgym, farm: &SimFarm, moment: usize) -> Option<()
     loop {
         if farm.requests() >= moment {
             webgym.signal(Signal::KILL);
-            let status = webgym.ended(Duration::from_secs(60)).await;
+            let status = webgym.wait_for_exit(Duration::from_secs(60)).await;
             return (status.code() != Some(0)).then_some(());
         }
         tokio::select! {
-            status = webgym.ended(Duration::from_secs(60)) => {
+            status = webgym.wait_for_exit(Duration::from_secs(60)) => {
                 assert_eq!(status.code(), Some(0), "{}", webgym.log());
                 return None;
             }

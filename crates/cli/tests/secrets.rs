@@ -9,7 +9,7 @@ use practice::Sites;
 use serde_json::json;
 use testkit::{
     Webgym,
-    sim_model::{Said, SimModel},
+    sim_model::{ModelReply, SimModel},
 };
 
 const LIMIT: Duration = Duration::from_secs(180);
@@ -48,11 +48,11 @@ async fn no_key_is_in_anything_that_a_run_wrote() {
     let words = "serve 1 --master-port 0 --node-port 0 --allow-private-network";
     let words: Vec<&str> = words.split(' ').collect();
     let mut farm = Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &words, &[("WEBGYM_API_KEY", FARM)]);
-    farm.until("ready").await;
+    farm.wait_for_event("ready").await;
     let port = farm.listening().iter().find(|one| one.tier == "master").unwrap().port;
-    let policy = SimModel::start(|_| Said::answer("42")).await;
+    let policy = SimModel::start(|_| ModelReply::answer("42")).await;
     let judge =
-        SimModel::start(|_| Said::Reply("All there.\nYES\nBlocked: NO\nVerdict: SUCCESS".into())).await;
+        SimModel::start(|_| ModelReply::Reply("All there.\nYES\nBlocked: NO\nVerdict: SUCCESS".into())).await;
     let own = [
         format!("save_path={}", folder.path().join("run").display()),
         format!("data_path={}", folder.path().display()),
@@ -80,8 +80,8 @@ async fn no_key_is_in_anything_that_a_run_wrote() {
         ("HF_TOKEN", HUB),
     ];
     let mut run = Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &arguments, &keys);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(0), "{}", run.log());
-    assert!(judge.asked().iter().any(|one| one.authorization.contains(JUDGE)), "the judge's key was used");
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(0), "{}", run.log());
+    assert!(judge.requests().iter().any(|one| one.authorization.contains(JUDGE)), "the judge's key was used");
     let written = files(folder.path());
     assert!(written.iter().any(|(path, _)| path.contains("iteration0")), "{written:?}");
     for key in [FARM, JUDGE, MONITOR, HUB] {

@@ -12,7 +12,7 @@ use client::{
     chat::{ChatRequest, Completion, Message, ModelClient, ModelError, ModelOptions, Role},
     http::{Deadline, RetryPolicy},
 };
-use testkit::rogue::{Rogue, Wrong, head};
+use testkit::rogue::{RogueReply, RogueServer, head};
 
 #[global_allocator]
 static HEAP: heap::CountingHeap = heap::CountingHeap;
@@ -35,9 +35,9 @@ fn options() -> ModelOptions {
 async fn ask(
     options: ModelOptions,
     time: Duration,
-    script: impl Fn(usize, &str) -> Wrong + Send + Sync + 'static,
+    script: impl Fn(usize, &str) -> RogueReply + Send + Sync + 'static,
 ) -> (Result<Completion, ModelError>, usize) {
-    let server = Rogue::start(script).await;
+    let server = RogueServer::start(script).await;
     let client = ModelClient::vllm(&server.url(), options).unwrap();
     let request = ChatRequest {
         model: "m".into(),
@@ -47,11 +47,11 @@ async fn ask(
     let since = Instant::now();
     let got = client.complete(request, Deadline::after(time)).await;
     assert!(since.elapsed() < NO_HANG, "{:?}", since.elapsed());
-    (got, server.asked())
+    (got, server.request_count())
 }
 
 /// The error of a server that always does this, in its words, and how often it was asked.
-async fn always(options: ModelOptions, wrong: Wrong) -> (ModelError, String, usize) {
+async fn always(options: ModelOptions, wrong: RogueReply) -> (ModelError, String, usize) {
     let (got, asked) = ask(options, NO_HANG, move |_, _| wrong.clone()).await;
     let problem = got.unwrap_err();
     let words = problem.to_string();
@@ -66,7 +66,7 @@ fn completion_of(content: &str) -> String {
 #[tokio::test]
 async fn an_answer_without_end_is_cut_off_in_bounded_memory() {
     let again = format!("10000\r\n{}\r\n", "[".repeat(0x10000)).into_bytes();
-    let endless = Wrong::Endless(head("200 OK", &[JSON, CHUNKED]), again);
+    let endless = RogueReply::Endless(head("200 OK", &[JSON, CHUNKED]), again);
     let limit = ModelOptions::default().largest_answer;
     let ((problem, words, asked), peak) = heap::peak_of(always(options(), endless)).await;
     assert!(matches!(problem, ModelError::TooLarge { limit: told } if told == limit), "{words}");
@@ -77,7 +77,7 @@ async fn an_answer_without_end_is_cut_off_in_bounded_memory() {
 #[tokio::test]
 async fn a_head_without_end_is_cut_off_in_bounded_memory() {
     let line = format!("x-more: {}\r\n", "y".repeat(4000)).into_bytes();
-    let endless = Wrong::Endless(b"HTTP/1.1 200 OK\r\n".to_vec(), line);
+    let endless = RogueReply::Endless(b"HTTP/1.1 200 OK\r\n".to_vec(), line);
     let ((problem, words, _), peak) = heap::peak_of(always(options(), endless)).await;
     assert!(matches!(problem, ModelError::Unreachable { .. }), "{words}");
     assert!(peak < 8 << 20, "{peak} bytes");
@@ -93,7 +93,7 @@ async fn what_an_answer_is_made_of_does_not_multiply_its_memory() {
             format!("{{\"choices\":[{{\"message\":{{\"content\":\"hi\"}}}},{many}{end}]}}"),
             format!("{{\"choices\":[{{\"message\":{{\"content\":\"hi\"}},\"logprobs\":[{many}{end}]}}]}}"),
         ] {
-            let answer = Wrong::http("200 OK", &[JSON], &body);
+            let answer = RogueReply::http("200 OK", &[JSON], &body);
             drop(body);
             let ((got, _), peak) = heap::peak_of(ask(options(), NO_HANG, move |_, _| answer.clone())).await;
             assert_eq!(got.unwrap().text, "hi", "{filling}");
@@ -105,7 +105,7 @@ async fn what_an_answer_is_made_of_does_not_multiply_its_memory() {
 
 #[tokio::test]
 async fn ten_megabytes_of_words_are_no_answer() {
-    let wrong = Wrong::http("200 OK", &[JSON], completion_of(&"so ".repeat(10 << 20 >> 2)));
+    let wrong = RogueReply::http("200 OK", &[JSON], completion_of(&"so ".repeat(10 << 20 >> 2)));
     let (problem, words, asked) = always(options(), wrong).await;
     assert!(matches!(problem, ModelError::TooLarge { .. }) && words.contains("larger than"), "{words}");
     assert_eq!(asked, 1);
@@ -115,14 +115,17 @@ async fn ten_megabytes_of_words_are_no_answer() {
 async fn answers_that_are_none_are_named_and_asked_for_again() {
     let html = "<html>\u{1b}[2Jplease log in</html>";
     for (wrong, named) in [
-        (Wrong::http("200 OK", &[JSON], ""), "it is empty"),
-        (Wrong::http("200 OK", &[JSON], "{\"choices\":[]}"), "no choices in it"),
-        (Wrong::http("200 OK", &[JSON], "{\"choices\":[{\"message\":{\"content\":\"hal"), "not JSON"),
-        (Wrong::http("200 OK", &[JSON], "[".repeat(100_000)), "not JSON"),
-        (Wrong::http("200 OK", &[JSON], [0xff_u8; 64]), "not JSON"),
-        (Wrong::http("200 OK", &["content-type: text/html"], html), "(text/html): <html> [2Jplease log in"),
-        (Wrong::http("200 OK", &[], "null"), "(of no content type)"),
-        (Wrong::http("204 No Content", &[], ""), "it is empty"),
+        (RogueReply::http("200 OK", &[JSON], ""), "it is empty"),
+        (RogueReply::http("200 OK", &[JSON], "{\"choices\":[]}"), "no choices in it"),
+        (RogueReply::http("200 OK", &[JSON], "{\"choices\":[{\"message\":{\"content\":\"hal"), "not JSON"),
+        (RogueReply::http("200 OK", &[JSON], "[".repeat(100_000)), "not JSON"),
+        (RogueReply::http("200 OK", &[JSON], [0xff_u8; 64]), "not JSON"),
+        (
+            RogueReply::http("200 OK", &["content-type: text/html"], html),
+            "(text/html): <html> [2Jplease log in",
+        ),
+        (RogueReply::http("200 OK", &[], "null"), "(of no content type)"),
+        (RogueReply::http("204 No Content", &[], ""), "it is empty"),
     ] {
         let (problem, words, asked) = always(options(), wrong.clone()).await;
         assert!(
@@ -132,7 +135,7 @@ async fn answers_that_are_none_are_named_and_asked_for_again() {
         assert_eq!(asked, 3, "{named}");
         let (got, asked) = ask(options(), NO_HANG, move |before, _| match before {
             0 => wrong.clone(),
-            _ => Wrong::say("hello"),
+            _ => RogueReply::completion("hello"),
         })
         .await;
         assert_eq!((got.unwrap().text.as_str(), asked), ("hello", 2), "{named}");
@@ -143,7 +146,7 @@ async fn answers_that_are_none_are_named_and_asked_for_again() {
 #[tokio::test]
 async fn a_packed_answer_is_not_unpacked() {
     let parcel = [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".as_slice(), &vec![0xec; 1 << 20]].concat();
-    let wrong = Wrong::http("200 OK", &[JSON, "content-encoding: gzip"], parcel);
+    let wrong = RogueReply::http("200 OK", &[JSON, "content-encoding: gzip"], parcel);
     let ((problem, words, _), peak) = heap::peak_of(always(options(), wrong)).await;
     assert!(matches!(problem, ModelError::BadAnswer { .. }) && words.contains("packed (gzip)"), "{words}");
     assert!(peak < 16 << 20, "{peak} bytes");
@@ -152,10 +155,10 @@ async fn a_packed_answer_is_not_unpacked() {
 /// Every byte comes in time, the answer never does.
 #[tokio::test]
 async fn a_slow_drip_does_not_outlast_the_deadline() {
-    let drip = || Wrong::Drip(head("200 OK", &[JSON, CHUNKED]), Duration::from_millis(50));
+    let drip = || RogueReply::Drip(head("200 OK", &[JSON, CHUNKED]), Duration::from_millis(50));
     for wrong in [
-        Wrong::Drip(head("200 OK", &[JSON]), Duration::from_millis(50)),
-        Wrong::Drip(b"HTTP/1.1 200 OK\r\nx: ".to_vec(), Duration::from_millis(50)),
+        RogueReply::Drip(head("200 OK", &[JSON]), Duration::from_millis(50)),
+        RogueReply::Drip(b"HTTP/1.1 200 OK\r\nx: ".to_vec(), Duration::from_millis(50)),
         drip(),
     ] {
         let quick = ModelOptions { attempt_timeout: Duration::from_millis(300), ..options() };
@@ -165,7 +168,7 @@ async fn a_slow_drip_does_not_outlast_the_deadline() {
         assert!(typed && asked == 3, "{words}");
     }
     let (got, asked) = ask(options(), Duration::from_millis(600), move |_, _| {
-        Wrong::Drip(head("200 OK", &[JSON]), Duration::from_millis(50))
+        RogueReply::Drip(head("200 OK", &[JSON]), Duration::from_millis(50))
     })
     .await;
     let problem = got.unwrap_err();
@@ -176,17 +179,17 @@ async fn a_slow_drip_does_not_outlast_the_deadline() {
 async fn a_connection_that_breaks_is_tried_again() {
     let half = [head("200 OK", &[JSON, "content-length: 1000"]), b"{\"choices\":".to_vec()].concat();
     for wrong in [
-        Wrong::Reset(half.clone()),
-        Wrong::Reset(Vec::new()),
-        Wrong::Bytes(half),
-        Wrong::Bytes(Vec::new()),
-        Wrong::Bytes(b"SSH-2.0-OpenSSH_9.6\r\n".to_vec()),
+        RogueReply::Reset(half.clone()),
+        RogueReply::Reset(Vec::new()),
+        RogueReply::Bytes(half),
+        RogueReply::Bytes(Vec::new()),
+        RogueReply::Bytes(b"SSH-2.0-OpenSSH_9.6\r\n".to_vec()),
     ] {
         let (problem, words, asked) = always(options(), wrong.clone()).await;
         assert!(matches!(problem, ModelError::Unreachable { .. }) && asked == 3, "{wrong:?}: {words}");
         let (got, _) = ask(options(), NO_HANG, move |before, _| match before {
             0 | 1 => wrong.clone(),
-            _ => Wrong::say("hello"),
+            _ => RogueReply::completion("hello"),
         })
         .await;
         assert_eq!(got.unwrap().text, "hello");
@@ -198,7 +201,7 @@ async fn a_storm_of_errors_ends_with_the_retries() {
     for status in
         ["500 Internal Server Error", "502 Bad Gateway", "503 Service Unavailable", "529 Overloaded"]
     {
-        let (problem, words, asked) = always(options(), Wrong::http(status, &[], "no GPU")).await;
+        let (problem, words, asked) = always(options(), RogueReply::http(status, &[], "no GPU")).await;
         assert!(matches!(problem, ModelError::Refused { .. }) && asked == 3, "{words}");
         assert!(words.contains(&status[..3]) && words.contains("no GPU"), "{words}");
     }
@@ -207,12 +210,12 @@ async fn a_storm_of_errors_ends_with_the_retries() {
 #[tokio::test]
 async fn a_storm_of_requests_for_patience_ends_with_the_deadline() {
     for wrong in [
-        Wrong::http("429 Too Many Requests", &[], ""),
-        Wrong::http("429 Too Many Requests", &["retry-after: 0"], ""),
-        Wrong::http("503 Service Unavailable", &["retry-after: 0.01"], ""),
-        Wrong::http("429 Too Many Requests", &["retry-after: soon"], ""),
-        Wrong::http("429 Too Many Requests", &["retry-after: -5"], ""),
-        Wrong::http("429 Too Many Requests", &["retry-after: nan"], ""),
+        RogueReply::http("429 Too Many Requests", &[], ""),
+        RogueReply::http("429 Too Many Requests", &["retry-after: 0"], ""),
+        RogueReply::http("503 Service Unavailable", &["retry-after: 0.01"], ""),
+        RogueReply::http("429 Too Many Requests", &["retry-after: soon"], ""),
+        RogueReply::http("429 Too Many Requests", &["retry-after: -5"], ""),
+        RogueReply::http("429 Too Many Requests", &["retry-after: nan"], ""),
     ] {
         let storm = wrong.clone();
         let (got, asked) = ask(options(), Duration::from_millis(400), move |_, _| storm.clone()).await;
@@ -226,7 +229,7 @@ async fn a_storm_of_requests_for_patience_ends_with_the_deadline() {
 async fn patience_beyond_all_measure_is_not_shown() {
     for asked_for in ["3600", "1e15", "99999999999999999999", "Thu, 31 Dec 9998 23:59:59 GMT"] {
         let header = format!("retry-after: {asked_for}");
-        let (problem, words, asked) = always(options(), Wrong::http("429 Slow", &[&header], "")).await;
+        let (problem, words, asked) = always(options(), RogueReply::http("429 Slow", &[&header], "")).await;
         assert!(matches!(problem, ModelError::RateLimited { .. }) && asked == 1, "{asked_for}: {words}");
         assert!(words.contains("come back in"), "{words}");
     }
@@ -235,14 +238,14 @@ async fn patience_beyond_all_measure_is_not_shown() {
 /// The key and the prompt go to nobody but whom they were meant for.
 #[tokio::test]
 async fn a_redirect_is_named_and_not_followed() {
-    let elsewhere = Rogue::start(|_, _| Wrong::say("stolen")).await;
+    let elsewhere = RogueServer::start(|_, _| RogueReply::completion("stolen")).await;
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
         let header = format!("location: {}/v1/chat/completions", elsewhere.url());
-        let (problem, words, asked) = always(options(), Wrong::http(status, &[&header], "")).await;
+        let (problem, words, asked) = always(options(), RogueReply::http(status, &[&header], "")).await;
         assert!(matches!(problem, ModelError::Redirected { .. }) && asked == 1, "{words}");
         assert!(words.contains(&elsewhere.url()) && words.contains("not followed"), "{words}");
     }
-    assert_eq!(elsewhere.asked(), 0);
+    assert_eq!(elsewhere.request_count(), 0);
 }
 
 /// Takes one connection, and answers whatever comes first with these bytes.

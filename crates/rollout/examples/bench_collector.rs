@@ -39,7 +39,7 @@ use rollout::{
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
 use testkit::{
     sim_farm::{Fault, SimFarm, SimFarmOptions},
-    sim_model::{Said, SimModel},
+    sim_model::{ModelReply, SimModel},
 };
 
 const SERVERS: &str = "--servers";
@@ -149,22 +149,24 @@ async fn serve(scene: Scene) {
         capacity: scene.episodes,
         latency: Duration::from_millis(scene.farm_millis as u64),
         real_size: scene.real_size,
-        remember: false,
+        record: false,
         ..SimFarmOptions::default()
     };
-    let farm = SimFarm::start(options.with(script)).await;
+    let farm = SimFarm::start(options.with_script(script)).await;
     let think =
         "I look at the page, compare what it shows with the task, and go on with the next link. ".repeat(6);
     let policy = SimModel::start_with(
         Duration::from_millis(scene.policy_millis as u64),
         false,
         Arc::new(move |question| match question.number % 97 {
-            _ if question.step() >= scene.steps && !scene.faults => Said::answer("42"),
-            0 => Said::Status(503, "busy".into()),
-            1 => Said::SlowDown(Some(0.5)),
-            _ if question.step() >= scene.steps => Said::answer("42"),
-            _ => match Said::click(500, 500) {
-                Said::Reply(call) => Said::Reply(format!("Memory: {think}\nProgress: {think}\n{call}")),
+            _ if question.step() >= scene.steps && !scene.faults => ModelReply::answer("42"),
+            0 => ModelReply::Status(503, "busy".into()),
+            1 => ModelReply::RateLimited(Some(0.5)),
+            _ if question.step() >= scene.steps => ModelReply::answer("42"),
+            _ => match ModelReply::click(500, 500) {
+                ModelReply::Reply(call) => {
+                    ModelReply::Reply(format!("Memory: {think}\nProgress: {think}\n{call}"))
+                }
                 other => other,
             },
         }),

@@ -1,22 +1,22 @@
-//! Waiting for something to become true, by looking.
+//! Polls until a condition holds or a deadline passes.
 
 use std::time::{Duration, Instant};
 
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Looks until `look` yields something; at the limit the test stops, saying what was waited for.
-pub async fn poll_until<T>(what: &str, limit: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// Polls until `poll` returns a value. Panics with `what` when `limit` has passed.
+pub async fn poll_until<T>(what: &str, limit: Duration, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + limit;
     loop {
-        if let Some(seen) = look().await {
-            return seen;
+        if let Some(value) = poll().await {
+            return value;
         }
-        assert!(Instant::now() < end, "not within {limit:?}: {what}");
-        tokio::time::sleep(LOOK_EVERY).await;
+        assert!(Instant::now() < end, "timed out after {limit:?}, waiting until {what}");
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// The same for a condition.
+/// Polls until a condition holds. Panics with `what` when `limit` has passed.
 pub async fn eventually(what: &str, limit: Duration, mut holds: impl AsyncFnMut() -> bool) {
     poll_until(what, limit, async || holds().await.then_some(())).await;
 }

@@ -1,4 +1,4 @@
-//! A farm as a client sees it, through whichever tier it speaks to: the same calls, addressed as that tier wants.
+//! A farm client for tests: the same calls on every tier, addressed the way that tier expects.
 
 use hyper::Method;
 use serde_json::{Map, Value, json};
@@ -12,8 +12,8 @@ pub enum Tier {
     Instance,
 }
 
-/// What every tier answers, to those who have the key.
-pub const DOORS: [(&str, Method); 10] = [
+/// The endpoints of every tier that need the API key.
+pub const ENDPOINTS: [(&str, Method); 10] = [
     ("/get", Method::POST),
     ("/reset", Method::POST),
     ("/screenshot", Method::GET),
@@ -32,7 +32,7 @@ pub struct Farm {
     pub http: Http,
 }
 
-/// What `/get` handed out.
+/// A lease as returned by `/get`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub id: String,
@@ -52,37 +52,37 @@ impl Farm {
         self.http.post("/get", query).await
     }
 
-    /// A lease, waiting for one if need be.
+    /// Acquires a lease, waiting up to two minutes for a free slot.
     pub async fn get(&self) -> Lease {
-        Lease::read(&self.try_get(&[("wait_secs", "120")]).await.ok())
+        Lease::parse(&self.try_get(&[("wait_secs", "120")]).await.ok())
     }
 
-    fn whom<'a>(&self, lease: &'a Lease) -> Vec<(&'static str, &'a str)> {
+    fn target<'a>(&self, lease: &'a Lease) -> Vec<(&'static str, &'a str)> {
         let node = (self.tier == Tier::Master).then_some(("node", lease.node.as_str()));
         std::iter::once(("instance_id", lease.id.as_str())).chain(node).collect()
     }
 
     pub async fn reset(&self, lease: &Lease) -> Reply {
-        self.http.post("/reset", &self.whom(lease)).await
+        self.http.post("/reset", &self.target(lease)).await
     }
 
     pub async fn metadata(&self, lease: &Lease) -> Reply {
-        self.http.get("/metadata", &self.whom(lease)).await
+        self.http.get("/metadata", &self.target(lease)).await
     }
 
     pub async fn probe(&self, lease: &Lease) -> Reply {
-        self.http.get("/probe", &self.whom(lease)).await
+        self.http.get("/probe", &self.target(lease)).await
     }
 
     pub async fn screenshot(&self, lease: &Lease, extra: &[(&str, &str)]) -> Reply {
-        let mut query = self.whom(lease);
+        let mut query = self.target(lease);
         query.extend(extra.iter().copied());
         self.http.get("/screenshot", &query).await
     }
 
-    /// One command: on the master addressed in the body, elsewhere in the query.
+    /// Runs one command. The master takes the lease in the body, other tiers in the query.
     pub async fn execute(&self, lease: &Lease, command: Value) -> Reply {
-        let Value::Object(command) = command else { panic!("a command is an object") };
+        let Value::Object(command) = command else { panic!("a command must be a JSON object") };
         if self.tier == Tier::Master {
             let mut body = Map::from_iter([
                 ("node".to_owned(), json!(lease.node)),
@@ -91,29 +91,35 @@ impl Farm {
             body.extend(command);
             return self.http.post_json("/execute", &[], &body.into()).await;
         }
-        self.http.post_json("/execute", &self.whom(lease), &command.into()).await
+        self.http.post_json("/execute", &self.target(lease), &command.into()).await
     }
 
     pub async fn visit(&self, lease: &Lease, url: &str) -> Value {
         self.execute(lease, json!({"visit_page": {"url": url}})).await.ok()
     }
 
-    /// The page's text, in one piece.
+    /// Returns the text of the whole page.
     pub async fn text(&self, lease: &Lease) -> String {
         let answer = self.execute(lease, json!({"get_webpage_text": {"n_lines": 10_000}})).await.ok();
         answer["text"].as_str().unwrap_or_default().to_owned()
     }
 
     pub async fn observe(&self, lease: &Lease, body: Value) -> Reply {
-        self.look("/observe", lease, body, &[]).await
+        self.post_observation("/observe", lease, body, &[]).await
     }
 
     pub async fn step(&self, lease: &Lease, body: Value) -> Reply {
-        self.look("/step", lease, body, &[]).await
+        self.post_observation("/step", lease, body, &[]).await
     }
 
-    /// `/observe` or `/step`, with headers of one's own.
-    pub async fn look(&self, path: &str, lease: &Lease, body: Value, headers: &[(&str, &str)]) -> Reply {
+    /// Calls `/observe` or `/step` with extra headers.
+    pub async fn post_observation(
+        &self,
+        path: &str,
+        lease: &Lease,
+        body: Value,
+        headers: &[(&str, &str)],
+    ) -> Reply {
         let mut body = body;
         body["instance_id"] = json!(lease.id);
         if self.tier == Tier::Master {
@@ -130,7 +136,7 @@ impl Farm {
 }
 
 impl Lease {
-    pub fn read(answer: &Value) -> Self {
+    pub fn parse(answer: &Value) -> Self {
         let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
         Self { id: text("instance_id"), node: text("node") }
     }

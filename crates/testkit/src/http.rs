@@ -1,4 +1,4 @@
-//! A small HTTP client for tests: shows status, headers and body as they came.
+//! A small HTTP client for tests that exposes status, headers and body unchanged.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use hyper_util::{
 use serde_json::Value;
 use url::form_urlencoded;
 
-/// No answer of a farm takes longer than this unless it hangs.
-const LIMIT: Duration = Duration::from_mins(3);
+/// No response of a farm takes longer than this unless it hangs.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Speaks to one server with one key.
+/// A client of one server, with one API key.
 #[derive(Clone)]
 pub struct Http {
     client: Client<HttpConnector, Full<Bytes>>,
@@ -23,7 +23,7 @@ pub struct Http {
     key: Option<String>,
 }
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
@@ -33,12 +33,12 @@ pub struct Reply {
 
 impl Http {
     pub fn new(base: &str, key: Option<&str>) -> Self {
-        // A server may close a connection after refusing a body; the next request must not be sent into that.
+        // A server may close a connection after refusing a body, so connections are not reused.
         let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
         Self { client, base: base.trim_end_matches('/').to_owned(), key: key.map(str::to_owned) }
     }
 
-    /// The same server with another key, or none.
+    /// Returns a client of the same server with another key, or none.
     pub fn with_key(&self, key: Option<&str>) -> Self {
         Self { key: key.map(str::to_owned), ..self.clone() }
     }
@@ -75,7 +75,7 @@ impl Http {
         }
     }
 
-    /// For servers that may be gone.
+    /// Like [`Http::send`], for servers that may be down.
     pub async fn try_send(
         &self,
         method: Method,
@@ -99,7 +99,9 @@ impl Http {
             let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
             Ok(Reply { status: head.status.as_u16(), headers: head.headers, body })
         };
-        tokio::time::timeout(LIMIT, exchange).await.unwrap_or_else(|_| Err(format!("nothing for {LIMIT:?}")))
+        tokio::time::timeout(REQUEST_TIMEOUT, exchange)
+            .await
+            .unwrap_or_else(|_| Err(format!("no response within {REQUEST_TIMEOUT:?}")))
     }
 }
 
@@ -110,7 +112,7 @@ impl Reply {
             .unwrap_or_else(|error| panic!("{}: not JSON ({error}): {:?}", self.status, text()))
     }
 
-    pub fn kind(&self) -> &str {
+    pub fn content_type(&self) -> &str {
         self.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default()
     }
 
@@ -118,7 +120,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The `code` of an error, empty if there is none.
+    /// Returns the `code` of an error response, or an empty string.
     pub fn code(&self) -> String {
         serde_json::from_slice::<Value>(&self.body)
             .ok()
@@ -130,17 +132,17 @@ impl Reply {
         self.json()["detail"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The JSON of a success; anything else stops the test.
+    /// Returns the JSON of a 200 response; panics on any other status.
     #[track_caller]
     pub fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text());
         self.json()
     }
 
-    /// Checks that this failed so, with these words in its sentence.
+    /// Checks the status and code of an error response, and that its `detail` contains this text.
     #[track_caller]
-    pub fn failed(&self, status: u16, code: &str, words: &str) {
+    pub fn assert_error(&self, status: u16, code: &str, text: &str) {
         assert_eq!((self.status, self.code().as_str()), (status, code), "{}", self.text());
-        assert!(self.detail().contains(words), "{:?} not in {:?}", words, self.detail());
+        assert!(self.detail().contains(text), "{text:?} not in {:?}", self.detail());
     }
 }

@@ -1,42 +1,45 @@
-//! What tests of the whole system share: the real `webgym`, Redis and nginx as child processes, a client that
-//! speaks to any tier, a look at the process table, and a node that behaves like the Python system's. Dev-only;
-//! whatever cannot go on here stops its test with a message.
+//! Helpers for tests of the whole system: the real `webgym`, Redis and nginx as child processes, an HTTP client for
+//! every tier, the process table, simulated farms and model servers, and a node and a master that behave like those
+//! of the Python system. Development only: a helper that fails panics with a message.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::missing_panics_doc,
-    reason = "a test that cannot go on must stop, here and now"
+    reason = "a failed helper fails its test"
 )]
 
 pub mod arguments;
-mod dice;
+mod audit_log;
 mod eventually;
 mod farm;
-mod history;
 pub mod hosts;
 mod http;
-mod invariant;
 mod nginx;
 mod process;
 mod python_master;
 mod python_node;
+mod recording_server;
 mod redis;
+mod rng;
 pub mod rogue;
 pub mod sim_farm;
 pub mod sim_model;
-mod trap;
+mod slots;
 mod webgym;
 
-pub use dice::Dice;
+pub use audit_log::{AUDIT_LOG_ENV, AuditEntry, AuditLog};
 pub use eventually::{eventually, poll_until};
-pub use farm::{DOORS, Farm, Lease, Tier};
-pub use history::{Entry, History, LEDGER_LOG};
+pub use farm::{ENDPOINTS, Farm, Lease, Tier};
+
 pub use http::{Http, Reply};
-pub use invariant::{Slots, Watch};
+
 pub use nginx::Nginx;
-pub use process::{Browser, Process, browsers_of, connections_at, descendants, group, processes, signal};
+pub use process::{Browser, Process, browsers_of, descendants, open_connections, processes, signal};
 pub use python_master::PythonMaster;
-pub use python_node::{PythonNode, Trouble};
+pub use python_node::{NodeFault, PythonNode};
+pub use recording_server::{RecordingServer, Served};
 pub use redis::{REDIS_USER, Redis};
-pub use trap::{Served, Trap};
+pub use rng::Rng;
+pub use slots::{SlotMonitor, Slots};
+
 pub use webgym::{Listening, Webgym};

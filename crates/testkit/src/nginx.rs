@@ -1,4 +1,4 @@
-//! A real nginx on a port of its own, with a configuration given by the test; nothing of it outlives its drop.
+//! A real nginx on its own port, with a configuration from the test; it is killed and removed on drop.
 
 use std::{
     fs,
@@ -14,8 +14,8 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// Where Debian keeps it, when the way of ordinary users does not lead there.
-const USUAL: &str = "/usr/sbin/nginx";
+/// Debian's path, which is not in the `PATH` of ordinary users.
+const DEBIAN_PATH: &str = "/usr/sbin/nginx";
 
 pub struct Nginx {
     port: u16,
@@ -23,8 +23,8 @@ pub struct Nginx {
     _folder: TempDir,
 }
 
-/// What surrounds a file for `conf.d`: one process in the foreground, nothing outside of its folder.
-fn around(folder: &TempDir, site: &str) -> PathBuf {
+/// Writes a whole configuration around a `conf.d` file: one process in the foreground, all files in its own folder.
+fn write_config(folder: &TempDir, site: &str) -> PathBuf {
     let root = folder.path().display();
     let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {root}/{kind};\n"))
@@ -39,33 +39,36 @@ fn around(folder: &TempDir, site: &str) -> PathBuf {
 }
 
 fn program() -> String {
-    if fs::exists(USUAL).unwrap_or(false) { USUAL.to_owned() } else { "nginx".to_owned() }
+    if fs::exists(DEBIAN_PATH).unwrap_or(false) { DEBIAN_PATH.to_owned() } else { "nginx".to_owned() }
 }
 
 impl Nginx {
-    /// What `nginx -t` says of a file for `conf.d`.
+    /// Checks a `conf.d` file with `nginx -t`.
     pub async fn check(site: &str) -> Output {
         let folder = TempDir::new().expect("a folder");
         let mut command = Command::new(program());
-        command.arg("-t").arg("-c").arg(around(&folder, site));
-        command.output().await.unwrap_or_else(|error| panic!("no nginx ({error}); run scripts/setup --tests"))
+        command.arg("-t").arg("-c").arg(write_config(&folder, site));
+        command
+            .output()
+            .await
+            .unwrap_or_else(|error| panic!("cannot run nginx ({error}); run scripts/setup --tests"))
     }
 
-    /// Starts it with what `site` makes of a free port, and waits until it listens.
+    /// Starts nginx on a free port, with the configuration that `site` returns for it, and waits until it listens.
     pub async fn start(site: impl AsyncFn(u16) -> String) -> Self {
-        // Between finding the port and binding it somebody else might take it; then another is found.
+        // Another process may take the port before nginx binds it; then try another port.
         for _ in 0..5 {
             let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
             let port = probe.local_addr().expect("an address").port();
             drop(probe);
             let folder = TempDir::new().expect("a folder");
-            let path = around(&folder, &site(port).await);
+            let path = write_config(&folder, &site(port).await);
             let mut command = Command::new(program());
             command.arg("-c").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let child = command.kill_on_drop(true).spawn();
             let mut child =
-                child.unwrap_or_else(|error| panic!("no nginx ({error}); run scripts/setup --tests"));
-            if listens(&mut child, port).await {
+                child.unwrap_or_else(|error| panic!("cannot run nginx ({error}); run scripts/setup --tests"));
+            if is_listening(&mut child, port).await {
                 return Self { port, _child: child, _folder: folder };
             }
             let log = fs::read_to_string(folder.path().join("error.log")).unwrap_or_default();
@@ -83,13 +86,13 @@ impl Nginx {
     }
 }
 
-async fn listens(child: &mut Child, port: u16) -> bool {
+async fn is_listening(child: &mut Child, port: u16) -> bool {
     for _ in 0..1200 {
         if child.try_wait().is_ok_and(|ended| ended.is_some()) {
             return false;
         }
         if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok() {
-            // Somebody else may listen there while ours is about to fail.
+            // Another process may listen there while ours is about to fail.
             tokio::time::sleep(Duration::from_millis(50)).await;
             return child.try_wait().is_ok_and(|ended| ended.is_none());
         }

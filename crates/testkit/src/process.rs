@@ -1,4 +1,4 @@
-//! The process table: who belongs to whom, which of them are browsers, and what they keep on disk.
+//! Reads the process table: parents and groups, browsers and their profiles.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ pub struct Process {
     pub command: Vec<String>,
 }
 
-/// A Chromium that `webgym` started: its first process, the group that holds the whole tree, and its profile.
+/// A Chromium started by `webgym`: its main process, its process group and its profile.
 #[derive(Clone, Debug)]
 pub struct Browser {
     pub pid: u32,
@@ -31,24 +31,24 @@ fn read(pid: u32) -> Option<Process> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    // Chromium writes its children's command lines with spaces where others have zeros.
+    // Chromium separates its children's command lines by spaces instead of zeros.
     let command = String::from_utf8_lossy(&command);
     let command = command.split(['\0', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
     Some(Process { pid, parent, group, zombie, command })
 }
 
-/// Everything that runs here, zombies too.
+/// Returns all processes, including zombies.
 pub fn processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// The living processes of a group. Zombies have let go of everything but their number.
-pub fn group(id: u32) -> Vec<Process> {
+/// Returns the processes of a group without zombies, which hold no resources.
+fn group(id: u32) -> Vec<Process> {
     processes().into_iter().filter(|process| process.group == id && !process.zombie).collect()
 }
 
-/// Everything that was started by `pid`, directly or not; zombies too.
+/// Returns everything that `pid` started, directly or not, including zombies.
 pub fn descendants(pid: u32) -> Vec<Process> {
     let all = processes();
     let mut found = vec![pid];
@@ -60,15 +60,15 @@ pub fn descendants(pid: u32) -> Vec<Process> {
     all.into_iter().filter(|process| process.pid != pid && found.contains(&process.pid)).collect()
 }
 
-/// The living processes that have this in their command line, for saying so.
+/// Describes the running processes that have this text in their command line.
 pub(crate) fn processes_naming(text: &str) -> Vec<String> {
     let names = |process: &Process| !process.zombie && process.command.iter().any(|word| word.contains(text));
     let found = processes().into_iter().filter(names);
     found.map(|process| format!("{} {}", process.pid, process.command.join(" "))).collect()
 }
 
-/// The connections that whoever listens on this loopback port still holds, also those whose other end has hung up.
-pub fn connections_at(port: u16) -> usize {
+/// Counts the connections that the server on this loopback port holds, including those the client has closed.
+pub fn open_connections(port: u16) -> usize {
     const ESTABLISHED: &str = "01";
     const CLOSE_WAIT: &str = "08";
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
@@ -81,29 +81,28 @@ pub fn connections_at(port: u16) -> usize {
     .count()
 }
 
-/// The browsers a `webgym` runs right now. Debian starts them through a shell script that stays: what counts is the
-/// browser behind it.
+/// Returns the browsers that a `webgym` process runs.
 pub fn browsers_of(pid: u32) -> Vec<Browser> {
     let all = processes();
-    let guards = all.iter().filter(|process| process.parent == pid && process.pid == process.group);
-    // Debian starts Chromium through a shell that waits for it and may be killed without it: the browser is the one
-    // that has no other on the same profile below it.
-    let browser_of = |guard: &Process| {
-        let mut members = all.iter().filter(|one| one.group == guard.pid && !one.zombie);
-        members.find_map(|one| {
-            let profile = one.profile()?;
-            let below = all.iter().any(|child| child.parent == one.pid && child.profile().is_some());
-            (!below).then_some(Browser { pid: one.pid, group: guard.pid, profile })
+    let reapers = all.iter().filter(|process| process.parent == pid && process.pid == process.group);
+    // Debian starts Chromium through a shell script that waits for it. The browser itself is the process that has no
+    // child with the same profile.
+    let browser_of = |reaper: &Process| {
+        let mut members = all.iter().filter(|process| process.group == reaper.pid && !process.zombie);
+        members.find_map(|process| {
+            let profile = process.profile()?;
+            let is_script = all.iter().any(|child| child.parent == process.pid && child.profile().is_some());
+            (!is_script).then_some(Browser { pid: process.pid, group: reaper.pid, profile })
         })
     };
-    guards.filter_map(browser_of).collect()
+    reapers.filter_map(browser_of).collect()
 }
 
 impl Process {
     fn profile(&self) -> Option<PathBuf> {
-        let first = !self.command.iter().any(|word| word.starts_with("--type="));
-        let given = self.command.iter().find_map(|word| word.strip_prefix("--user-data-dir="));
-        given.filter(|_| first).map(Into::into)
+        let is_main = !self.command.iter().any(|argument| argument.starts_with("--type="));
+        let profile = self.command.iter().find_map(|argument| argument.strip_prefix("--user-data-dir="));
+        profile.filter(|_| is_main).map(Into::into)
     }
 
     pub fn is_renderer(&self) -> bool {
@@ -120,23 +119,23 @@ impl Browser {
         self.processes().into_iter().filter(Process::is_renderer).collect()
     }
 
-    /// Nothing of it is left, neither processes nor files.
+    /// No process and no file of it is left.
     pub fn is_gone(&self) -> bool {
         self.processes().is_empty() && !Path::new(&self.profile).exists()
     }
 }
 
-/// Every thread of the process is stopped.
-pub(crate) fn stands_still(pid: u32) -> bool {
+/// Returns whether every thread of the process is stopped.
+pub(crate) fn is_stopped(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let stopped =
         |stat: String| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'));
     threads.flatten().all(|thread| fs::read_to_string(thread.path().join("stat")).is_ok_and(stopped))
 }
 
-/// Sends a signal to one process that the test started, or that belongs to one.
+/// Sends a signal to a process that the test started, directly or not.
 pub fn signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process id");
-    // It may have ended by itself meanwhile, which is as good.
+    // The process may have exited already.
     let _ = kill_process(pid, signal);
 }

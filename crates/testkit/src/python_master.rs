@@ -1,6 +1,6 @@
-//! A master that behaves as the Python system's does: finds nodes in database 1 of Redis and by nothing else, asks each
-//! for `/info` at every turn, sends `/get` to the one with the most `available`, and reads only the fields of the
-//! contract. It holds our nodes to it.
+//! A master that behaves like the Python system's: it finds nodes only through database 1 of Redis, calls `/info` of
+//! each node on every request, sends `/get` to the node with the most `available`, and reads only the fields of the
+//! contract. Tests use it to check that our nodes work with such masters.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,42 +26,44 @@ pub struct PythonMaster {
     serving: AbortHandle,
 }
 
-struct Inside {
+struct MasterState {
     redis: Arc<Redis>,
     key: String,
 }
 
-type Shared = State<Arc<Inside>>;
+type SharedState = State<Arc<MasterState>>;
 type Pairs = Query<HashMap<String, String>>;
 
 impl PythonMaster {
     pub async fn start(redis: Arc<Redis>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let inside = Arc::new(Inside { redis, key: "default_key".into() });
+        let state = Arc::new(MasterState { redis, key: "default_key".into() });
         let routes = Router::new()
             .route("/get", post(get_instance))
             .route(
                 "/reset",
-                post(async |state: Shared, query: Pairs| pass(state, query, "/reset", true).await),
+                post(async |state: SharedState, query: Pairs| forward(state, query, "/reset", true).await),
             )
             .route(
                 "/screenshot",
-                get(async |state: Shared, query: Pairs| pass(state, query, "/screenshot", false).await),
+                get(async |state: SharedState, query: Pairs| {
+                    forward(state, query, "/screenshot", false).await
+                }),
             )
             .route(
                 "/metadata",
-                get(async |state: Shared, query: Pairs| pass(state, query, "/metadata", false).await),
+                get(async |state: SharedState, query: Pairs| forward(state, query, "/metadata", false).await),
             )
             .route(
                 "/probe",
-                get(async |state: Shared, query: Pairs| pass(state, query, "/probe", false).await),
+                get(async |state: SharedState, query: Pairs| forward(state, query, "/probe", false).await),
             )
             .route("/execute", post(execute))
             .route("/info", get(info))
-            .with_state(inside);
+            .with_state(state);
         let serving = tokio::spawn(async move {
-            axum::serve(listener, routes).await.expect("it serves");
+            axum::serve(listener, routes).await.expect("the server runs");
         });
         Self { url, serving: serving.abort_handle() }
     }
@@ -73,21 +75,21 @@ impl Drop for PythonMaster {
     }
 }
 
-impl Inside {
+impl MasterState {
     fn http(&self, url: &str) -> Http {
         Http::new(url, Some(&self.key))
     }
 
-    /// The nodes that are registered and answer, with the fields such a master reads, all of which must be there.
+    /// Returns the registered nodes that respond, with the required fields: url, available, capacity, leases.
     async fn nodes(&self) -> Vec<(String, u64, u64, Vec<String>)> {
         let mut nodes = Vec::new();
-        for (_, url) in self.redis.registered().await {
+        for (_, url) in self.redis.registered_nodes().await {
             let Ok(reply) = self.http(&url).try_send(hyper::Method::GET, "/info", &[], "", &[]).await else {
                 continue;
             };
-            let told = reply.ok();
-            let count = |name: &str| told[name].as_u64().unwrap_or_else(|| panic!("{name} in {told}"));
-            let ids = told["in_use"].as_array().unwrap_or_else(|| panic!("in_use in {told}"));
+            let info = reply.ok();
+            let count = |name: &str| info[name].as_u64().unwrap_or_else(|| panic!("no {name} in {info}"));
+            let ids = info["in_use"].as_array().unwrap_or_else(|| panic!("no in_use in {info}"));
             let ids = ids.iter().map(|id| id.as_str().expect("an id").to_owned()).collect();
             nodes.push((url.clone(), count("available"), count("capacity"), ids));
         }
@@ -95,52 +97,52 @@ impl Inside {
     }
 }
 
-fn detail(status: u16, words: &str) -> Response {
-    (StatusCode::from_u16(status).expect("a status"), Json(json!({ "detail": words }))).into_response()
+fn error(status: u16, detail: &str) -> Response {
+    (StatusCode::from_u16(status).expect("a status"), Json(json!({ "detail": detail }))).into_response()
 }
 
-fn passed(reply: Reply) -> Response {
-    let kind = reply.kind().to_owned();
+fn forward_reply(reply: Reply) -> Response {
+    let content_type = reply.content_type().to_owned();
     let status = StatusCode::from_u16(reply.status).expect("a status");
-    (status, [("content-type", kind)], reply.body).into_response()
+    (status, [("content-type", content_type)], reply.body).into_response()
 }
 
-async fn get_instance(State(inside): Shared, Query(query): Pairs) -> Response {
-    let nodes = inside.nodes().await;
+async fn get_instance(State(state): SharedState, Query(query): Pairs) -> Response {
+    let nodes = state.nodes().await;
     let freest = nodes.iter().filter(|(_, available, ..)| *available > 0).max_by_key(|(_, free, ..)| *free);
     let Some((node, ..)) = freest else {
-        return detail(503, "No available nodes with capacity to create new instance");
+        return error(503, "No available nodes with capacity to create new instance");
     };
     let lifetime = query.get("lifetime_mins").map_or("60", String::as_str);
-    let reply = inside.http(node).post("/get", &[("lifetime_mins", lifetime)]).await;
+    let reply = state.http(node).post("/get", &[("lifetime_mins", lifetime)]).await;
     if reply.status != 200 {
-        return detail(503, "No available nodes with capacity to create new instance");
+        return error(503, "No available nodes with capacity to create new instance");
     }
     Json(json!({"instance_id": reply.json()["instance_id"], "node": node})).into_response()
 }
 
-async fn pass(State(inside): Shared, Query(query): Pairs, path: &'static str, post: bool) -> Response {
-    let Some(node) = query.get("node") else { return detail(422, "node is missing") };
+async fn forward(State(state): SharedState, Query(query): Pairs, path: &'static str, post: bool) -> Response {
+    let Some(node) = query.get("node") else { return error(422, "node is missing") };
     let rest: Vec<(&str, &str)> = query
         .iter()
         .filter(|(name, _)| *name != "node")
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
-    let http = inside.http(node);
-    passed(if post { http.post(path, &rest).await } else { http.get(path, &rest).await })
+    let http = state.http(node);
+    forward_reply(if post { http.post(path, &rest).await } else { http.get(path, &rest).await })
 }
 
-async fn execute(State(inside): Shared, body: Bytes) -> Response {
+async fn execute(State(state): SharedState, body: Bytes) -> Response {
     let mut body: Map<String, Value> = serde_json::from_slice(&body).expect("a JSON object");
     let mut take = |name: &str| body.remove(name).and_then(|value| Some(value.as_str()?.to_owned()));
     let (Some(node), Some(id)) = (take("node"), take("instance_id")) else {
-        return detail(422, "node and instance_id are needed");
+        return error(422, "node and instance_id are required");
     };
-    passed(inside.http(&node).post_json("/execute", &[("instance_id", &id)], &body.into()).await)
+    forward_reply(state.http(&node).post_json("/execute", &[("instance_id", &id)], &body.into()).await)
 }
 
-async fn info(State(inside): Shared) -> Response {
-    let nodes: Vec<Value> = inside
+async fn info(State(state): SharedState) -> Response {
+    let nodes: Vec<Value> = state
         .nodes()
         .await
         .into_iter()

@@ -1,5 +1,5 @@
-//! A real Redis server on a port of its own, with nothing on disk, that can be stopped and started again; on
-//! request behind a password and TLS, or on a host of the test's own.
+//! A real Redis server on its own port, without persistence, that can be stopped and started again; optionally with a
+//! password and TLS, or on a simulated host.
 
 use std::{
     net::{IpAddr, Ipv4Addr, TcpListener},
@@ -20,7 +20,7 @@ use crate::eventually::eventually;
 pub struct Redis {
     ip: IpAddr,
     port: u16,
-    /// Words in front of `redis-server`: what puts it on another host.
+    /// The command prefix that runs `redis-server` on another host.
     launcher: Vec<String>,
     secrets: Option<Secrets>,
     child: Option<Child>,
@@ -33,7 +33,7 @@ struct Secrets {
     tls_port: u16,
 }
 
-/// The user beside the default one who may come in, where there are passwords.
+/// The ACL user that a secured server has besides the default one.
 pub const REDIS_USER: &str = "farm";
 
 fn free_port(ip: IpAddr) -> u16 {
@@ -43,69 +43,69 @@ fn free_port(ip: IpAddr) -> u16 {
 
 impl Redis {
     pub async fn start() -> Self {
-        Self::somewhere(None).await
+        Self::start_local(None).await
     }
 
-    /// With this password for the default user and for [`REDIS_USER`], and with TLS on a port of its own.
+    /// Starts it with this password for the default user and [`REDIS_USER`], and with TLS on a second port.
     pub async fn secured(password: &str) -> Self {
-        Self::somewhere(Some(password)).await
+        Self::start_local(Some(password)).await
     }
 
-    async fn somewhere(password: Option<&str>) -> Self {
+    async fn start_local(password: Option<&str>) -> Self {
         let ip = Ipv4Addr::LOCALHOST.into();
-        // Between finding the port and binding it somebody else might take it; then another is found.
+        // Another process may take the port before Redis binds it; then try another port.
         for _ in 0..5 {
             let folder = TempDir::new().expect("a folder");
             let secrets =
                 password.map(|password| Secrets { password: password.to_owned(), tls_port: free_port(ip) });
             if secrets.is_some() {
-                certify(folder.path());
+                write_certificates(folder.path());
             }
             let mut redis =
                 Self { ip, port: free_port(ip), launcher: Vec::new(), secrets, child: None, folder };
-            if redis.run().await {
+            if redis.launch().await {
                 return redis;
             }
         }
         panic!("redis-server does not start on any port");
     }
 
-    /// On a host that these words put a program on, at this address.
+    /// Starts it behind a command prefix that selects the host, at this address.
     pub async fn start_at(launcher: &[String], ip: IpAddr, port: u16) -> Self {
         let folder = TempDir::new().expect("a folder");
         let mut redis = Self { ip, port, launcher: launcher.to_vec(), secrets: None, child: None, folder };
-        assert!(redis.run().await, "redis-server does not start at {ip}:{port}");
+        assert!(redis.launch().await, "redis-server does not start at {ip}:{port}");
         redis
     }
 
     fn command(&self) -> Command {
-        let mut words = self.launcher.clone();
+        let mut arguments = self.launcher.clone();
         let fixed = ["redis-server", "--save", "", "--appendonly", "no", "--protected-mode", "no", "--bind"];
-        words.extend(fixed.map(str::to_owned));
-        words.extend([self.ip.to_string(), "--port".into(), self.port.to_string()]);
+        arguments.extend(fixed.map(str::to_owned));
+        arguments.extend([self.ip.to_string(), "--port".into(), self.port.to_string()]);
         if let Some(Secrets { password, tls_port }) = &self.secrets {
             let file = |name: &str| self.folder.path().join(name).display().to_string();
-            words.extend(["--requirepass".into(), password.clone(), "--user".into(), REDIS_USER.into()]);
-            words.extend(["on".into(), format!(">{password}"), "~*".into(), "&*".into(), "+@all".into()]);
-            words.extend([
+            arguments.extend(["--requirepass".into(), password.clone(), "--user".into(), REDIS_USER.into()]);
+            arguments.extend(["on".into(), format!(">{password}"), "~*".into(), "&*".into(), "+@all".into()]);
+            arguments.extend([
                 "--tls-port".into(),
                 tls_port.to_string(),
                 "--tls-auth-clients".into(),
                 "no".into(),
             ]);
-            words.extend([
+            arguments.extend([
                 "--tls-cert-file".into(),
                 file("redis.crt"),
                 "--tls-key-file".into(),
                 file("redis.key"),
             ]);
         }
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
+        let mut command = Command::new(&arguments[0]);
+        command.args(&arguments[1..]);
         command
     }
 
-    async fn run(&mut self) -> bool {
+    async fn launch(&mut self) -> bool {
         let mut command = self.command();
         command
             .current_dir(self.folder.path())
@@ -116,12 +116,12 @@ impl Redis {
         let mut child = child.unwrap_or_else(|error| {
             panic!("redis-server cannot be started ({error}); run scripts/setup --tests")
         });
-        for _ in 0..400 {
+        for _ in 0..1200 {
             if child.try_wait().is_ok_and(|ended| ended.is_some()) {
                 return false;
             }
             if TcpStream::connect((self.ip, self.port)).await.is_ok()
-                && self.say(0, &["PING"]).await == "+PONG"
+                && self.send(0, &["PING"]).await == "+PONG"
             {
                 self.child = Some(child);
                 return true;
@@ -135,18 +135,18 @@ impl Redis {
         format!("redis://{}:{}", self.ip, self.port)
     }
 
-    /// The address with this before the host, as in `user:password`.
-    pub fn url_as(&self, who: &str) -> String {
-        format!("redis://{who}@{}:{}", self.ip, self.port)
+    /// Returns the URL with these credentials, as in `user:password`.
+    pub fn url_as(&self, credentials: &str) -> String {
+        format!("redis://{credentials}@{}:{}", self.ip, self.port)
     }
 
-    /// The same over TLS.
-    pub fn tls_url_as(&self, who: &str) -> String {
+    /// Returns the TLS URL with these credentials.
+    pub fn tls_url_as(&self, credentials: &str) -> String {
         let port = self.secrets.as_ref().expect("a secured server").tls_port;
-        format!("rediss://{who}@localhost:{port}")
+        format!("rediss://{credentials}@localhost:{port}")
     }
 
-    /// The authority that signed its certificate.
+    /// Returns the path of the CA certificate that signed the server's.
     pub fn ca(&self) -> PathBuf {
         self.folder.path().join("ca.crt")
     }
@@ -158,63 +158,66 @@ impl Redis {
         }
     }
 
-    /// Starts it again on the same port, empty.
+    /// Starts it again on the same port, without data.
     pub async fn restart(&mut self) {
         self.kill().await;
-        assert!(self.run().await, "redis-server does not start again on port {}", self.port);
+        assert!(self.launch().await, "redis-server does not start again on port {}", self.port);
     }
 
-    /// Sends one command to a database and returns the raw answer.
-    async fn say(&self, database: u8, words: &[&str]) -> String {
+    /// Sends one command to a database and returns the raw response.
+    async fn send(&self, database: u8, command: &[&str]) -> String {
         let Ok(mut stream) = TcpStream::connect((self.ip, self.port)).await else {
             return String::new();
         };
         let database = database.to_string();
-        let mut before: Vec<Vec<&str>> = Vec::new();
-        before.extend(self.secrets.as_ref().map(|secrets| vec!["AUTH", secrets.password.as_str()]));
-        before.push(vec!["SELECT", &database]);
+        let mut setup: Vec<Vec<&str>> = Vec::new();
+        setup.extend(self.secrets.as_ref().map(|secrets| vec!["AUTH", secrets.password.as_str()]));
+        setup.push(vec!["SELECT", &database]);
         let mut request = String::new();
-        for command in before.iter().map(Vec::as_slice).chain([words]) {
+        for command in setup.iter().map(Vec::as_slice).chain([command]) {
             request += &format!("*{}\r\n", command.len());
-            for word in command {
-                request += &format!("${}\r\n{word}\r\n", word.len());
+            for argument in command {
+                request += &format!("${}\r\n{argument}\r\n", argument.len());
             }
         }
         request += "*1\r\n$4\r\nQUIT\r\n";
         if stream.write_all(request.as_bytes()).await.is_err() {
             return String::new();
         }
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer).await;
-        // The first lines are for what came before, the last for QUIT.
-        let mut answer = answer.as_str();
-        for _ in &before {
-            answer = answer.strip_prefix("+OK\r\n").unwrap_or_default();
+        let mut response = String::new();
+        let _ = stream.read_to_string(&mut response).await;
+        // The first lines answer the setup commands, the last one answers QUIT.
+        let mut response = response.as_str();
+        for _ in &setup {
+            response = response.strip_prefix("+OK\r\n").unwrap_or_default();
         }
-        answer.strip_suffix("+OK\r\n").unwrap_or(answer).trim_end().to_owned()
+        response.strip_suffix("+OK\r\n").unwrap_or(response).trim_end().to_owned()
     }
 
-    /// The strings in the answer to a command, sorted.
-    pub async fn ask(&self, database: u8, words: &[&str]) -> Vec<String> {
-        let answer = self.say(database, words).await;
+    /// Returns the strings in the response to a command, sorted.
+    pub async fn query(&self, database: u8, command: &[&str]) -> Vec<String> {
+        let response = self.send(database, command).await;
         let is_text = |line: &&str| !line.starts_with(['*', '$', '+', ':', '-']);
-        let mut texts: Vec<String> = answer.split("\r\n").filter(is_text).map(str::to_owned).collect();
+        let mut texts: Vec<String> = response.split("\r\n").filter(is_text).map(str::to_owned).collect();
         texts.retain(|text| !text.is_empty());
         texts.sort();
         texts
     }
 
-    /// A number in the answer to a command.
-    pub async fn number(&self, database: u8, words: &[&str]) -> i64 {
-        let answer = self.say(database, words).await;
-        answer.trim_start_matches(':').parse().unwrap_or_else(|_| panic!("{words:?} gave {answer:?}"))
+    /// Returns the number in the response to a command.
+    pub async fn number(&self, database: u8, command: &[&str]) -> i64 {
+        let response = self.send(database, command).await;
+        response
+            .trim_start_matches(':')
+            .parse()
+            .unwrap_or_else(|_| panic!("{command:?} returned {response:?}"))
     }
 
-    /// The addresses in the registry, by name.
-    pub async fn registered(&self) -> Vec<(String, String)> {
+    /// Returns name and URL of every node in the registry.
+    pub async fn registered_nodes(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
-        for name in self.ask(1, &["KEYS", "omnibox:nodes:*"]).await {
-            let url = self.ask(1, &["GET", &name]).await;
+        for name in self.query(1, &["KEYS", "omnibox:nodes:*"]).await {
+            let url = self.query(1, &["GET", &name]).await;
             all.extend(
                 url.into_iter().map(|url| (name.trim_start_matches("omnibox:nodes:").to_owned(), url)),
             );
@@ -222,20 +225,20 @@ impl Redis {
         all
     }
 
-    /// Waits until a set holds exactly these.
-    pub async fn holds(&self, database: u8, set: &str, mut wanted: Vec<String>) {
+    /// Waits until a set has exactly these members.
+    pub async fn wait_for_members(&self, database: u8, set: &str, mut wanted: Vec<String>) {
         wanted.sort();
         let what = format!("{set} in database {database} is {wanted:?}");
         eventually(&what, Duration::from_secs(20), async || {
-            self.ask(database, &["SMEMBERS", set]).await == wanted
+            self.query(database, &["SMEMBERS", set]).await == wanted
         })
         .await;
     }
 }
 
-/// Writes an authority, and a certificate for localhost that it signed.
-fn certify(folder: &std::path::Path) {
-    let made = || -> Result<(), rcgen::Error> {
+/// Writes a CA certificate, and a certificate for localhost that it signed.
+fn write_certificates(folder: &std::path::Path) {
+    let write = || -> Result<(), rcgen::Error> {
         let authority_key = rcgen::KeyPair::generate()?;
         let mut authority = rcgen::CertificateParams::new(Vec::new())?;
         authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -246,9 +249,9 @@ fn certify(folder: &std::path::Path) {
         let files =
             [("ca.crt", certificate.pem()), ("redis.crt", server.pem()), ("redis.key", key.serialize_pem())];
         for (name, text) in files {
-            std::fs::write(folder.join(name), text).expect("the folder is ours");
+            std::fs::write(folder.join(name), text).expect("a writable folder");
         }
         Ok(())
     };
-    made().expect("certificates");
+    write().expect("certificates can be created");
 }

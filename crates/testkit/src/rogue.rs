@@ -1,5 +1,5 @@
-//! A model server that breaks every rule: answers without end, byte by byte, cut off, packed, pointing elsewhere. It
-//! speaks bare TCP, so that nothing is put right on the way. Its list of models is always in order.
+//! A model server that breaks the rules of HTTP: endless, slow, truncated, compressed or redirecting responses. It
+//! writes raw TCP, so that no library corrects the bytes. Its list of models is always valid.
 
 use std::{
     net::SocketAddr,
@@ -17,21 +17,21 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// What becomes of a question.
+/// How the server responds to a request.
 #[derive(Clone, Debug)]
-pub enum Wrong {
-    /// These bytes, then the end of the connection.
+pub enum RogueReply {
+    /// Sends these bytes, then closes the connection.
     Bytes(Vec<u8>),
-    /// This, then that again and again.
+    /// Sends the first bytes once and the second ones forever.
     Endless(Vec<u8>, Vec<u8>),
-    /// This, then a blank at a time, for ever.
+    /// Sends these bytes, then one space per interval, forever.
     Drip(Vec<u8>, Duration),
-    /// These bytes, then a reset.
+    /// Sends these bytes, then resets the connection.
     Reset(Vec<u8>),
 }
 
-impl Wrong {
-    /// An answer by the rules of HTTP, whatever its body may be.
+impl RogueReply {
+    /// A valid HTTP response with any body.
     pub fn http(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let mut bytes = head(status, headers);
@@ -41,95 +41,94 @@ impl Wrong {
         Self::Bytes(bytes)
     }
 
-    /// An answer that is in order.
-    pub fn say(text: &str) -> Self {
+    /// A valid chat completion.
+    pub fn completion(text: &str) -> Self {
         let body = json!({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]});
         Self::http("200 OK", &["content-type: application/json"], body.to_string())
     }
 }
 
-/// A head up to and including the blank line.
+/// Returns a response head, including the blank line at its end.
 pub fn head(status: &str, headers: &[&str]) -> Vec<u8> {
     let headers: String = headers.iter().flat_map(|header| [header, "\r\n"]).collect();
     format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n").into_bytes()
 }
 
-type Script = dyn Fn(usize, &str) -> Wrong + Send + Sync;
+type Script = dyn Fn(usize, &str) -> RogueReply + Send + Sync;
 
 /// Runs until dropped.
-pub struct Rogue {
+pub struct RogueServer {
     address: SocketAddr,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     serving: AbortHandle,
 }
 
-impl Rogue {
-    /// The script is told how many questions came before, and this one's body.
-    pub async fn start(script: impl Fn(usize, &str) -> Wrong + Send + Sync + 'static) -> Self {
+impl RogueServer {
+    /// The script gets the number of earlier requests and the body of this one.
+    pub async fn start(script: impl Fn(usize, &str) -> RogueReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let asked = Arc::new(AtomicUsize::new(0));
-        let (count, script): (_, Arc<Script>) = (Arc::clone(&asked), Arc::new(script));
+        let requests = Arc::new(AtomicUsize::new(0));
+        let (count, script): (_, Arc<Script>) = (Arc::clone(&requests), Arc::new(script));
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (count, script) = (Arc::clone(&count), Arc::clone(&script));
-                // Whoever asked may have gone: that is the point of it.
+                // An error means that the client closed the connection, which the tests provoke.
                 tokio::spawn(async move { drop(serve(stream, &count, &*script).await) });
             }
         });
-        Self { address, asked, serving: serving.abort_handle() }
+        Self { address, requests, serving: serving.abort_handle() }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// How many questions came.
-    pub fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub fn request_count(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 }
 
-impl Drop for Rogue {
+impl Drop for RogueServer {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-async fn serve(mut stream: TcpStream, asked: &AtomicUsize, script: &Script) -> std::io::Result<()> {
-    let (start, body) = request(&mut stream).await?;
-    let wrong = if start.starts_with("GET ") {
-        Wrong::http("200 OK", &[], json!({"data": [{"id": "sim"}]}).to_string())
+async fn serve(mut stream: TcpStream, requests: &AtomicUsize, script: &Script) -> std::io::Result<()> {
+    let (start, body) = read_request(&mut stream).await?;
+    let reply = if start.starts_with("GET ") {
+        RogueReply::http("200 OK", &[], json!({"data": [{"id": "sim"}]}).to_string())
     } else {
-        script(asked.fetch_add(1, Ordering::SeqCst), &body)
+        script(requests.fetch_add(1, Ordering::SeqCst), &body)
     };
-    match wrong {
-        Wrong::Bytes(bytes) => {
+    match reply {
+        RogueReply::Bytes(bytes) => {
             stream.write_all(&bytes).await?;
             stream.shutdown().await
         }
-        Wrong::Endless(start, again) => {
+        RogueReply::Endless(start, repeated) => {
             stream.write_all(&start).await?;
             loop {
-                stream.write_all(&again).await?;
+                stream.write_all(&repeated).await?;
             }
         }
-        Wrong::Drip(start, pause) => {
+        RogueReply::Drip(start, pause) => {
             stream.write_all(&start).await?;
             loop {
                 stream.write_all(b" ").await?;
                 tokio::time::sleep(pause).await;
             }
         }
-        Wrong::Reset(bytes) => {
+        RogueReply::Reset(bytes) => {
             stream.write_all(&bytes).await?;
             stream.set_zero_linger()
         }
     }
 }
 
-/// The request's first line and its body.
-async fn request(stream: &mut TcpStream) -> std::io::Result<(String, String)> {
+/// Reads the first line and the body of a request.
+async fn read_request(stream: &mut TcpStream) -> std::io::Result<(String, String)> {
     let mut bytes = Vec::new();
     loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -1,5 +1,5 @@
-//! A model without a model: a real HTTP server that speaks the OpenAI dialect and says what a script tells it to,
-//! as policy or as judge. Remembers what was asked and how much at once.
+//! A simulated model server: a real HTTP server with the OpenAI chat API whose replies come from a script, for use as
+//! policy or judge. It records requests and how many were in progress at the same time.
 
 use std::{
     net::SocketAddr,
@@ -18,23 +18,23 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-/// One question.
+/// One chat completion request.
 #[derive(Clone, Debug)]
-pub struct Question {
-    /// Counted from 0 over the whole server.
+pub struct ModelRequest {
+    /// The index of the request on this server, from 0.
     pub number: usize,
     pub path: String,
     pub model: String,
     pub authorization: String,
-    /// All texts of all messages, one after the other.
+    /// The text parts of all messages, concatenated.
     pub text: String,
-    /// The addresses of all pictures.
+    /// The URLs of all images.
     pub images: Vec<String>,
     pub body: Value,
 }
 
-impl Question {
-    /// The number after the last `Step ` in a policy's prompt.
+impl ModelRequest {
+    /// Returns the number after the last `Step ` in a policy's prompt.
     pub fn step(&self) -> usize {
         let after = self.text.rsplit("\nStep ").next().unwrap_or_default();
         let after = if self.text.contains("\nStep ") {
@@ -45,32 +45,34 @@ impl Question {
         after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
     }
 
-    /// The task's words in a policy's prompt.
+    /// Returns the task description in a policy's prompt.
     pub fn task(&self) -> &str {
         let after = self.text.split("\nTask: ").nth(1).or_else(|| self.text.split("Task: ").nth(1));
         after.and_then(|text| text.lines().next()).unwrap_or_default()
     }
 }
 
-/// What the server does about it.
+/// How the server responds to a request.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum ModelReply {
     Reply(String),
-    After(Duration, String),
-    /// A refusal with this status and these words.
+    Delayed(Duration, String),
+    /// An error with this status and message.
     Status(u16, String),
     /// 429, with `Retry-After` in seconds when given.
-    SlowDown(Option<f64>),
-    /// A reply that the server cut off at its length limit.
-    Cut(String),
-    /// A completion that the server's content filter cut.
+    RateLimited(Option<f64>),
+    /// A reply that ends at the server's length limit.
+    Truncated(String),
+    /// An empty reply with the finish reason `content_filter`.
     Filtered,
+    /// A page that is not JSON.
     Garbage,
-    Silence,
+    /// The request is never answered.
+    Never,
 }
 
-impl Said {
-    /// A reply with one tool call in it.
+impl ModelReply {
+    /// A reply with one tool call.
     pub fn call(name: &str, arguments: &Value) -> Self {
         Self::Reply(format!(
             "Action: {}\n<tool_call>\n{}\n</tool_call>",
@@ -96,68 +98,68 @@ impl Said {
     }
 }
 
-pub type Speaker = Arc<dyn Fn(&Question) -> Said + Send + Sync>;
+pub type ReplyScript = Arc<dyn Fn(&ModelRequest) -> ModelReply + Send + Sync>;
 
-struct Shared {
-    speaker: Speaker,
+struct ServerState {
+    script: ReplyScript,
     latency: Duration,
-    remember: bool,
+    record: bool,
     count: AtomicUsize,
-    now: AtomicUsize,
-    most: AtomicUsize,
-    asked: Mutex<Vec<Question>>,
+    in_progress: AtomicUsize,
+    max_in_progress: AtomicUsize,
+    requests: Mutex<Vec<ModelRequest>>,
 }
 
 pub struct SimModel {
-    shared: Arc<Shared>,
+    state: Arc<ServerState>,
     address: SocketAddr,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl SimModel {
-    pub async fn start(speaker: impl Fn(&Question) -> Said + Send + Sync + 'static) -> Self {
-        Self::start_with(Duration::ZERO, true, Arc::new(speaker)).await
+    pub async fn start(script: impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static) -> Self {
+        Self::start_with(Duration::ZERO, true, Arc::new(script)).await
     }
 
-    /// With a latency for every reply, and with or without a memory of what was asked.
-    pub async fn start_with(latency: Duration, remember: bool, speaker: Speaker) -> Self {
-        Self::start_at("127.0.0.1:0".parse().unwrap(), latency, remember, speaker).await
+    /// Starts it with a latency for every reply, and with or without a record of the requests.
+    pub async fn start_with(latency: Duration, record: bool, script: ReplyScript) -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap(), latency, record, script).await
     }
 
-    /// At a given address, as a server that comes back.
-    pub async fn start_at(address: SocketAddr, latency: Duration, remember: bool, speaker: Speaker) -> Self {
-        let shared = Arc::new(Shared {
-            speaker,
+    /// Starts it at a given address, like a server that restarts.
+    pub async fn start_at(address: SocketAddr, latency: Duration, record: bool, script: ReplyScript) -> Self {
+        let state = Arc::new(ServerState {
+            script,
             latency,
-            remember,
+            record,
             count: AtomicUsize::new(0),
-            now: AtomicUsize::new(0),
-            most: AtomicUsize::new(0),
-            asked: Mutex::default(),
+            in_progress: AtomicUsize::new(0),
+            max_in_progress: AtomicUsize::new(0),
+            requests: Mutex::default(),
         });
         let listener = tokio::net::TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));
+        let router = Router::new().fallback(handle).with_state(Arc::clone(&state));
         let router = router.layer(axum::extract::DefaultBodyLimit::disable());
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { shared, address, task }
+        Self { state, address, task }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn asked(&self) -> Vec<Question> {
-        self.shared.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.state.requests.lock().unwrap().clone()
     }
 
     pub fn count(&self) -> usize {
-        self.shared.count.load(Ordering::SeqCst)
+        self.state.count.load(Ordering::SeqCst)
     }
 
-    /// The most questions at once.
-    pub fn most_at_once(&self) -> usize {
-        self.shared.most.load(Ordering::SeqCst)
+    /// Returns the highest number of requests in progress at the same time.
+    pub fn max_concurrent(&self) -> usize {
+        self.state.max_in_progress.load(Ordering::SeqCst)
     }
 }
 
@@ -167,59 +169,59 @@ impl Drop for SimModel {
     }
 }
 
-struct Counted<'a>(&'a Shared);
+struct InProgress<'a>(&'a ServerState);
 
-impl Drop for Counted<'_> {
+impl Drop for InProgress<'_> {
     fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::SeqCst);
+        self.0.in_progress.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<ServerState>>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
     if uri.path().ends_with("/models") {
-        return say(200, &json!({"data": [{"id": "sim"}]}));
+        return json_response(200, &json!({"data": [{"id": "sim"}]}));
     }
-    let now = shared.now.fetch_add(1, Ordering::SeqCst) + 1;
-    let _counted = Counted(&shared);
-    shared.most.fetch_max(now, Ordering::SeqCst);
-    let question = read(&shared, &uri, &headers, &body);
-    let said = (shared.speaker)(&question);
-    if shared.remember {
-        shared.asked.lock().unwrap().push(question);
+    let now = state.in_progress.fetch_add(1, Ordering::SeqCst) + 1;
+    let _in_progress = InProgress(&state);
+    state.max_in_progress.fetch_max(now, Ordering::SeqCst);
+    let request = parse_request(&state, &uri, &headers, &body);
+    let reply = (state.script)(&request);
+    if state.record {
+        state.requests.lock().unwrap().push(request);
     }
-    tokio::time::sleep(shared.latency).await;
-    match said {
-        Said::Reply(text) => say(200, &completion(&text, "stop")),
-        Said::After(time, text) => {
+    tokio::time::sleep(state.latency).await;
+    match reply {
+        ModelReply::Reply(text) => json_response(200, &completion(&text, "stop")),
+        ModelReply::Delayed(time, text) => {
             tokio::time::sleep(time).await;
-            say(200, &completion(&text, "stop"))
+            json_response(200, &completion(&text, "stop"))
         }
-        Said::Status(status, words) => say(status, &json!({"error": {"message": words}})),
-        Said::SlowDown(after) => {
-            let mut response = say(429, &json!({"error": {"message": "slow down"}}));
+        ModelReply::Status(status, message) => json_response(status, &json!({"error": {"message": message}})),
+        ModelReply::RateLimited(after) => {
+            let mut response = json_response(429, &json!({"error": {"message": "slow down"}}));
             if let Some(seconds) = after {
                 response.headers_mut().insert("retry-after", seconds.to_string().parse().unwrap());
             }
             response
         }
-        Said::Cut(text) => say(200, &completion(&text, "length")),
-        Said::Filtered => say(200, &completion("", "content_filter")),
-        Said::Garbage => Response::new(Body::from("<html>a proxy's page</html>")),
-        Said::Silence => std::future::pending().await,
+        ModelReply::Truncated(text) => json_response(200, &completion(&text, "length")),
+        ModelReply::Filtered => json_response(200, &completion("", "content_filter")),
+        ModelReply::Garbage => Response::new(Body::from("<html>a proxy's page</html>")),
+        ModelReply::Never => std::future::pending().await,
     }
 }
 
-fn read(shared: &Shared, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Question {
+fn parse_request(state: &ServerState, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> ModelRequest {
     let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let (mut text, mut images) = (String::new(), Vec::new());
     for message in body["messages"].as_array().into_iter().flatten() {
         match &message["content"] {
-            Value::String(words) => text.extend([words, "\n"]),
+            Value::String(content) => text.extend([content, "\n"]),
             content => {
                 for part in content.as_array().into_iter().flatten() {
                     text.extend([part["text"].as_str().unwrap_or_default(), "\n"]);
@@ -230,14 +232,14 @@ fn read(shared: &Shared, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Questi
     }
     let header =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    Question {
-        number: shared.count.fetch_add(1, Ordering::SeqCst),
+    ModelRequest {
+        number: state.count.fetch_add(1, Ordering::SeqCst),
         path: uri.path().to_owned(),
         model: body["model"].as_str().unwrap_or_default().to_owned(),
         authorization: header("authorization"),
         text,
         images,
-        body: if shared.remember { body } else { Value::Null },
+        body: if state.record { body } else { Value::Null },
     }
 }
 
@@ -245,7 +247,7 @@ fn completion(text: &str, finish_reason: &str) -> Value {
     json!({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}]})
 }
 
-fn say(status: u16, body: &Value) -> Response<Body> {
+fn json_response(status: u16, body: &Value) -> Response<Body> {
     let response = Response::builder().status(status).header("content-type", "application/json");
     response.body(Body::from(body.to_string())).unwrap()
 }

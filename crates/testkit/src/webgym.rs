@@ -1,5 +1,5 @@
-//! The real `webgym` as a child process: started on free ports, heard through its machine-readable lines, ended
-//! when dropped.
+//! The real `webgym` as a child process: started on free ports, followed through its machine-readable events, killed
+//! on drop.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,18 +18,18 @@ use tokio::{
 };
 
 use crate::{
+    audit_log::AuditEntry,
     eventually::{eventually, poll_until},
     farm::{Farm, Tier},
-    history::Entry,
-    process::{Browser, browsers_of, processes_naming, signal, stands_still},
+    process::{Browser, browsers_of, is_stopped, processes_naming, signal},
 };
 
-/// Starting a few browsers takes a second or two; on a machine that also builds, rather more.
-const START_LIMIT: Duration = Duration::from_secs(90);
-const MOST_WORDS: usize = 400;
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Starting a few browsers takes a second or two, and much longer on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(90);
+const MAX_LOG_LINES: usize = 400;
+const LOG_DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where a tier listens.
+/// The address of a tier.
 #[derive(Clone, Debug)]
 pub struct Listening {
     pub tier: String,
@@ -42,25 +42,25 @@ pub struct Webgym {
     pid: u32,
     out: tokio::io::Lines<BufReader<ChildStdout>>,
     listening: Vec<Listening>,
-    words: Arc<Mutex<Vec<String>>>,
-    ledger: Arc<Mutex<Vec<Entry>>>,
-    reading: JoinHandle<()>,
+    log: Arc<Mutex<Vec<String>>>,
+    audit_log: Arc<Mutex<Vec<AuditEntry>>>,
+    log_reader: JoinHandle<()>,
     command: String,
     folder: TempDir,
 }
 
 impl Webgym {
-    /// Starts it and returns at once. `program` is the path of the binary.
+    /// Starts it without waiting. `program` is the path of the binary.
     pub fn spawn(program: impl AsRef<Path>, arguments: &[&str]) -> Self {
         Self::spawn_with(program, arguments, &[])
     }
 
-    /// The same with these environment variables.
+    /// Like [`Webgym::spawn`], with these environment variables.
     pub fn spawn_with(program: impl AsRef<Path>, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::spawn_on(&[], program, arguments, variables)
     }
 
-    /// The same on another host: behind the words that lead there and become the program.
+    /// Like [`Webgym::spawn_with`], behind a command prefix that selects the host.
     pub fn spawn_on(
         launcher: &[String],
         program: impl AsRef<Path>,
@@ -84,54 +84,57 @@ impl Webgym {
             command.spawn().unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()));
         let pid = child.id().expect("it has just been started");
         let out = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let words: Arc<Mutex<Vec<String>>> = Arc::default();
-        let ledger: Arc<Mutex<Vec<Entry>>> = Arc::default();
-        let (heard, written) = (Arc::clone(&words), Arc::clone(&ledger));
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let audit_log: Arc<Mutex<Vec<AuditEntry>>> = Arc::default();
+        let (lines, entries) = (Arc::clone(&log), Arc::clone(&audit_log));
         let mut err = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let reading = tokio::spawn(async move {
+        let log_reader = tokio::spawn(async move {
             while let Ok(Some(line)) = err.next_line().await {
-                if let Some(entry) = Entry::read(&line) {
-                    written.lock().unwrap().push(entry);
+                if let Some(entry) = AuditEntry::parse(&line) {
+                    entries.lock().unwrap().push(entry);
                     continue;
                 }
-                let mut words = heard.lock().unwrap();
-                words.push(line);
-                if words.len() > MOST_WORDS {
-                    words.remove(0);
+                let mut lines = lines.lock().unwrap();
+                lines.push(line);
+                if lines.len() > MAX_LOG_LINES {
+                    lines.remove(0);
                 }
             }
         });
         let command = format!("webgym {}", arguments.join(" "));
-        Self { child, pid, out, listening: Vec::new(), words, ledger, reading, command, folder }
+        Self { child, pid, out, listening: Vec::new(), log, audit_log, log_reader, command, folder }
     }
 
-    /// Starts it and waits until it says that it is ready.
+    /// Starts it and waits for its `ready` event.
     pub async fn start(program: impl AsRef<Path>, arguments: &[&str]) -> Self {
         let mut webgym = Self::spawn(program, arguments);
-        webgym.until("ready").await;
+        webgym.wait_for_event("ready").await;
         webgym
     }
 
-    /// Reads its lines up to the first of this event, taking note of what listens where.
-    pub async fn until(&mut self, event: &str) -> Value {
-        let end = Instant::now() + START_LIMIT;
+    /// Reads events up to the first one of this name and records the addresses of its tiers on the way.
+    pub async fn wait_for_event(&mut self, event: &str) -> Value {
+        let end = Instant::now() + START_TIMEOUT;
         loop {
             let line = tokio::time::timeout_at(end.into(), self.out.next_line()).await;
             let line = match line {
                 Ok(Ok(Some(line))) => line,
-                Ok(_) => panic!("{} ended before it was {event}:\n{}", self.command, self.log()),
-                Err(_) => panic!("{} is not {event} after {START_LIMIT:?}:\n{}", self.command, self.log()),
+                Ok(_) => panic!("{} exited before its event {event:?}:\n{}", self.command, self.log()),
+                Err(_) => {
+                    panic!("{}: no event {event:?} within {START_TIMEOUT:?}:\n{}", self.command, self.log())
+                }
             };
-            let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
-            if told["event"] == "listening" {
+            let message: Value =
+                serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            if message["event"] == "listening" {
                 self.listening.push(Listening {
-                    tier: told["tier"].as_str().expect("a tier").to_owned(),
-                    url: told["url"].as_str().expect("an address").to_owned(),
-                    port: told["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port"),
+                    tier: message["tier"].as_str().expect("a tier").to_owned(),
+                    url: message["url"].as_str().expect("an address").to_owned(),
+                    port: message["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port"),
                 });
             }
-            if told["event"] == event {
-                return told;
+            if message["event"] == event {
+                return message;
             }
         }
     }
@@ -145,7 +148,7 @@ impl Webgym {
     }
 
     pub fn url(&self, tier: &str) -> String {
-        let found = self.listening.iter().find(|one| one.tier == tier);
+        let found = self.listening.iter().find(|listening| listening.tier == tier);
         found.unwrap_or_else(|| panic!("{} has no {tier}", self.command)).url.clone()
     }
 
@@ -169,12 +172,12 @@ impl Webgym {
         browsers_of(self.pid)
     }
 
-    /// Where it and its browsers put their files.
+    /// Returns the folder for its temporary files and those of its browsers.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What is left of it once it has ended: files, and processes that were started on them.
+    /// Returns what it left behind after its exit: files, and processes that refer to them.
     pub fn leftovers(&self) -> Vec<String> {
         let folder = self.folder.path();
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -182,9 +185,9 @@ impl Webgym {
         files.chain(processes_naming(&folder.to_string_lossy())).collect()
     }
 
-    /// Waits until nothing is left of it.
-    pub async fn leaves_nothing(&self, limit: Duration) {
-        let what = format!("{} leaves nothing", self.command);
+    /// Waits until no files and no processes of it are left.
+    pub async fn assert_no_leftovers(&self, limit: Duration) {
+        let what = format!("{} leaves no files or processes behind", self.command);
         let mut left = Vec::new();
         eventually(&what, limit, async || {
             left = self.leftovers();
@@ -193,79 +196,78 @@ impl Webgym {
         .await;
     }
 
-    /// What it has written to standard error so far.
+    /// Returns what it has written to standard error so far, without audit entries.
     pub fn log(&self) -> String {
-        self.words.lock().unwrap().join("\n")
+        self.log.lock().unwrap().join("\n")
     }
 
-    /// Its books so far; see [`crate::History`].
-    pub fn ledger(&self) -> Vec<Entry> {
-        self.ledger.lock().unwrap().clone()
+    /// Returns its audit log so far; see [`crate::AuditLog`].
+    pub fn audit_log(&self) -> Vec<AuditEntry> {
+        self.audit_log.lock().unwrap().clone()
     }
 
-    /// Its books once it has ended, to the last line.
-    pub async fn closed_ledger(&mut self) -> Vec<Entry> {
-        let read = tokio::time::timeout(Duration::from_secs(30), &mut self.reading).await;
-        assert!(read.is_ok(), "{} has not closed its standard error", self.command);
-        let mut entries = self.ledger();
-        entries.push(Entry::ProcessEnded);
+    /// Returns its complete audit log after its exit.
+    pub async fn final_audit_log(&mut self) -> Vec<AuditEntry> {
+        let read = tokio::time::timeout(Duration::from_secs(30), &mut self.log_reader).await;
+        assert!(read.is_ok(), "{} did not close its standard error", self.command);
+        let mut entries = self.audit_log();
+        entries.push(AuditEntry::ProcessEnded);
         entries
     }
 
-    pub fn signal(&self, which: Signal) {
-        signal(self.pid, which);
+    pub fn signal(&self, number: Signal) {
+        signal(self.pid, number);
     }
 
-    /// Stops it as it stands, and returns when no thread of it runs any more.
+    /// Sends SIGSTOP and waits until every thread is stopped.
     pub async fn freeze(&self) {
         self.signal(Signal::STOP);
-        let what = format!("{} stands still", self.command);
-        eventually(&what, Duration::from_secs(30), async || stands_still(self.pid)).await;
+        let what = format!("{} is stopped", self.command);
+        eventually(&what, Duration::from_secs(30), async || is_stopped(self.pid)).await;
     }
 
-    pub fn thaw(&self) {
+    pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// The link to the monitor of a run, once it has said it.
-    pub async fn monitor(&self) -> String {
+    /// Waits until it logs the URL of the run's monitor, and returns that URL.
+    pub async fn monitor_url(&self) -> String {
         let link = || {
             let log = self.log();
             let line = log.lines().find(|line| line.contains("watch this run at"))?;
             line.split_whitespace().last().map(str::to_owned)
         };
-        poll_until("it says where its monitor is", START_LIMIT, async || link()).await
+        poll_until("it logs the URL of its monitor", START_TIMEOUT, async || link()).await
     }
 
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_none())
     }
 
-    /// Waits for its end.
-    pub async fn ended(&mut self, limit: Duration) -> ExitStatus {
+    pub async fn wait_for_exit(&mut self, limit: Duration) -> ExitStatus {
         let Ok(status) = tokio::time::timeout(limit, self.child.wait()).await else {
-            panic!("{} did not end within {limit:?}:\n{}", self.command, self.log())
+            panic!("{} did not exit within {limit:?}:\n{}", self.command, self.log())
         };
-        // Its last words may still be in the pipe; whoever it started may hold the other end a while longer.
-        let end = Instant::now() + LAST_WORDS;
-        while !self.reading.is_finished() && Instant::now() < end {
+        // Its last log lines may still be in the pipe, which its children may keep open longer.
+        let end = Instant::now() + LOG_DRAIN_TIMEOUT;
+        while !self.log_reader.is_finished() && Instant::now() < end {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        status.expect("a child can be waited for")
+        status.expect("waiting for a child process succeeds")
     }
 
-    /// Asks it to stop, waits, and checks that it left in peace.
+    /// Sends SIGTERM and checks that it exits with status 0.
     pub async fn stop(mut self) {
         self.signal(Signal::TERM);
-        let status = self.ended(Duration::from_secs(45)).await;
-        assert_eq!(status.code(), Some(0), "{} ended so:\n{}", self.command, self.log());
+        let status = self.wait_for_exit(Duration::from_secs(45)).await;
+        assert_eq!(status.code(), Some(0), "{} failed:\n{}", self.command, self.log());
     }
 }
 
 impl Drop for Webgym {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("--- {} said:\n{}\n---", self.command, self.log());
+            eprintln!("--- log of {}:\n{}\n---", self.command, self.log());
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hyper::Method;
 use serde_json::{Value, json};
-use testkit::{DOORS, Tier};
+use testkit::{ENDPOINTS, Tier};
 
 use crate::{World, checks};
 
@@ -20,9 +20,9 @@ checks![
 ];
 
 async fn keys_are_required_and_compared(world: World) {
-    for (path, method) in DOORS {
+    for (path, method) in ENDPOINTS {
         let none = world.farm.http.with_key(None).send(method.clone(), path, &[], "", &[]).await;
-        none.failed(401, "missing_key", "API Key is missing");
+        none.assert_error(401, "missing_key", "API Key is missing");
         assert_eq!(none.detail(), "API Key is missing");
         for wrong in ["", "default_ke", "default_keys", "DEFAULT_KEY"] {
             let reply = world.farm.http.with_key(Some(wrong)).send(method.clone(), path, &[], "", &[]).await;
@@ -53,7 +53,7 @@ async fn bad_commands_are_named_with_what_is_accepted(world: World) {
     ];
     for (command, words) in cases {
         let reply = farm.execute(&lease, command.clone()).await;
-        reply.failed(400, "bad_request", words);
+        reply.assert_error(400, "bad_request", words);
         if world.is(Tier::Master) {
             assert_eq!(reply.json()["status"], "error");
         }
@@ -87,7 +87,7 @@ async fn large_bodies_are_refused(world: World) {
     let lease = farm.get().await;
     let value = "x".repeat(3 << 20);
     let reply = farm.execute(&lease, json!({"fill_coords": {"x": 1, "y": 1, "value": value}})).await;
-    reply.failed(413, "too_large", "larger than");
+    reply.assert_error(413, "too_large", "larger than");
     farm.probe(&lease).await.ok();
     farm.reset(&lease).await.ok();
 }
@@ -105,7 +105,7 @@ async fn missing_elements_are_told_at_once(world: World) {
         json!({"scroll_id": {"id": 4321, "direction": "down"}}),
     ] {
         let asked = Instant::now();
-        farm.execute(&lease, command).await.failed(422, "element_not_found", "4321");
+        farm.execute(&lease, command).await.assert_error(422, "element_not_found", "4321");
         assert!(asked.elapsed() < Duration::from_secs(15), "{:?}", asked.elapsed());
     }
     farm.reset(&lease).await.ok();
@@ -116,9 +116,9 @@ async fn pages_that_do_not_load_leave_the_one_before(world: World) {
     let lease = farm.get().await;
     farm.visit(&lease, &world.page("/course/buttons")).await;
     let reply = farm.execute(&lease, json!({"visit_page": {"url": "http://127.0.0.1:1/"}})).await;
-    reply.failed(422, "navigation_failed", "ERR_");
+    reply.assert_error(422, "navigation_failed", "ERR_");
     let reply = farm.execute(&lease, json!({"visit_page": {"url": world.page("/course/reset")}})).await;
-    reply.failed(422, "navigation_failed", "ERR_");
+    reply.assert_error(422, "navigation_failed", "ERR_");
     let page = farm.execute(&lease, json!({"get_page_metadata": {}})).await.ok();
     assert_eq!(page["url"], world.page("/course/buttons"));
     farm.reset(&lease).await.ok();
@@ -154,10 +154,10 @@ async fn local_schemes_are_refused(world: World) {
 
 async fn what_is_not_there_is_404_and_405(world: World) {
     let http = &world.farm.http;
-    http.get("/nothing", &[]).await.failed(404, "not_found", "/nothing");
-    http.get("/", &[]).await.failed(404, "not_found", "nothing at /");
+    http.get("/nothing", &[]).await.assert_error(404, "not_found", "/nothing");
+    http.get("/", &[]).await.assert_error(404, "not_found", "nothing at /");
     let reply = http.get("/get", &[]).await;
-    reply.failed(405, "not_found", "GET is not allowed at /get");
+    reply.assert_error(405, "not_found", "GET is not allowed at /get");
     let reply = http.post("/screenshot", &[]).await;
-    reply.failed(405, "not_found", "POST is not allowed at /screenshot");
+    reply.assert_error(405, "not_found", "POST is not allowed at /screenshot");
 }

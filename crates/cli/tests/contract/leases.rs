@@ -24,7 +24,7 @@ fn is_uuid(text: &str) -> bool {
 async fn get_gives_an_id_in_its_tiers_shape(world: World) {
     let farm = &world.farm;
     let answer = farm.try_get(&[("lifetime_mins", "5"), ("wait_secs", "120")]).await.ok();
-    let lease = Lease::read(&answer);
+    let lease = Lease::parse(&answer);
     match farm.tier {
         Tier::Instance => {
             assert!(is_uuid(&lease.id), "{answer}");
@@ -53,7 +53,7 @@ async fn reset_twice_is_refused_and_leaks_nothing(world: World) {
     for _ in 0..4 {
         let lease = farm.get().await;
         farm.reset(&lease).await.ok();
-        farm.reset(&lease).await.failed(400, "not_in_use", "Instance not in use or already released");
+        farm.reset(&lease).await.assert_error(400, "not_in_use", "Instance not in use or already released");
     }
 }
 
@@ -80,13 +80,13 @@ async fn stale_lease_refused_everywhere(world: World) {
     farm.visit(&tenant, &world.page("/course/buttons")).await;
     for (name, reply) in every_call(farm, &stale).await {
         assert_eq!(reply.status, 400, "{name}");
-        reply.failed(400, "invalid_instance", "Invalid instance UUID");
+        reply.assert_error(400, "invalid_instance", "Invalid instance UUID");
         if world.is(Tier::Master) && matches!(name, "execute" | "screenshot") {
             let body = reply.json();
             assert_eq!((&body["status"], &body["message"]), (&json!("error"), &body["detail"]), "{body}");
         }
     }
-    farm.reset(&stale).await.failed(400, "not_in_use", "not in use");
+    farm.reset(&stale).await.assert_error(400, "not_in_use", "not in use");
     let page = farm.execute(&tenant, json!({"get_page_metadata": {}})).await.ok();
     assert_eq!(page["url"], world.page("/course/buttons"), "the next tenant was not disturbed");
     farm.reset(&tenant).await.ok();
@@ -119,7 +119,7 @@ async fn garbage_ids_are_refused_everywhere(world: World) {
         );
     }
     let nobody = Lease { id: String::new(), node: real.node.clone() };
-    farm.probe(&nobody).await.failed(400, "bad_request", "instance_id");
+    farm.probe(&nobody).await.assert_error(400, "bad_request", "instance_id");
     farm.probe(&real).await.ok();
     farm.reset(&real).await.ok();
 }
@@ -132,32 +132,32 @@ async fn unknown_nodes_are_named(world: World) {
     let real = farm.get().await;
     let astray = Lease { node: "http://10.1.2.3:8080".into(), ..real.clone() };
     for (_, reply) in every_call(farm, &astray).await {
-        reply.failed(400, "unknown_node", "Node http://10.1.2.3:8080 is not found");
+        reply.assert_error(400, "unknown_node", "Node http://10.1.2.3:8080 is not found");
     }
-    farm.reset(&astray).await.failed(400, "unknown_node", "is not found");
+    farm.reset(&astray).await.assert_error(400, "unknown_node", "is not found");
     let nowhere = farm.http.get("/probe", &[("instance_id", &real.id)]).await;
-    nowhere.failed(400, "bad_request", "node");
+    nowhere.assert_error(400, "bad_request", "node");
     farm.reset(&real).await.ok();
 }
 
 async fn lifetimes_are_checked(world: World) {
     for bad in ["abc", "0", "-5", "9999", "1.5", "1e3", "99999999999999999999"] {
         let reply = world.farm.try_get(&[("lifetime_mins", bad), ("wait_secs", "60")]).await;
-        reply.failed(400, "bad_request", "lifetime_mins");
+        reply.assert_error(400, "bad_request", "lifetime_mins");
     }
     for good in ["1", "60"] {
         let answer = world.farm.try_get(&[("lifetime_mins", good), ("wait_secs", "120")]).await.ok();
-        world.farm.reset(&Lease::read(&answer)).await.ok();
+        world.farm.reset(&Lease::parse(&answer)).await.ok();
     }
 }
 
 async fn waits_are_checked(world: World) {
     for bad in ["abc", "-1", "NaN", "inf", "4000"] {
-        world.farm.try_get(&[("wait_secs", bad)]).await.failed(400, "bad_request", "wait_secs");
+        world.farm.try_get(&[("wait_secs", bad)]).await.assert_error(400, "bad_request", "wait_secs");
     }
     let long = "k".repeat(201);
     let reply = world.farm.try_get(&[("idempotency_key", &long)]).await;
-    reply.failed(400, "bad_request", "idempotency_key");
+    reply.assert_error(400, "bad_request", "idempotency_key");
 }
 
 async fn the_same_key_gives_the_same_lease(world: World) {
@@ -167,10 +167,10 @@ async fn the_same_key_gives_the_same_lease(world: World) {
     let first = farm.try_get(&asked).await.ok();
     let again = farm.try_get(&asked).await.ok();
     assert_eq!(first, again);
-    farm.reset(&Lease::read(&first)).await.ok();
+    farm.reset(&Lease::parse(&first)).await.ok();
     let fresh = farm.try_get(&asked).await.ok();
     assert_ne!(first, fresh, "after the lease has ended the key means a new one");
-    farm.reset(&Lease::read(&fresh)).await.ok();
+    farm.reset(&Lease::parse(&fresh)).await.ok();
 }
 
 async fn info_tells_what_is_leased(world: World) {

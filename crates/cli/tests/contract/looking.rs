@@ -39,7 +39,7 @@ async fn screenshots_come_in_every_mode_and_format(world: World) {
     let farm = &world.farm;
     let lease = on_buttons(&world).await;
     let is = |reply: Reply, kind: &str, format: &str| {
-        assert_eq!((reply.status, reply.kind()), (200, kind), "{}", reply.text());
+        assert_eq!((reply.status, reply.content_type()), (200, kind), "{}", reply.text());
         let (seen, size) = picture(&reply.body);
         assert_eq!(seen, format);
         assert!(size.is_none_or(|size| size == (1280, 768)), "{size:?}");
@@ -54,19 +54,19 @@ async fn screenshots_come_in_every_mode_and_format(world: World) {
     is(farm.screenshot(&lease, &[("format", "jpeg")]).await, "image/jpeg", "jpeg");
     let webp = [("format", "webp"), ("interaction_mode", "coordinates")];
     is(farm.screenshot(&lease, &webp).await, "image/webp", "webp");
-    farm.screenshot(&lease, &[("interaction_mode", "marks")]).await.failed(
+    farm.screenshot(&lease, &[("interaction_mode", "marks")]).await.assert_error(
         400,
         "bad_request",
         "interaction_mode",
     );
-    farm.screenshot(&lease, &[("format", "gif")]).await.failed(400, "bad_request", "format");
+    farm.screenshot(&lease, &[("format", "gif")]).await.assert_error(400, "bad_request", "format");
     farm.reset(&lease).await.ok();
 }
 
 async fn size_and_life_are_told_exactly(world: World) {
     let lease = world.farm.get().await;
     let size = world.farm.metadata(&lease).await;
-    assert_eq!(size.kind(), "application/json");
+    assert_eq!(size.content_type(), "application/json");
     assert_eq!(size.ok(), json!({"width": 1280, "height": 768}));
     let probe = world.farm.probe(&lease).await.ok();
     assert_eq!(probe, json!({"status": "success", "message": "Probe successful"}));
@@ -126,15 +126,15 @@ async fn observe_in_msgpack(world: World) {
     let lease = on_buttons(&world).await;
     for format in ["png", "jpeg", "webp"] {
         let accept = [("accept", "application/msgpack")];
-        let reply = farm.look("/observe", &lease, json!({"format": format}), &accept).await;
-        assert_eq!((reply.status, reply.kind()), (200, "application/msgpack"), "{}", reply.text());
+        let reply = farm.post_observation("/observe", &lease, json!({"format": format}), &accept).await;
+        assert_eq!((reply.status, reply.content_type()), (200, "application/msgpack"), "{}", reply.text());
         let seen: Seen = rmp_serde::from_slice(&reply.body).expect("msgpack");
         assert_eq!((picture(&seen.screenshot.data).0, seen.screenshot.format.as_str()), (format, format));
         assert_eq!(seen.metadata.url, world.page("/course/buttons"));
         assert!(seen.settled && seen.result.is_none());
     }
     let step = json!({"command": {"page_down": {}}});
-    let reply = farm.look("/step", &lease, step, &[("accept", "application/msgpack")]).await;
+    let reply = farm.post_observation("/step", &lease, step, &[("accept", "application/msgpack")]).await;
     let seen: Seen = rmp_serde::from_slice(&reply.body).expect("msgpack");
     assert_eq!(seen.result.map(|done| done.status).as_deref(), Some("success"));
     farm.reset(&lease).await.ok();
@@ -194,7 +194,7 @@ async fn nothing_asked_for_is_nothing_sent(world: World) {
         ("/observe", json!({"formt": "png"}), "formt"),
         ("/step", json!({"command": {"back": {}, "sleep": {"duration": 1}}}), "2 commands"),
     ] {
-        farm.look(path, &lease, body, &[]).await.failed(400, "bad_request", words);
+        farm.post_observation(path, &lease, body, &[]).await.assert_error(400, "bad_request", words);
     }
     farm.reset(&lease).await.ok();
 }

@@ -22,7 +22,7 @@ async fn health_and_readiness_need_no_key(world: World) {
 async fn metrics_add_up(world: World) {
     let lease = world.farm.get().await;
     let reply = world.farm.http.get("/metrics", &[]).await;
-    assert!(reply.kind().starts_with("application/openmetrics-text"), "{}", reply.kind());
+    assert!(reply.content_type().starts_with("application/openmetrics-text"), "{}", reply.content_type());
     let text = reply.text();
     assert!(text.ends_with("# EOF\n"));
     assert_eq!(text.matches("# EOF").count(), 1);
@@ -30,8 +30,8 @@ async fn metrics_add_up(world: World) {
         assert!(text.contains("webgym_master_healthy_nodes "), "{text}");
     }
     if text.contains("webgym_slots") {
-        let slots = Slots::read(&text);
-        assert!(slots.add_up() && slots.in_use >= 1 && slots.browsers >= 1, "{slots:?}");
+        let slots = Slots::parse(&text);
+        assert!(slots.is_consistent() && slots.in_use >= 1 && slots.browsers >= 1, "{slots:?}");
         for name in
             ["lease_age_seconds_bucket", "get_queue_length", "operation_seconds", "browser_resident_bytes"]
         {
@@ -64,7 +64,7 @@ async fn the_api_describes_itself(world: World) {
         reset.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names.contains(&"node"), world.is(Tier::Master), "{names:?}");
     let page = open.get("/docs", &[]).await;
-    assert!(page.kind().starts_with("text/html") && page.text().contains("openapi.json"));
+    assert!(page.content_type().starts_with("text/html") && page.text().contains("openapi.json"));
 }
 
 async fn keep_alive_connections_are_reused(world: World) {

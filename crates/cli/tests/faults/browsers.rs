@@ -4,7 +4,7 @@ use std::{os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{Slots, Watch, Webgym, eventually, poll_until, signal};
+use testkit::{SlotMonitor, Slots, Webgym, eventually, poll_until, signal};
 
 use crate::{SECONDS, WEBGYM, serve, sites};
 
@@ -14,7 +14,7 @@ const LOST: (u16, &str) = (500, "instance_lost");
 async fn chromium_killed() {
     let webgym = serve("4 --instances-per-browser 2").await;
     let farm = webgym.master();
-    let watch = Watch::start(&farm.http);
+    let watch = SlotMonitor::start(&farm.http);
     let (first, second) = (farm.get().await, farm.get().await);
     let browsers = webgym.browsers();
     assert_eq!(browsers.len(), 2);
@@ -32,7 +32,7 @@ async fn chromium_killed() {
     .await;
     let kept = if lost == first { &second } else { &first };
     eventually("its slots are back without anyone asking", SECONDS, async || {
-        Slots::of(&farm.http).await.available == 3
+        Slots::fetch(&farm.http).await.available == 3
     })
     .await;
     for reply in [
@@ -42,25 +42,25 @@ async fn chromium_killed() {
         farm.metadata(&lost).await,
         farm.observe(&lost, json!({})).await,
     ] {
-        reply.failed(500, "instance_lost", "lost");
+        reply.assert_error(500, "instance_lost", "lost");
     }
     farm.probe(kept).await.ok();
-    let slots = Slots::of(&farm.http).await;
+    let slots = Slots::fetch(&farm.http).await;
     assert_eq!((slots.browsers, slots.restarts, slots.lost, slots.in_use), (2, 1, 1, 1));
     assert!(browsers[0].is_gone(), "the dead browser left {:?}", browsers[0].processes());
     farm.reset(&lost).await.ok();
-    farm.reset(&lost).await.failed(400, "not_in_use", "not in use");
-    farm.probe(&lost).await.failed(400, "invalid_instance", "Invalid instance UUID");
+    farm.reset(&lost).await.assert_error(400, "not_in_use", "not in use");
+    farm.probe(&lost).await.assert_error(400, "invalid_instance", "Invalid instance UUID");
     farm.reset(kept).await.ok();
-    Slots::come_back(&webgym, &farm.http, SECONDS).await;
-    watch.held().await;
+    Slots::wait_all_free(&webgym, &farm.http, SECONDS).await;
+    watch.assert_consistent().await;
 }
 
 #[tokio::test]
 async fn renderer_crashed() {
     let (webgym, sites) = (serve("2 --spares 0").await, sites());
     let farm = webgym.node();
-    let watch = Watch::start(&farm.http);
+    let watch = SlotMonitor::start(&farm.http);
     let lease = farm.get().await;
     farm.visit(&lease, &sites.url("/course/buttons")).await;
     let browser = webgym.browsers().remove(0);
@@ -84,24 +84,24 @@ async fn renderer_crashed() {
         Some(browser.pid),
         "the browser lives on"
     );
-    farm.probe(&lease).await.failed(500, "instance_lost", "crashed");
+    farm.probe(&lease).await.assert_error(500, "instance_lost", "crashed");
     farm.reset(&lease).await.ok();
     farm.reset(&next).await.ok();
-    let slots = Slots::come_back(&webgym, &farm.http, SECONDS).await;
+    let slots = Slots::wait_all_free(&webgym, &farm.http, SECONDS).await;
     assert_eq!(slots.restarts, 0);
-    watch.held().await;
+    watch.assert_consistent().await;
 }
 
 #[tokio::test]
 async fn browser_frozen() {
     let webgym = serve("2 --instances-per-browser 1 --hang-limit 1").await;
     let farm = webgym.master();
-    let watch = Watch::start(&farm.http);
+    let watch = SlotMonitor::start(&farm.http);
     let (first, second) = (farm.get().await, farm.get().await);
     let frozen = webgym.browsers().remove(0);
     signal(frozen.pid, Signal::STOP);
     eventually("a browser that hangs is replaced", SECONDS, async || {
-        Slots::of(&farm.http).await.restarts == 1
+        Slots::fetch(&farm.http).await.restarts == 1
     })
     .await;
     eventually("nothing of it is left", SECONDS, async || frozen.is_gone()).await;
@@ -110,20 +110,20 @@ async fn browser_frozen() {
     for lease in [first, second] {
         farm.reset(&lease).await.ok();
     }
-    Slots::come_back(&webgym, &farm.http, SECONDS).await;
-    watch.held().await;
+    Slots::wait_all_free(&webgym, &farm.http, SECONDS).await;
+    watch.assert_consistent().await;
 }
 
 #[tokio::test]
 async fn recycled_when_old() {
     let webgym = serve("2 --max-browser-age 0.02").await;
     let farm = webgym.master();
-    let watch = Watch::start(&farm.http);
+    let watch = SlotMonitor::start(&farm.http);
     let lease = farm.get().await;
     let old = webgym.browsers().remove(0);
     eventually("it is so old that it takes no new tenant", SECONDS, async || {
         farm.probe(&lease).await.ok();
-        Slots::of(&farm.http).await.starting == 1
+        Slots::fetch(&farm.http).await.starting == 1
     })
     .await;
     assert_eq!(webgym.browsers()[0].pid, old.pid, "not while it has a tenant");
@@ -132,9 +132,9 @@ async fn recycled_when_old() {
     assert_ne!(webgym.browsers()[0].pid, old.pid, "it was replaced when nobody used it");
     farm.probe(&next).await.ok();
     eventually("nothing of the old one is left", SECONDS, async || old.is_gone()).await;
-    assert_eq!(Slots::of(&farm.http).await.lost, 0, "nobody lost anything");
+    assert_eq!(Slots::fetch(&farm.http).await.lost, 0, "nobody lost anything");
     farm.reset(&next).await.ok();
-    watch.held().await;
+    watch.assert_consistent().await;
 }
 
 /// A browser that notes each start, and refuses unless `allowed` exists.
@@ -156,24 +156,24 @@ async fn browser_does_not_start() {
     let words = "serve 2 --master-port 0 --node-port 0 --chromium";
     let words: Vec<&str> = words.split(' ').chain([browser.to_str().expect("a path")]).collect();
     let mut webgym = Webgym::spawn(WEBGYM, &words);
-    webgym.until("listening").await;
-    webgym.until("listening").await;
+    webgym.wait_for_event("listening").await;
+    webgym.wait_for_event("listening").await;
     let farm = webgym.node();
     let starts = || std::fs::read_to_string(folder.path().join("starts")).unwrap_or_default().lines().count();
     eventually("several starts fail", SECONDS, async || starts() >= 4).await;
     let info = farm.info().await;
     assert_eq!((&info["dead"], &info["available"]), (&json!(2), &json!(0)), "{info}");
     assert!(info["dead_because"].as_str().is_some_and(|why| why.contains("moody")), "{info}");
-    farm.try_get(&[]).await.failed(503, "no_capacity", "No available nodes with capacity");
+    farm.try_get(&[]).await.assert_error(503, "no_capacity", "No available nodes with capacity");
     assert_eq!(farm.http.get("/readyz", &[]).await.status, 503);
     let before = starts();
     std::fs::write(folder.path().join("allowed"), "").expect("a file");
-    let ready = webgym.until("ready").await;
+    let ready = webgym.wait_for_event("ready").await;
     assert_eq!(ready["instances"], 2);
     assert!(starts() - before <= 3, "restarts back off: {} more", starts() - before);
     let lease = farm.get().await;
     farm.reset(&lease).await.ok();
-    Slots::come_back(&webgym, &farm.http, SECONDS).await;
+    Slots::wait_all_free(&webgym, &farm.http, SECONDS).await;
 }
 
 #[tokio::test]
@@ -181,12 +181,12 @@ async fn recovery_disabled() {
     let webgym = serve("2 --instances-per-browser 1 --disable-recovery").await;
     let farm = webgym.master();
     signal(webgym.browsers()[0].pid, Signal::KILL);
-    eventually("its slot is dead and stays so", SECONDS, async || Slots::of(&farm.http).await.dead == 1)
+    eventually("its slot is dead and stays so", SECONDS, async || Slots::fetch(&farm.http).await.dead == 1)
         .await;
     let lease = farm.get().await;
     farm.probe(&lease).await.ok();
     let full = farm.try_get(&[]).await;
-    full.failed(503, "no_capacity", "No available nodes");
+    full.assert_error(503, "no_capacity", "No available nodes");
     let info = farm.info().await;
     let why = info["nodes"][0]["dead_because"].as_str().unwrap_or_default().to_owned();
     assert!(why.contains("recovery is disabled"), "{info}");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use hyper::Method;
-use testkit::{Farm, Lease, Slots, Watch, Webgym, eventually};
+use testkit::{Farm, Lease, SlotMonitor, Slots, Webgym, eventually};
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
 
 use crate::{SECONDS, serve, webgym};
@@ -24,9 +24,9 @@ async fn storm(farm: &Farm, capacity: usize) {
     while let Some(reply) = callers.join_next().await {
         let reply = reply.expect("it runs");
         if reply.status == 200 {
-            leases.push(Lease::read(&reply.json()));
+            leases.push(Lease::parse(&reply.json()));
         } else {
-            reply.failed(503, "no_capacity", FULL);
+            reply.assert_error(503, "no_capacity", FULL);
         }
     }
     assert_eq!(leases.len(), capacity, "all there is, and no more");
@@ -58,13 +58,13 @@ async fn procession(farm: &Farm, clients: usize) {
 async fn hundred_concurrent_gets() {
     let farm = serve("4 --instances-per-browser 2").await;
     let master = farm.master();
-    let watch = Watch::start(&master.http);
+    let watch = SlotMonitor::start(&master.http);
     storm(&master, 4).await;
-    Slots::come_back(&farm, &master.http, SECONDS).await;
+    Slots::wait_all_free(&farm, &master.http, SECONDS).await;
     storm(&farm.node(), 4).await;
     procession(&master, 100).await;
-    Slots::come_back(&farm, &master.http, SECONDS).await;
-    watch.held().await;
+    Slots::wait_all_free(&farm, &master.http, SECONDS).await;
+    watch.assert_consistent().await;
 }
 
 #[tokio::test]
@@ -75,13 +75,13 @@ async fn hundred_concurrent_gets_over_two_nodes() {
         webgym(&format!("master --port 0 --node {first} --node {second}")).await,
         webgym(&format!("master --port 0 --node {first} --node {second}")).await,
     ];
-    let watches = nodes.each_ref().map(|node| Watch::start(&node.node().http));
+    let watches = nodes.each_ref().map(|node| SlotMonitor::start(&node.node().http));
     storm(&masters[0].master(), 3).await;
     let [one, other] = masters.each_ref().map(Webgym::master);
     tokio::join!(procession(&one, 50), procession(&other, 50));
     for (node, watch) in nodes.iter().zip(watches) {
-        Slots::come_back(node, &node.node().http, SECONDS).await;
-        watch.held().await;
+        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
+        watch.assert_consistent().await;
     }
 }
 
@@ -91,21 +91,21 @@ async fn out_of_capacity() {
     for farm in [webgym.master(), webgym.node()] {
         let lease = farm.get().await;
         let asked = Instant::now();
-        farm.try_get(&[]).await.failed(503, "no_capacity", FULL);
+        farm.try_get(&[]).await.assert_error(503, "no_capacity", FULL);
         assert!(asked.elapsed() < Duration::from_secs(20), "who does not wait is told at once");
         let asked = Instant::now();
-        farm.try_get(&[("wait_secs", "0.7")]).await.failed(503, "no_capacity", FULL);
+        farm.try_get(&[("wait_secs", "0.7")]).await.assert_error(503, "no_capacity", FULL);
         assert!(asked.elapsed() >= Duration::from_millis(700));
         let (waiting, asking) = (farm.clone(), Instant::now());
         let patient = tokio::spawn(async move { waiting.try_get(&[("wait_secs", "60")]).await });
         eventually("it waits", SECONDS, async || waits(&farm).await == 1).await;
         farm.reset(&lease).await.ok();
-        let next = Lease::read(&patient.await.expect("it runs").ok());
+        let next = Lease::parse(&patient.await.expect("it runs").ok());
         assert!(asking.elapsed() < SECONDS);
         farm.reset(&next).await.ok();
         // Whoever gives back and takes again without waiting gets the slot, though it is just being made clean.
         for _ in 0..5 {
-            let lease = Lease::read(&farm.try_get(&[]).await.ok());
+            let lease = Lease::parse(&farm.try_get(&[]).await.ok());
             farm.reset(&lease).await.ok();
         }
     }
@@ -154,7 +154,7 @@ async fn who_comes_first_is_served_first() {
     let webgym = serve("1").await;
     line_up(&webgym.node()).await;
     line_up(&webgym.master()).await;
-    Slots::come_back(&webgym, &webgym.master().http, SECONDS).await;
+    Slots::wait_all_free(&webgym, &webgym.master().http, SECONDS).await;
 }
 
 /// Loses the answer to `/get` over and over; with a key it is found again, and nothing is left over.
@@ -163,7 +163,7 @@ async fn lose_answers(farm: &Farm) {
         let key = format!("lost-{round}-{}", farm.http.base());
         drop(ask(farm, &format!("wait_secs=60&idempotency_key={key}")).await);
         let asked = [("wait_secs", "60"), ("idempotency_key", key.as_str())];
-        let lease = Lease::read(&farm.try_get(&asked).await.ok());
+        let lease = Lease::parse(&farm.try_get(&asked).await.ok());
         farm.probe(&lease).await.ok();
         farm.reset(&lease).await.ok();
     }
@@ -178,7 +178,7 @@ async fn lost_get_answer() {
     for (owner, farm) in all {
         lose_answers(&farm).await;
         let own = owner.node();
-        Slots::come_back(owner, &own.http, SECONDS).await;
+        Slots::wait_all_free(owner, &own.http, SECONDS).await;
     }
 }
 
@@ -186,7 +186,7 @@ async fn lost_get_answer() {
 async fn machine_under_pressure() {
     let webgym = serve("1 --min-memory-percent 101").await;
     let farm = webgym.master();
-    farm.try_get(&[("wait_secs", "0")]).await.failed(
+    farm.try_get(&[("wait_secs", "0")]).await.assert_error(
         503,
         "no_capacity",
         "memory is available, below the limit",
@@ -201,8 +201,8 @@ async fn machine_under_pressure() {
     let metrics = farm.http.get("/metrics", &[]).await.text();
     assert!(metrics.contains("\nwebgym_leases_held_back 1\n"), "{metrics}");
     drop(waiting);
-    let slots = Slots::of(&farm.http).await;
-    assert!(slots.all_free() && slots.add_up(), "{slots:?}");
+    let slots = Slots::fetch(&farm.http).await;
+    assert!(slots.is_all_free() && slots.is_consistent(), "{slots:?}");
 }
 
 #[tokio::test]

@@ -41,13 +41,13 @@ async fn node_drained_through_a_master() {
 
     // Neither master sends anybody there, though the other has not heard of it yet.
     for master in &masters {
-        let lease = Lease::read(&master.try_get(&[("wait_secs", "0")]).await.ok());
+        let lease = Lease::parse(&master.try_get(&[("wait_secs", "0")]).await.ok());
         assert_eq!(lease.node, staying.url("node"));
-        master.try_get(&[("wait_secs", "0")]).await.failed(503, "no_capacity", "No available nodes");
+        master.try_get(&[("wait_secs", "0")]).await.assert_error(503, "no_capacity", "No available nodes");
         master.probe(&held).await.ok();
         master.reset(&lease).await.ok();
         eventually("the other slot is clean again", SECONDS, async || {
-            Slots::of(&staying.node().http).await.all_free()
+            Slots::fetch(&staying.node().http).await.is_all_free()
         })
         .await;
     }
@@ -57,11 +57,11 @@ async fn node_drained_through_a_master() {
         (&0.into(), &2.into(), &true.into())
     );
     let own = leaving.node().try_get(&[]).await;
-    own.failed(503, "no_capacity", "No available nodes with capacity to create new instance");
+    own.assert_error(503, "no_capacity", "No available nodes with capacity to create new instance");
     assert_eq!(leaving.node().http.get("/readyz", &[]).await.status, 503);
     assert_eq!(told(&masters[1], &leaving.url("node")).await["draining"], true);
-    let slots = Slots::of(&leaving.node().http).await;
-    assert!(slots.add_up() && slots.in_use == 1, "{slots:?}");
+    let slots = Slots::fetch(&leaving.node().http).await;
+    assert!(slots.is_consistent() && slots.in_use == 1, "{slots:?}");
 
     let waiting = tokio::spawn(async move { said(&format!("{words} --wait 60")).await });
     masters[1].reset(&held).await.ok();
@@ -97,15 +97,15 @@ async fn sigterm_lets_the_leases_of_a_node_end() {
     let held = master.get().await;
     assert_eq!(held.node, leaving.url("node"));
     leaving.signal(Signal::TERM);
-    assert_eq!(leaving.until("draining").await["in_use"], 1);
+    assert_eq!(leaving.wait_for_event("draining").await["in_use"], 1);
     let own = leaving.node();
-    let other = Lease::read(&master.try_get(&[("wait_secs", "0")]).await.ok());
+    let other = Lease::parse(&master.try_get(&[("wait_secs", "0")]).await.ok());
     assert_eq!(other.node, staying.url("node"), "no new lease where one leaves");
     // What is held goes on as before, and nobody can call the leaving off.
     master.probe(&held).await.ok();
-    own.http.post("/undrain", &[]).await.failed(503, "shutting_down", "shutting down");
+    own.http.post("/undrain", &[]).await.assert_error(503, "shutting_down", "shutting down");
     master.reset(&held).await.ok();
-    assert_eq!(leaving.ended(SECONDS).await.code(), Some(0), "{}", leaving.log());
+    assert_eq!(leaving.wait_for_exit(SECONDS).await.code(), Some(0), "{}", leaving.log());
     assert_eq!(leaving.leftovers(), Vec::<String>::new());
     master.reset(&other).await.ok();
 }
@@ -115,20 +115,20 @@ async fn leases_that_never_end_do_not_hold_a_node_for_ever() {
     let mut bounded = webgym("node 1 --port 0 --drain-secs 1").await;
     bounded.node().get().await;
     bounded.signal(Signal::TERM);
-    assert_eq!(bounded.ended(SECONDS).await.code(), Some(0), "{}", bounded.log());
+    assert_eq!(bounded.wait_for_exit(SECONDS).await.code(), Some(0), "{}", bounded.log());
     assert!(bounded.log().contains("did not end in time"), "{}", bounded.log());
 
     let mut pressed = webgym("node 1 --port 0").await;
     pressed.node().get().await;
     pressed.signal(Signal::TERM);
-    pressed.until("draining").await;
+    pressed.wait_for_event("draining").await;
     pressed.signal(Signal::TERM);
-    assert_eq!(pressed.ended(SECONDS).await.code(), Some(0), "{}", pressed.log());
+    assert_eq!(pressed.wait_for_exit(SECONDS).await.code(), Some(0), "{}", pressed.log());
 
     let mut interrupted = webgym("node 1 --port 0").await;
     interrupted.node().get().await;
     interrupted.signal(Signal::INT);
-    assert_eq!(interrupted.ended(SECONDS).await.code(), Some(0), "{}", interrupted.log());
+    assert_eq!(interrupted.wait_for_exit(SECONDS).await.code(), Some(0), "{}", interrupted.log());
 }
 
 /// Takes, uses and gives back, again and again until told to stop; every answer must be a good one.
@@ -159,7 +159,7 @@ async fn rolling_restart_under_load() {
         let url = nodes[place].url("node");
         let node = &mut nodes[place];
         node.signal(Signal::TERM);
-        assert_eq!(node.ended(SECONDS * 2).await.code(), Some(0), "{}", node.log());
+        assert_eq!(node.wait_for_exit(SECONDS * 2).await.code(), Some(0), "{}", node.log());
         let port = url.rsplit(':').next().expect("a port").to_owned();
         nodes[place] = webgym(&format!("node 1 --port {port}")).await;
         eventually("the master uses it again", SECONDS, async || {
@@ -176,7 +176,7 @@ async fn rolling_restart_under_load() {
     println!("rolling restart of two nodes took {took:?}; {rounds} leases meanwhile, none lost");
     assert!(rounds >= 4);
     for node in &nodes {
-        Slots::come_back(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
     }
 }
 
@@ -185,32 +185,36 @@ async fn python_master_leaves_a_draining_node_alone() {
     let redis = std::sync::Arc::new(Redis::start().await);
     let words = format!("node 1 --port 0 --no-mirror --redis {}", redis.url());
     let (mut leaving, staying) = (webgym(&words).await, webgym(&words).await);
-    eventually("both are registered", SECONDS, async || redis.registered().await.len() == 2).await;
+    eventually("both are registered", SECONDS, async || redis.registered_nodes().await.len() == 2).await;
     let python = PythonMaster::start(std::sync::Arc::clone(&redis)).await;
     let master = Farm::new(Tier::Master, &python.url);
     let leases = [0, 1].map(|_| ());
     let mut held = Vec::new();
     for () in leases {
-        held.push(Lease::read(&master.try_get(&[]).await.ok()));
+        held.push(Lease::parse(&master.try_get(&[]).await.ok()));
     }
     let (there, here): (Vec<_>, Vec<_>) =
         held.into_iter().partition(|lease| lease.node == leaving.url("node"));
     leaving.signal(Signal::TERM);
-    leaving.until("draining").await;
+    leaving.wait_for_event("draining").await;
     master.probe(&there[0]).await.ok();
     master.reset(&here[0]).await.ok();
     eventually("the other slot is clean again", SECONDS, async || {
-        Slots::of(&staying.node().http).await.all_free()
+        Slots::fetch(&staying.node().http).await.is_all_free()
     })
     .await;
-    let next = Lease::read(&master.try_get(&[]).await.ok());
+    let next = Lease::parse(&master.try_get(&[]).await.ok());
     assert_eq!(next.node, staying.url("node"));
     assert_eq!(master.try_get(&[]).await.status, 503);
-    assert_eq!(redis.registered().await.len(), 2, "who drains is still to be found: leases are held there");
+    assert_eq!(
+        redis.registered_nodes().await.len(),
+        2,
+        "who drains is still to be found: leases are held there"
+    );
     master.reset(&there[0]).await.ok();
-    assert_eq!(leaving.ended(SECONDS).await.code(), Some(0), "{}", leaving.log());
+    assert_eq!(leaving.wait_for_exit(SECONDS).await.code(), Some(0), "{}", leaving.log());
     eventually("it has taken its name out", Duration::from_secs(10), async || {
-        redis.registered().await.len() == 1
+        redis.registered_nodes().await.len() == 1
     })
     .await;
     master.reset(&next).await.ok();

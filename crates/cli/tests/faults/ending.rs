@@ -7,19 +7,19 @@ use std::{
 
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{Farm, Lease, Reply, Served, Slots, Trap, Webgym, eventually, signal};
+use testkit::{Farm, Lease, RecordingServer, Reply, Served, Slots, Webgym, eventually, signal};
 use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{SECONDS, WEBGYM, serve};
 
 /// A visit that is under way and lasts until it is let go.
-async fn visiting(farm: &Farm, lease: &Lease, trap: &Trap) -> (JoinHandle<Reply>, Arc<Notify>) {
+async fn visiting(farm: &Farm, lease: &Lease, trap: &RecordingServer) -> (JoinHandle<Reply>, Arc<Notify>) {
     let go = Arc::new(Notify::new());
     trap.serve("/held", Served::Held(Arc::clone(&go)));
     let (farm, lease, url) = (farm.clone(), lease.clone(), format!("http://{}/held", trap.address));
     let request =
         tokio::spawn(async move { farm.execute(&lease, json!({"visit_page": {"url": url}})).await });
-    eventually("the page is asked for", SECONDS, async || !trap.caught().is_empty()).await;
+    eventually("the page is asked for", SECONDS, async || !trap.requests().is_empty()).await;
     (request, go)
 }
 
@@ -30,7 +30,7 @@ async fn sigterm_mid_request() {
     let lease = farm.get().await;
     let other = farm.get().await;
     farm.metadata(&other).await.ok();
-    let trap = Trap::start().await;
+    let trap = RecordingServer::start().await;
     let (request, go) = visiting(&farm, &lease, &trap).await;
     let waiting = farm.clone();
     let queued = tokio::spawn(async move { waiting.try_get(&[("wait_secs", "60")]).await });
@@ -40,10 +40,10 @@ async fn sigterm_mid_request() {
     .await;
     let browsers = webgym.browsers();
     webgym.signal(Signal::TERM);
-    queued.await.expect("it runs").failed(503, "shutting_down", "shutting down");
+    queued.await.expect("it runs").assert_error(503, "shutting_down", "shutting down");
     go.notify_one();
     request.await.expect("what runs is finished").ok();
-    let status = webgym.ended(SECONDS).await;
+    let status = webgym.wait_for_exit(SECONDS).await;
     assert_eq!(status.code(), Some(0), "{}", webgym.log());
     assert!(browsers.iter().all(testkit::Browser::is_gone), "gone before it ends");
     assert_eq!(webgym.leftovers(), Vec::<String>::new());
@@ -57,14 +57,14 @@ async fn sigterm_does_not_wait_for_ever() {
     let running = farm.clone();
     let request =
         tokio::spawn(async move { running.execute(&lease, json!({"sleep": {"duration": 25}})).await });
-    eventually("it runs", SECONDS, async || Slots::of(&farm.http).await.in_use == 1).await;
+    eventually("it runs", SECONDS, async || Slots::fetch(&farm.http).await.in_use == 1).await;
     tokio::task::yield_now().await;
     webgym.signal(Signal::TERM);
     let told = Instant::now();
-    assert_eq!(webgym.ended(SECONDS).await.code(), Some(0), "{}", webgym.log());
+    assert_eq!(webgym.wait_for_exit(SECONDS).await.code(), Some(0), "{}", webgym.log());
     assert!(told.elapsed() < Duration::from_secs(12), "{:?}", told.elapsed());
     if let Ok(reply) = request.await {
-        reply.failed(500, "instance_lost", "shutting down");
+        reply.assert_error(500, "instance_lost", "shutting down");
     }
     assert_eq!(webgym.leftovers(), Vec::<String>::new());
 }
@@ -74,15 +74,15 @@ async fn second_signal_ends_at_once() {
     let mut webgym = serve("2").await;
     let farm = webgym.master();
     let lease = farm.get().await;
-    let trap = Trap::start().await;
+    let trap = RecordingServer::start().await;
     let (running, _go) = visiting(&farm, &lease, &trap).await;
     webgym.signal(Signal::TERM);
     eventually("it is stopping", SECONDS, async || webgym.log().contains("stopping")).await;
     webgym.signal(Signal::INT);
     let told = Instant::now();
-    assert_eq!(webgym.ended(SECONDS).await.code(), Some(130), "{}", webgym.log());
+    assert_eq!(webgym.wait_for_exit(SECONDS).await.code(), Some(130), "{}", webgym.log());
     assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
-    webgym.leaves_nothing(SECONDS).await;
+    webgym.assert_no_leftovers(SECONDS).await;
     running.abort();
 }
 
@@ -98,8 +98,8 @@ async fn sigkill_leaves_nothing() {
     // Even a renderer that stands still goes.
     signal(renderers[0].pid, Signal::STOP);
     webgym.signal(Signal::KILL);
-    webgym.ended(SECONDS).await;
-    webgym.leaves_nothing(SECONDS).await;
+    webgym.wait_for_exit(SECONDS).await;
+    webgym.assert_no_leftovers(SECONDS).await;
     for browser in browsers {
         eventually("nothing is left of its browsers", SECONDS, async || browser.is_gone()).await;
     }
@@ -109,11 +109,11 @@ async fn sigkill_leaves_nothing() {
 async fn sigterm_while_starting() {
     let words = "serve 8 --instances-per-browser 2 --master-port 0 --node-port 0";
     let mut webgym = Webgym::spawn(WEBGYM, &words.split(' ').collect::<Vec<_>>());
-    webgym.until("listening").await;
+    webgym.wait_for_event("listening").await;
     eventually("the first browsers are coming up", SECONDS, async || !webgym.browsers().is_empty()).await;
     webgym.signal(Signal::TERM);
-    assert_eq!(webgym.ended(SECONDS).await.code(), Some(0), "{}", webgym.log());
-    webgym.leaves_nothing(SECONDS).await;
+    assert_eq!(webgym.wait_for_exit(SECONDS).await.code(), Some(0), "{}", webgym.log());
+    webgym.assert_no_leftovers(SECONDS).await;
 }
 
 #[tokio::test]

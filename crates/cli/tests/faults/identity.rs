@@ -20,11 +20,11 @@ async fn two_nodes_with_the_same_id() {
     let words =
         format!("node 1 --port 0 --no-mirror --node-id twin --registry-pace 20 --redis {}", redis.url());
     let (first, second) = tokio::join!(webgym(&words), webgym(&words));
-    eventually("both are registered", SECONDS, async || redis.registered().await.len() == 2).await;
+    eventually("both are registered", SECONDS, async || redis.registered_nodes().await.len() == 2).await;
     let front = webgym(&format!("master --port 0 --registry-pace 20 --redis {}", redis.url())).await;
     let master = front.master();
     eventually("both are found", SECONDS, async || nodes_of(&master).await.len() == 2).await;
-    let names: Vec<String> = redis.registered().await.into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = redis.registered_nodes().await.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names[0], "twin");
     assert!(names[1].starts_with("twin-"), "{names:?}");
     let leases = [master.get().await, master.get().await];
@@ -33,11 +33,11 @@ async fn two_nodes_with_the_same_id() {
         master.reset(lease).await.ok();
     }
     // Each takes out its own name only.
-    let stays = if redis.registered().await[0].1 == first.url("node") { second } else { first };
+    let stays = if redis.registered_nodes().await[0].1 == first.url("node") { second } else { first };
     eventually("one is gone, the other is not", SECONDS, async || nodes_of(&master).await.len() == 2).await;
     stays.stop().await;
-    eventually("one name is left", SECONDS, async || redis.registered().await.len() == 1).await;
-    assert_eq!(redis.registered().await[0].0, "twin");
+    eventually("one name is left", SECONDS, async || redis.registered_nodes().await.len() == 1).await;
+    assert_eq!(redis.registered_nodes().await[0].0, "twin");
 }
 
 #[tokio::test]
@@ -46,21 +46,21 @@ async fn node_killed_and_started_again_is_the_same_node() {
     let words = |port: &str| format!("node 1 --port {port} --no-mirror --redis {}", redis.url());
     let first = webgym(&words("0")).await;
     let (url, port) = (first.url("node"), first.url("node").rsplit(':').next().expect("a port").to_owned());
-    eventually("it is registered", SECONDS, async || redis.registered().await.len() == 1).await;
-    let before = redis.registered().await;
+    eventually("it is registered", SECONDS, async || redis.registered_nodes().await.len() == 1).await;
+    let before = redis.registered_nodes().await;
     first.signal(Signal::KILL);
-    first.leaves_nothing(SECONDS).await;
+    first.assert_no_leftovers(SECONDS).await;
     let second = webgym(&words(&port)).await;
     assert_eq!(second.url("node"), url);
     eventually("the entry is its own now", SECONDS, async || {
-        let owner = redis.ask(1, &["GET", &format!("webgym:owners:{}", before[0].0)]).await;
+        let owner = redis.query(1, &["GET", &format!("webgym:owners:{}", before[0].0)]).await;
         let incarnation = second.node().info().await["incarnation"].as_str().unwrap_or_default().to_owned();
         owner == [incarnation]
     })
     .await;
-    assert_eq!(redis.registered().await, before, "one entry, under the same name");
+    assert_eq!(redis.registered_nodes().await, before, "one entry, under the same name");
     second.stop().await;
-    assert!(redis.registered().await.is_empty());
+    assert!(redis.registered_nodes().await.is_empty());
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn entry_of_another_kind_under_our_name() {
     let redis = Redis::start().await;
     let python = PythonNode::start(1).await;
     // A node of the Python system on a machine whose name somebody gave to ours by hand.
-    redis.ask(1, &["SET", "omnibox:nodes:worker-7", &python.url, "EX", "120"]).await;
+    redis.query(1, &["SET", "omnibox:nodes:worker-7", &python.url, "EX", "120"]).await;
     let words = format!("node 1 --port 0 --no-mirror --node-id worker-7 --redis {}", redis.url());
     let ours = webgym(&words).await;
     let front = webgym(&format!("master --port 0 --redis {}", redis.url())).await;
@@ -106,12 +106,12 @@ async fn node_whose_address_changes_keeps_its_leases() {
     let old = node.url("node");
     let new = old.replace("127.0.0.1", "localhost");
     let entry = "omnibox:nodes:mover";
-    redis.ask(1, &["SET", entry, &old, "EX", "120"]).await;
+    redis.query(1, &["SET", entry, &old, "EX", "120"]).await;
     let front = webgym(&format!("master --port 0 --registry-pace 20 --redis {}", redis.url())).await;
     let master = front.master();
     let lease = master.get().await;
     assert_eq!(lease.node, old);
-    redis.ask(1, &["SET", entry, &new, "EX", "120"]).await;
+    redis.query(1, &["SET", entry, &new, "EX", "120"]).await;
     eventually("the new address is known", SECONDS, async || {
         master.probe(&testkit::Lease { node: new.clone(), ..lease.clone() }).await.status == 200
     })

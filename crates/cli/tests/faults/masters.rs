@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use testkit::{Farm, Lease, Redis, Slots, Watch, Webgym, eventually};
+use testkit::{Farm, Lease, Redis, SlotMonitor, Slots, Webgym, eventually};
 use tokio::task::JoinSet;
 
 use crate::{SECONDS, crowds::waits, webgym};
@@ -27,7 +27,8 @@ impl Cluster {
             started.push(webgym(&format!("{words} --no-mirror --redis {}", redis.url())).await);
         }
         let count = started.len();
-        eventually("all are registered", SECONDS, async || redis.registered().await.len() == count).await;
+        eventually("all are registered", SECONDS, async || redis.registered_nodes().await.len() == count)
+            .await;
         let words = format!("master --port 0 --redis {}", redis.url());
         let fronts = [webgym(&words).await, webgym(&words).await];
         Self { redis, nodes: started, fronts }
@@ -40,14 +41,14 @@ impl Cluster {
     async fn in_use(&self) -> usize {
         let mut total = 0;
         for node in &self.nodes {
-            total += Slots::of(&node.node().http).await.in_use;
+            total += Slots::fetch(&node.node().http).await.in_use;
         }
         total
     }
 }
 
 async fn ask(master: &Farm, key: &str) -> Lease {
-    Lease::read(&master.try_get(&[("idempotency_key", key), ("wait_secs", "60")]).await.ok())
+    Lease::parse(&master.try_get(&[("idempotency_key", key), ("wait_secs", "60")]).await.ok())
 }
 
 #[tokio::test]
@@ -78,7 +79,7 @@ async fn key_asked_of_two_masters() {
         pair.expect("one lease a key");
     }
     for node in &cluster.nodes {
-        Slots::come_back(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
     }
 }
 
@@ -95,7 +96,7 @@ async fn key_served_elsewhere_does_not_wait_in_line() {
     other.reset(&held).await.ok();
     let served = first.await.expect("the first in line is served");
     other.reset(&served).await.ok();
-    Slots::come_back(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
+    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
 }
 
 #[tokio::test]
@@ -109,12 +110,12 @@ async fn client_that_lost_its_answer_asks_the_other_master() {
     let asking = one.clone();
     let client = tokio::spawn(async move { ask(&asking, "k").await });
     eventually("the first master is at it", SECONDS, async || {
-        !cluster.redis.ask(1, &["KEYS", "webgym:keys:*"]).await.is_empty()
+        !cluster.redis.query(1, &["KEYS", "webgym:keys:*"]).await.is_empty()
     })
     .await;
     client.abort();
     for node in &cluster.nodes {
-        node.thaw();
+        node.resume();
     }
     let lease = ask(&other, "k").await;
     other.probe(&lease).await.ok();
@@ -128,7 +129,7 @@ async fn client_that_lost_its_answer_asks_the_other_master() {
     }
     one.reset(&lease).await.ok();
     for node in &cluster.nodes {
-        Slots::come_back(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
     }
 }
 
@@ -141,7 +142,7 @@ async fn keys_while_redis_is_away() {
     assert_eq!(ask(&one, "k").await, lease, "each master still knows its own");
     assert_eq!(ask(&other, "k").await, lease, "and a node knows what it gave under a key");
     one.reset(&lease).await.ok();
-    Slots::come_back(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
+    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
 }
 
 /// Takes, uses and gives back until told to stop; counts.
@@ -158,7 +159,7 @@ async fn work(master: Farm, rounds: Arc<AtomicUsize>, stop: Arc<AtomicBool>) {
 async fn crowd_at_one_master_does_not_starve_the_other() {
     const ROUNDS: usize = 12;
     let cluster = Cluster::start(&["node 2 --port 0"]).await;
-    let watch = Watch::start(&cluster.nodes[0].node().http);
+    let watch = SlotMonitor::start(&cluster.nodes[0].node().http);
     let [crowded, quiet] = cluster.masters();
     let stop = Arc::<AtomicBool>::default();
     let rounds: [Arc<AtomicUsize>; 2] = Default::default();
@@ -183,15 +184,15 @@ async fn crowd_at_one_master_does_not_starve_the_other() {
     while let Some(client) = clients.join_next().await {
         client.expect("everybody is served");
     }
-    Slots::come_back(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
-    watch.held().await;
+    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
+    watch.assert_consistent().await;
 }
 
 #[tokio::test]
 async fn keys_of_leases_that_are_over_do_not_pile_up() {
     let cluster = Cluster::start(&["node 2 --port 0"]).await;
     let [one, _] = cluster.masters();
-    let keys = async || cluster.redis.ask(1, &["KEYS", "webgym:keys:*"]).await;
+    let keys = async || cluster.redis.query(1, &["KEYS", "webgym:keys:*"]).await;
     for round in 0..5 {
         let lease = ask(&one, &format!("k{round}")).await;
         assert_eq!(

@@ -13,15 +13,16 @@ async fn our_nodes_under_a_python_master() {
     let redis = Arc::new(Redis::start().await);
     let words = format!("node 1 --port 0 --no-mirror --allow-private-network --redis {}", redis.url());
     let nodes = [webgym(&words).await, webgym(&words).await];
-    eventually("both are registered", SECONDS, async || redis.registered().await.len() == 2).await;
-    for (name, url) in redis.registered().await {
+    eventually("both are registered", SECONDS, async || redis.registered_nodes().await.len() == 2).await;
+    for (name, url) in redis.registered_nodes().await {
         assert!(nodes.iter().any(|node| node.url("node") == url), "{url}");
         let ttl = redis.number(1, &["TTL", &format!("omnibox:nodes:{name}")]).await;
         assert!((60..=120).contains(&ttl), "{ttl}");
     }
     let python = PythonMaster::start(Arc::clone(&redis)).await;
     let master = Farm::new(Tier::Master, &python.url);
-    let leases = [Lease::read(&master.try_get(&[]).await.ok()), Lease::read(&master.try_get(&[]).await.ok())];
+    let leases =
+        [Lease::parse(&master.try_get(&[]).await.ok()), Lease::parse(&master.try_get(&[]).await.ok())];
     assert_ne!(leases[0].node, leases[1].node, "the freest first");
     assert_eq!(master.try_get(&[]).await.status, 503);
     let pages = sites();
@@ -29,7 +30,10 @@ async fn our_nodes_under_a_python_master() {
         master.visit(lease, &pages.url("/shop/")).await;
         assert!(master.text(lease).await.len() > 20);
         let picture = master.screenshot(lease, &[("interaction_mode", "coordinates")]).await;
-        assert_eq!((picture.status, picture.kind(), &picture.body[1..4]), (200, "image/png", &b"PNG"[..]));
+        assert_eq!(
+            (picture.status, picture.content_type(), &picture.body[1..4]),
+            (200, "image/png", &b"PNG"[..])
+        );
         assert_eq!(master.metadata(lease).await.ok(), json!({"width": 1280, "height": 768}));
         assert_eq!(master.probe(lease).await.ok()["message"], "Probe successful");
         let info = master.info().await;
@@ -43,7 +47,7 @@ async fn our_nodes_under_a_python_master() {
         assert_eq!((stale.status, stale.detail()), (400, "Invalid instance UUID".into()));
     }
     for node in &nodes {
-        Slots::come_back(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
     }
 }
 
@@ -52,16 +56,20 @@ async fn python_nodes_found_by_our_master() {
     let redis = Redis::start().await;
     let python = [PythonNode::start(1).await, PythonNode::start(1).await];
     for (place, node) in python.iter().enumerate() {
-        redis.ask(1, &["SET", &format!("omnibox:nodes:py{place}"), &node.url, "EX", "120"]).await;
+        redis.query(1, &["SET", &format!("omnibox:nodes:py{place}"), &node.url, "EX", "120"]).await;
     }
     let front = webgym(&format!("master --port 0 --registry-pace 20 --redis {}", redis.url())).await;
     let master = front.master();
     let leases = [master.get().await, master.get().await];
     assert_ne!(leases[0].node, leases[1].node);
-    master.try_get(&[("wait_secs", "0")]).await.failed(503, "no_capacity", "No available nodes");
+    master.try_get(&[("wait_secs", "0")]).await.assert_error(503, "no_capacity", "No available nodes");
     for node in &python {
         // It knows neither waiting nor keys; what it is sent beyond the contract must not matter to it.
-        assert!(node.asked().iter().all(|query| query["lifetime_mins"] == "60"), "{:?}", node.asked());
+        assert!(
+            node.get_queries().iter().all(|query| query["lifetime_mins"] == "60"),
+            "{:?}",
+            node.get_queries()
+        );
     }
     for lease in &leases {
         master.execute(lease, json!({"page_down": {}})).await.ok();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::{Farm, Http, Lease, Served, Slots, Tier, Trap, Webgym, poll_until};
+use testkit::{Farm, Http, Lease, RecordingServer, Served, Slots, Tier, Webgym, poll_until};
 
 use crate::{SECONDS, WEBGYM, webgym};
 
@@ -43,7 +43,7 @@ async fn click(farm: &Farm, lease: &Lease, name: &str) {
 
 #[tokio::test]
 async fn private_addresses_refused() {
-    let (outside, inside) = (Trap::start().await, Trap::start().await);
+    let (outside, inside) = (RecordingServer::start().await, RecordingServer::start().await);
     let allowed = format!("allowed.localhost:{}", outside.address.port());
     let farm = webgym(&format!("serve 1 --master-port 0 --node-port 0 --allow-host {allowed}")).await;
     let master = farm.master();
@@ -80,22 +80,22 @@ async fn private_addresses_refused() {
             text.contains("tried:").then_some(text)
         })
         .await;
-        assert!(!text.contains(Trap::SECRET), "{text}");
+        assert!(!text.contains(RecordingServer::SECRET), "{text}");
         for name in ["A link", "Send a form", "Open a window"] {
             master.visit(&lease, &format!("{base}/nosy")).await;
             click(&master, &lease, name).await;
         }
         let _ = master.execute(&lease, json!({"visit_page": {"url": format!("{base}/redirect")}})).await;
         let text = master.text(&lease).await;
-        assert!(!text.contains(Trap::SECRET), "{text}");
+        assert!(!text.contains(RecordingServer::SECRET), "{text}");
     }
-    assert_eq!(inside.caught(), Vec::<String>::new(), "nothing got through");
-    assert!(outside.caught().iter().any(|one| one == "GET /redirect"), "the allowed host was reached");
+    assert_eq!(inside.requests(), Vec::<String>::new(), "nothing got through");
+    assert!(outside.requests().iter().any(|one| one == "GET /redirect"), "the allowed host was reached");
     let metrics = master.http.get("/metrics", &[]).await.text();
     let refusals = metrics.lines().find_map(|line| line.strip_prefix("webgym_addresses_refused_total "));
     assert!(refusals.is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count > 10)), "{refusals:?}");
     master.reset(&lease).await.ok();
-    Slots::come_back(&farm, &master.http, SECONDS).await;
+    Slots::wait_all_free(&farm, &master.http, SECONDS).await;
 }
 
 /// A step into a forbidden address looks all the same, and says what happened.
@@ -122,7 +122,7 @@ async fn default_key_refused_beyond_loopback() {
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let mut webgym = Webgym::spawn_with(WEBGYM, &words, &variables);
-        let status = webgym.ended(SECONDS).await;
+        let status = webgym.wait_for_exit(SECONDS).await;
         assert!(!status.success(), "{words:?}");
         poll_until("it says why", Duration::from_secs(5), async || webgym.log().contains(why).then_some(()))
             .await;
@@ -136,10 +136,14 @@ async fn own_key_opens_and_is_never_told() {
     let words = "-vv serve 1 --host 0.0.0.0 --advertise-ip 127.0.0.1 --master-port 0 --node-port 0 --allow-private-network";
     let words: Vec<&str> = words.split(' ').collect();
     let mut webgym = Webgym::spawn_with(WEBGYM, &words, &[("WEBGYM_API_KEY", KEY)]);
-    webgym.until("ready").await;
+    webgym.wait_for_event("ready").await;
     let url = webgym.url("master");
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    Http::new(&url, Some("default_key")).get("/info", &[]).await.failed(401, "wrong_key", "Invalid API Key.");
+    Http::new(&url, Some("default_key")).get("/info", &[]).await.assert_error(
+        401,
+        "wrong_key",
+        "Invalid API Key.",
+    );
     let bearer = [("authorization", format!("Bearer {KEY}"))];
     let bearer: Vec<(&str, &str)> = bearer.iter().map(|(name, value)| (*name, value.as_str())).collect();
     assert_eq!(

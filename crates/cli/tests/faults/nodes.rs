@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use testkit::{Farm, Lease, PythonNode, Slots, Trouble, Watch, Webgym, connections_at, eventually};
+use testkit::{Farm, Lease, NodeFault, PythonNode, SlotMonitor, Slots, Webgym, eventually, open_connections};
 
 use crate::{SECONDS, webgym};
 
@@ -51,19 +51,19 @@ async fn node_killed() {
         assert_eq!(lease.node, alive, "new leases go where there is somebody");
         master.reset(&lease).await.ok();
     }
-    first.leaves_nothing(SECONDS).await;
+    first.assert_no_leftovers(SECONDS).await;
     assert!(browsers.iter().all(testkit::Browser::is_gone));
     let port = dead.rsplit(':').next().expect("a port").to_owned();
     let reborn = webgym(&format!("node 1 --port {port}")).await;
     healthy(&master, &dead, true).await;
-    master.probe(&lost).await.failed(400, "invalid_instance", "Invalid instance UUID");
+    master.probe(&lost).await.assert_error(400, "invalid_instance", "Invalid instance UUID");
     let leases = [master.get().await, master.get().await];
     assert!(leases.iter().any(|lease| lease.node == dead), "it is used again: {leases:?}");
     for lease in leases {
         master.reset(&lease).await.ok();
     }
-    Slots::come_back(&reborn, &reborn.node().http, SECONDS).await;
-    Slots::come_back(&second, &second.node().http, SECONDS).await;
+    Slots::wait_all_free(&reborn, &reborn.node().http, SECONDS).await;
+    Slots::wait_all_free(&second, &second.node().http, SECONDS).await;
 }
 
 #[tokio::test]
@@ -84,13 +84,13 @@ async fn node_frozen() {
     assert_eq!(lease.node, warm);
     assert!(asked.elapsed() < Duration::from_secs(20), "a frozen node does not hold up the others");
     master.reset(&lease).await.ok();
-    first.thaw();
+    first.resume();
     healthy(&master, &cold, true).await;
     assert_eq!(waiting.await.expect("it runs").status, 200, "what was asked meanwhile is answered");
     master.probe(&held).await.ok();
     master.reset(&held).await.ok();
     for node in [&first, &second] {
-        Slots::come_back(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
     }
 }
 
@@ -99,24 +99,24 @@ async fn node_frozen_while_it_is_asked_for_a_lease() {
     let node = webgym("node 2 --port 0").await;
     let front = webgym(&format!("master --port 0 --node {}", node.url("node"))).await;
     let master = front.master();
-    let watch = Watch::start(&node.node().http);
+    let watch = SlotMonitor::start(&node.node().http);
     node.freeze().await;
     let reply = master.try_get(&[("wait_secs", "0")]).await;
-    reply.failed(503, "no_capacity", "No available nodes");
-    node.thaw();
+    reply.assert_error(503, "no_capacity", "No available nodes");
+    node.resume();
     // The node gave out a lease that its master had given up on. Nobody must have to wait for it to run out.
     eventually("the lease nobody heard of is given back", SECONDS, async || {
-        Slots::of(&node.node().http).await.in_use == 0
+        Slots::fetch(&node.node().http).await.in_use == 0
     })
     .await;
     healthy(&master, &node.url("node"), true).await;
-    Slots::come_back(&node, &node.node().http, SECONDS).await;
+    Slots::wait_all_free(&node, &node.node().http, SECONDS).await;
     let leases = [master.get().await, master.get().await];
     for lease in leases {
         master.reset(&lease).await.ok();
     }
-    Slots::come_back(&node, &node.node().http, SECONDS).await;
-    watch.held().await;
+    Slots::wait_all_free(&node, &node.node().http, SECONDS).await;
+    watch.assert_consistent().await;
 }
 
 #[tokio::test]
@@ -132,9 +132,9 @@ async fn client_gone_while_a_node_thinks() {
     client.abort();
     // Only then is it certain that nobody waits for the answer.
     let port = front.url("master").rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-    eventually("the master has seen its client go", SECONDS, async || connections_at(port) == 0).await;
-    node.thaw();
-    Slots::come_back(&node, &node.node().http, SECONDS).await;
+    eventually("the master has seen its client go", SECONDS, async || open_connections(port) == 0).await;
+    node.resume();
+    Slots::wait_all_free(&node, &node.node().http, SECONDS).await;
     let lease = master.get().await;
     master.reset(&lease).await.ok();
 }
@@ -147,7 +147,7 @@ async fn python_node_beside_ours() {
     let master = front.master();
     let leases = [master.get().await, master.get().await, master.get().await];
     assert_eq!(leases.iter().filter(|lease| lease.node == python.url).count(), 2, "{leases:?}");
-    master.try_get(&[("wait_secs", "0")]).await.failed(
+    master.try_get(&[("wait_secs", "0")]).await.assert_error(
         503,
         "no_capacity",
         "No available nodes with capacity",
@@ -158,24 +158,27 @@ async fn python_node_beside_ours() {
     assert_eq!(master.metadata(&lease).await.ok(), json!({"width": 1280, "height": 768}));
     assert_eq!(master.probe(&lease).await.ok()["message"], "Probe successful");
     let picture = master.screenshot(&lease, &[]).await;
-    assert_eq!((picture.status, picture.kind(), &picture.body[1..4]), (200, "image/png", &b"PNG"[..]));
-    python.set(Trouble::DeadBrowsers);
+    assert_eq!(
+        (picture.status, picture.content_type(), &picture.body[1..4]),
+        (200, "image/png", &b"PNG"[..])
+    );
+    python.set_fault(NodeFault::DeadBrowsers);
     let dead = master.screenshot(&lease, &[]).await;
-    dead.failed(500, "instance_lost", "not an image");
+    dead.assert_error(500, "instance_lost", "not an image");
     assert_eq!(dead.json()["status"], "error");
     assert_eq!(master.probe(&lease).await.status, 500);
     assert_eq!(master.execute(&lease, json!({"back": {}})).await.status, 500);
-    python.set(Trouble::None);
+    python.set_fault(NodeFault::None);
     master.reset(&lease).await.ok();
-    master.reset(&lease).await.failed(400, "not_in_use", "Instance not in use or already released");
-    master.probe(&lease).await.failed(400, "invalid_instance", "Invalid instance UUID");
+    master.reset(&lease).await.assert_error(400, "not_in_use", "Instance not in use or already released");
+    master.probe(&lease).await.assert_error(400, "invalid_instance", "Invalid instance UUID");
     for lease in leases.iter().filter(|one| one.id != lease.id) {
         master.reset(lease).await.ok();
     }
     assert_eq!(python.in_use(), 0);
     let key = [("idempotency_key", "k"), ("wait_secs", "30")];
-    let first = Lease::read(&master.try_get(&key).await.ok());
-    assert_eq!(first, Lease::read(&master.try_get(&key).await.ok()), "though such a node knows no keys");
+    let first = Lease::parse(&master.try_get(&key).await.ok());
+    assert_eq!(first, Lease::parse(&master.try_get(&key).await.ok()), "though such a node knows no keys");
     assert_eq!(python.in_use(), usize::from(first.node == python.url));
     master.reset(&first).await.ok();
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{Farm, Redis, Slots, Watch, eventually};
+use testkit::{Farm, Redis, SlotMonitor, Slots, eventually};
 
 use crate::{SECONDS, webgym};
 
@@ -18,42 +18,42 @@ async fn redis_restarted() {
     let node = webgym(&format!("node 2 --port 0 --redis {}", redis.url())).await;
     let front = webgym(&format!("master --port 0 --redis {}", redis.url())).await;
     let (master, own) = (front.master(), node.node());
-    let watch = Watch::start(&own.http);
+    let watch = SlotMonitor::start(&own.http);
     let lease = master.get().await;
-    redis.holds(0, "in_use", vec![lease.id.clone()]).await;
+    redis.wait_for_members(0, "in_use", vec![lease.id.clone()]).await;
     let free = if lease.id.ends_with("9000") { "9001" } else { "9000" };
-    redis.holds(0, "available", vec![free.to_owned()]).await;
-    let names = redis.ask(1, &["KEYS", "omnibox:nodes:*"]).await;
+    redis.wait_for_members(0, "available", vec![free.to_owned()]).await;
+    let names = redis.query(1, &["KEYS", "omnibox:nodes:*"]).await;
     assert_eq!(names.len(), 1);
-    assert_eq!(redis.ask(1, &["GET", &names[0]]).await, [node.url("node")]);
+    assert_eq!(redis.query(1, &["GET", &names[0]]).await, [node.url("node")]);
     let ttl = redis.number(1, &["TTL", &names[0]]).await;
     assert!((85..=120).contains(&ttl), "{ttl}");
     redis.kill().await;
     // Without Redis everything goes on.
     master.probe(&lease).await.ok();
     let second = master.get().await;
-    master.try_get(&[("wait_secs", "0")]).await.failed(503, "no_capacity", "No available nodes");
+    master.try_get(&[("wait_secs", "0")]).await.assert_error(503, "no_capacity", "No available nodes");
     assert_ne!(second.id, lease.id);
     redis.restart().await;
     // It has forgotten everything, and is told again.
-    redis.holds(0, "in_use", vec![lease.id.clone(), second.id.clone()]).await;
+    redis.wait_for_members(0, "in_use", vec![lease.id.clone(), second.id.clone()]).await;
     eventually("the node is in the registry again", SECONDS, async || {
-        redis.ask(1, &["KEYS", "omnibox:nodes:*"]).await.len() == 1
+        redis.query(1, &["KEYS", "omnibox:nodes:*"]).await.len() == 1
     })
     .await;
     assert_eq!(nodes_of(&master).await, 1, "the master never lost sight of it");
     for lease in [lease, second] {
         master.reset(&lease).await.ok();
     }
-    redis.holds(0, "available", vec!["9000".into(), "9001".into()]).await;
-    Slots::come_back(&node, &own.http, SECONDS).await;
-    watch.held().await;
+    redis.wait_for_members(0, "available", vec!["9000".into(), "9001".into()]).await;
+    Slots::wait_all_free(&node, &own.http, SECONDS).await;
+    watch.assert_consistent().await;
     node.stop().await;
     assert!(
-        redis.ask(1, &["KEYS", "omnibox:nodes:*"]).await.is_empty(),
+        redis.query(1, &["KEYS", "omnibox:nodes:*"]).await.is_empty(),
         "a node that stops takes its name out"
     );
-    redis.holds(0, "available", Vec::new()).await;
+    redis.wait_for_members(0, "available", Vec::new()).await;
 }
 
 #[tokio::test]
@@ -68,21 +68,21 @@ async fn two_nodes_of_one_name() {
     let leases = [master.get().await, master.get().await];
     assert_ne!(leases[0].node, leases[1].node);
     let mirrored = leases.iter().find(|lease| lease.node == first.url("node")).expect("one lease a node");
-    redis.holds(0, "in_use", vec![mirrored.id.clone()]).await;
+    redis.wait_for_members(0, "in_use", vec![mirrored.id.clone()]).await;
     for lease in &leases {
         master.reset(lease).await.ok();
     }
     // A node that dies without a word leaves the table once neither it nor its entry is there.
     second.signal(Signal::KILL);
     let gone = second.url("node");
-    for name in redis.ask(1, &["KEYS", "omnibox:nodes:*"]).await {
-        if redis.ask(1, &["GET", &name]).await == [gone.clone()] {
+    for name in redis.query(1, &["KEYS", "omnibox:nodes:*"]).await {
+        if redis.query(1, &["GET", &name]).await == [gone.clone()] {
             redis.number(1, &["DEL", &name]).await;
         }
     }
     eventually("the dead node has left", SECONDS, async || nodes_of(&master).await == 1).await;
     let astray = testkit::Lease { node: gone, ..leases[0].clone() };
-    master.execute(&astray, json!({"back": {}})).await.failed(400, "unknown_node", "is not found");
+    master.execute(&astray, json!({"back": {}})).await.assert_error(400, "unknown_node", "is not found");
 }
 
 #[tokio::test]
@@ -97,9 +97,9 @@ async fn redis_absent_from_the_start() {
     master.reset(&lease).await.ok();
     redis.restart().await;
     eventually("the node registers once there is a registry", SECONDS, async || {
-        !redis.ask(1, &["KEYS", "omnibox:nodes:*"]).await.is_empty()
+        !redis.query(1, &["KEYS", "omnibox:nodes:*"]).await.is_empty()
     })
     .await;
-    redis.holds(0, "available", vec!["9000".into()]).await;
+    redis.wait_for_members(0, "available", vec!["9000".into()]).await;
     tokio::time::timeout(Duration::from_secs(30), node.stop()).await.expect("it stops");
 }

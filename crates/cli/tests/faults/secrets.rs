@@ -11,7 +11,7 @@ const PASSWORD: &str = "s3cret-of-the-farm";
 async fn finds_a_node(redis: &Redis, words: &str) {
     let node = webgym(&format!("node 1 --port 0 {words}")).await;
     let front = webgym(&format!("master --port 0 {words}")).await;
-    eventually("the node is registered", SECONDS, async || redis.registered().await.len() == 1).await;
+    eventually("the node is registered", SECONDS, async || redis.registered_nodes().await.len() == 1).await;
     let master = front.master();
     eventually("the master finds it", SECONDS, async || {
         master.info().await["nodes"].as_array().is_some_and(|nodes| nodes.len() == 1)

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testkit::{Farm, Lease, Slots, Watch, eventually, poll_until};
+use testkit::{Farm, Lease, SlotMonitor, Slots, eventually, poll_until};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::{SECONDS, serve, sites};
@@ -70,26 +70,26 @@ async fn nothing_of_one_tenant_reaches_the_next() {
     for lease in [next, neighbour] {
         farm.reset(&lease).await.ok();
     }
-    Slots::come_back(&webgym, &farm.http, SECONDS).await;
+    Slots::wait_all_free(&webgym, &farm.http, SECONDS).await;
 }
 
 #[tokio::test]
 async fn client_vanished_mid_lease() {
     let webgym = serve("2 --lease-minute 0.5").await;
     let farm = webgym.master();
-    let watch = Watch::start(&farm.http);
-    let gone = Lease::read(&farm.try_get(&[("lifetime_mins", "3")]).await.ok());
-    let busy = Lease::read(&farm.try_get(&[("lifetime_mins", "3")]).await.ok());
+    let watch = SlotMonitor::start(&farm.http);
+    let gone = Lease::parse(&farm.try_get(&[("lifetime_mins", "3")]).await.ok());
+    let busy = Lease::parse(&farm.try_get(&[("lifetime_mins", "3")]).await.ok());
     // One operation longer than the lifetime counts as use from beginning to end.
     let (working, other) = (farm.clone(), busy.clone());
     let long = tokio::spawn(async move { working.execute(&other, json!({"sleep": {"duration": 4}})).await });
     eventually("the slot of the vanished client is free again", SECONDS, async || {
-        let slots = Slots::of(&farm.http).await;
+        let slots = Slots::fetch(&farm.http).await;
         slots.available == 1 && slots.in_use == 1 && slots.expired == 1
     })
     .await;
-    farm.probe(&gone).await.failed(400, "invalid_instance", "Invalid instance UUID");
-    farm.reset(&gone).await.failed(400, "not_in_use", "not in use");
+    farm.probe(&gone).await.assert_error(400, "invalid_instance", "Invalid instance UUID");
+    farm.reset(&gone).await.assert_error(400, "not_in_use", "not in use");
     long.await.expect("it runs").ok();
     let kept = Instant::now();
     while kept.elapsed() < Duration::from_secs(3) {
@@ -97,8 +97,8 @@ async fn client_vanished_mid_lease() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     farm.reset(&busy).await.ok();
-    Slots::come_back(&webgym, &farm.http, SECONDS).await;
-    watch.held().await;
+    Slots::wait_all_free(&webgym, &farm.http, SECONDS).await;
+    watch.assert_consistent().await;
 }
 
 /// Sends a command and cuts the connection after a while, without reading.
@@ -137,7 +137,7 @@ async fn client_hangs_up_mid_request() {
     }
     assert!(finished > 0, "no operation had begun when its client hung up");
     farm.reset(&lease).await.ok();
-    Slots::come_back(&webgym, &farm.http, SECONDS).await;
+    Slots::wait_all_free(&webgym, &farm.http, SECONDS).await;
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn reset_while_an_operation_hangs() {
     let next = farm.get().await;
     farm.probe(&next).await.ok();
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
-    hanging.await.expect("it is answered").failed(400, "invalid_instance", "Invalid instance UUID");
+    hanging.await.expect("it is answered").assert_error(400, "invalid_instance", "Invalid instance UUID");
     farm.reset(&next).await.ok();
-    Slots::come_back(&webgym, &farm.http, SECONDS).await;
+    Slots::wait_all_free(&webgym, &farm.http, SECONDS).await;
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use hyper::Method;
 use serde_json::json;
-use testkit::{DOORS, Lease, Slots, eventually};
+use testkit::{ENDPOINTS, Lease, Slots, eventually};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
@@ -24,7 +24,7 @@ attacks![
 
 /// Every door of the master and its nodes.
 fn doors() -> impl Iterator<Item = (&'static str, Method)> {
-    DOORS.into_iter().chain([("/drain", Method::POST), ("/undrain", Method::POST)])
+    ENDPOINTS.into_iter().chain([("/drain", Method::POST), ("/undrain", Method::POST)])
 }
 
 async fn tries_every_door_without_the_key(world: Arc<World>) {
@@ -46,7 +46,7 @@ async fn tries_every_door_without_the_key(world: Arc<World>) {
             // A key belongs into its header: elsewhere it would be written into logs on the way.
             let query = [("x-api-key", "default_key"), ("api_key", "default_key")];
             let none = farm.http.with_key(None).send(method.clone(), path, &query, "", &[]).await;
-            none.failed(401, "missing_key", "API Key is missing");
+            none.assert_error(401, "missing_key", "API Key is missing");
             for key in keys {
                 let reply = farm.http.with_key(Some(key)).try_send(method.clone(), path, &[], "", &[]).await;
                 let reply = reply.unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -68,8 +68,8 @@ async fn tries_every_door_without_the_key(world: Arc<World>) {
             assert!(said.starts_with("HTTP/1.1 40"), "{path}: {said}");
         }
     }
-    let slots = Slots::of(&world.webgym.node().http).await;
-    assert!(slots.add_up(), "{slots:?}");
+    let slots = Slots::fetch(&world.webgym.node().http).await;
+    assert!(slots.is_consistent(), "{slots:?}");
     assert!(world.webgym.node().info().await["draining"] != true);
 }
 
@@ -80,7 +80,7 @@ async fn comes_by_a_name_that_points_here(world: Arc<World>) {
         for host in ["evil.test", "localhost.evil.test:7000", "127.0.0.1.evil.test"] {
             for (path, method) in doors() {
                 let reply = farm.http.send(method, path, &[], "", &[("host", host)]).await;
-                reply.failed(401, "wrong_key", "Invalid API Key.");
+                reply.assert_error(401, "wrong_key", "Invalid API Key.");
             }
         }
         for (path, _) in doors() {
@@ -222,20 +222,24 @@ async fn replays_ids_after_a_reset(_: Arc<World>) {
             for command in
                 [json!({"visit_page": {"url": world.url("/stolen")}}), json!({"get_webpage_text": {}})]
             {
-                world.farm.execute(old, command).await.failed(
+                world.farm.execute(old, command).await.assert_error(
                     400,
                     "invalid_instance",
                     "Invalid instance UUID",
                 );
             }
-            world.farm.screenshot(old, &[]).await.failed(400, "invalid_instance", "Invalid instance UUID");
-            world.farm.reset(old).await.failed(400, "not_in_use", "not in use");
+            world.farm.screenshot(old, &[]).await.assert_error(
+                400,
+                "invalid_instance",
+                "Invalid instance UUID",
+            );
+            world.farm.reset(old).await.assert_error(400, "not_in_use", "not in use");
         }
         assert!(world.farm.text(&lease).await.contains("an innocent page"));
         world.farm.reset(&lease).await.ok();
         stale.push(lease);
     }
-    assert!(!world.site.caught().iter().any(|one| one.contains("/stolen")));
+    assert!(!world.site.requests().iter().any(|one| one.contains("/stolen")));
     World::stop(world, true).await;
 }
 

@@ -70,7 +70,7 @@ async fn spins_the_main_thread(world: Arc<World>) {
         within(Duration::from_secs(20), "the neighbour goes on", world.is_well(&innocent)).await;
         visits += 1;
     }
-    question.await.expect("it is answered").failed(504, "timeout", "did not answer within");
+    question.await.expect("it is answered").assert_error(504, "timeout", "did not answer within");
     assert!(asking.elapsed() < SECONDS * 2, "{:?}", asking.elapsed());
     assert!(visits > 5, "the neighbour made {visits} visits meanwhile");
     // A way out for the agent, and one for the farm.
@@ -102,9 +102,13 @@ async fn redirects_for_ever(world: Arc<World>) {
     let lease = world.visiting(&world.innocent()).await;
     let before = world.address_of(&lease).await;
     let visit = world.farm.execute(&lease, json!({"visit_page": {"url": world.url("/round")}}));
-    within(SECONDS, "it is given up", visit).await.failed(422, "navigation_failed", "ERR_TOO_MANY_REDIRECTS");
+    within(SECONDS, "it is given up", visit).await.assert_error(
+        422,
+        "navigation_failed",
+        "ERR_TOO_MANY_REDIRECTS",
+    );
     assert_eq!(world.address_of(&lease).await, before, "the page before is still there");
-    let rounds = world.site.caught().iter().filter(|one| *one == "GET /round").count();
+    let rounds = world.site.requests().iter().filter(|one| *one == "GET /round").count();
     assert!(rounds <= 60, "{rounds} rounds");
     world.farm.reset(&lease).await.ok();
 }

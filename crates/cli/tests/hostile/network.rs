@@ -10,7 +10,7 @@ use std::{
 
 use libtest_mimic::Trial;
 use serde_json::json;
-use testkit::{Farm, Lease, Served, Trap, Webgym, hosts, poll_until};
+use testkit::{Farm, Lease, RecordingServer, Served, Webgym, hosts, poll_until};
 use tokio::{
     net::{TcpListener, UdpSocket},
     runtime::Runtime,
@@ -55,7 +55,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// The one attack, in the network of its own.
 pub(crate) fn run(name: &str) -> ExitCode {
-    if let Err(why) = hosts::enter_own_network() {
+    if let Err(why) = hosts::enter_network_namespace() {
         eprintln!("\nNOT TESTED: {name}. This machine does not permit network namespaces: {why}\n");
         return ExitCode::from(NOT_PERMITTED);
     }
@@ -110,7 +110,7 @@ struct Scene {
     webgym: Webgym,
     farm: Farm,
     lease: Lease,
-    site: Trap,
+    site: RecordingServer,
     names: Names,
     caught: Caught,
 }
@@ -128,7 +128,7 @@ impl Scene {
             caught.listen_for_packets(&format!("{address}:3478")).await;
         }
         caught.listen("[::1]:80").await;
-        let site = Trap::at(&format!("{PUBLIC}:80")).await;
+        let site = RecordingServer::start_at(&format!("{PUBLIC}:80")).await;
         let webgym = serve("serve 1").await;
         let farm = webgym.master();
         let lease = farm.get().await;
@@ -207,7 +207,7 @@ async fn reaches_private_addresses() {
     scene.farm.visit(&scene.lease, "http://evil.test/").await;
     let said = scene.says("all tried").await;
     assert!(!said.contains("THROUGH"), "{said}");
-    let asked = scene.site.caught();
+    let asked = scene.site.requests();
     for number in 0..SPELLINGS.len() {
         assert!(asked.contains(&format!("GET /redirect-{number}")), "the roads were taken: {asked:?}");
     }
@@ -217,7 +217,7 @@ async fn reaches_private_addresses() {
         let straight = visit(format!("http://{host}/visit")).await;
         assert_eq!(straight.code(), "url_refused", "{host}: {}", straight.text());
         visit(format!("http://evil.test/redirect-{number}")).await;
-        assert!(!scene.farm.text(&scene.lease).await.contains(Trap::SECRET));
+        assert!(!scene.farm.text(&scene.lease).await.contains(RecordingServer::SECRET));
     }
     scene.end().await;
 }
@@ -258,7 +258,10 @@ async fn changes_its_mind() {
     // Of several addresses only the public one is tried, also when nobody answers there.
     scene.names.set("both.test", Answer::All(vec![loopback, PUBLIC]));
     scene.farm.visit(&scene.lease, "http://both.test/page").await;
-    assert!(scene.farm.text(&scene.lease).await.contains(Trap::SECRET), "the public one was reached");
+    assert!(
+        scene.farm.text(&scene.lease).await.contains(RecordingServer::SECRET),
+        "the public one was reached"
+    );
     let visit = json!({"visit_page": {"url": "http://both.test:8080/"}});
     let reply = scene.farm.execute(&scene.lease, visit).await;
     let text = scene.farm.text(&scene.lease).await;

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use testkit::{Farm, Slots, connections_at, eventually};
+use testkit::{Farm, Slots, eventually, open_connections};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -119,7 +119,7 @@ async fn never_reads_its_answers(world: Arc<World>) {
         let _ = tokio::time::timeout(Duration::from_secs(2), stream.write_all(questions.as_bytes())).await;
         deaf.push(stream);
     }
-    eventually("who does not listen is left", SECONDS, async || connections_at(port) == 0).await;
+    eventually("who does not listen is left", SECONDS, async || open_connections(port) == 0).await;
     assert_eq!(deaf.len(), 4);
     let lease = own.visiting(&own.innocent()).await;
     own.farm.reset(&lease).await.ok();
@@ -149,8 +149,8 @@ async fn half_closes_its_sockets(_: Arc<World>) {
         eventually("who has half gone waits no longer", SECONDS, async || in_line(farm).await == 0).await;
         farm.reset(&held).await.ok();
         eventually("nobody was given the slot", SECONDS, async || {
-            let slots = Slots::of(&own.webgym.node().http).await;
-            slots.add_up() && slots.all_free()
+            let slots = Slots::fetch(&own.webgym.node().http).await;
+            slots.is_consistent() && slots.is_all_free()
         })
         .await;
     }

@@ -50,9 +50,9 @@ async fn starts_downloads(world: Arc<World>) {
     ));
     let lease = world.visiting(&page).await;
     world.says(&lease, "all asked").await;
-    assert!(world.site.caught().iter().any(|one| one.starts_with("GET /attachment")), "it was asked for");
+    assert!(world.site.requests().iter().any(|one| one.starts_with("GET /attachment")), "it was asked for");
     let visit = json!({"visit_page": {"url": world.url("/attachment")}});
-    world.farm.execute(&lease, visit).await.failed(422, "navigation_failed", "download");
+    world.farm.execute(&lease, visit).await.assert_error(422, "navigation_failed", "download");
     // Chromium has a temporary file of its own for a moment, until it learns that there is to be no download.
     eventually("nothing stays written", SECONDS, async || {
         holding(world.webgym.folder(), MARK.as_bytes()).is_empty()
@@ -227,12 +227,12 @@ async fn recognises_the_tenant_before(_: Arc<World>) {
     );
     let browser = world.webgym.browsers().remove(0);
     world.farm.reset(&first).await.ok();
-    let before = world.site.caught().len();
+    let before = world.site.requests().len();
     let next = world.visiting(&page).await;
     let said = world.says(&next, "seen: [").await;
     assert!(said.contains("seen: []"), "{said}");
     assert_eq!(world.webgym.browsers()[0].pid, browser.pid, "in the same browser");
-    let asked = world.site.caught().split_off(before);
+    let asked = world.site.requests().split_off(before);
     assert!(asked.iter().any(|one| one == "GET /cached.svg"), "not from a cache: {asked:?}");
     assert!(asked.iter().any(|one| one == "GET /tagged"), "without the validator of a copy: {asked:?}");
     assert!(!asked.iter().any(|one| one.contains("tenant-1")), "{asked:?}");

@@ -51,7 +51,7 @@ impl Viewer {
     }
 
     /// A request line as it is, dots and all.
-    async fn ask(&self, target: &str, headers: &str) -> String {
+    async fn get(&self, target: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).await.expect("a connection");
         let request = format!("GET {target} HTTP/1.1\r\n{headers}connection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("it is sent");
@@ -71,7 +71,7 @@ async fn climbs_out_of_the_viewers_folder(_: Arc<World>) {
     for prefix in ["/", "/assets/", "/api/", "/api/picture/", "/api/test/0/", "/api/trajectory/"] {
         for dots in up {
             for tail in ["secret.txt", "../secret.txt", "etc/passwd", "../../../../../../etc/passwd"] {
-                let said = viewer.ask(&format!("{prefix}{dots}/{tail}"), "host: localhost\r\n").await;
+                let said = viewer.get(&format!("{prefix}{dots}/{tail}"), "host: localhost\r\n").await;
                 assert!(
                     !said.contains("the-secret-word") && !said.contains("root:"),
                     "{prefix}{dots}/{tail}: {said}"
@@ -83,7 +83,7 @@ async fn climbs_out_of_the_viewers_folder(_: Arc<World>) {
     }
     for target in ["file:///etc/passwd", "http://evil.test/etc/passwd", "//etc/passwd", "/assets//etc/passwd"]
     {
-        let said = viewer.ask(target, "host: localhost\r\n").await;
+        let said = viewer.get(target, "host: localhost\r\n").await;
         assert!(!said.contains("root:") && !said.starts_with("HTTP/1.1 5"), "{target}: {said}");
     }
     let http = Http::new(&format!("http://{}", viewer.address), None);
@@ -105,7 +105,7 @@ async fn looks_without_the_token(_: Arc<World>) {
         "/?token=%00",
         "/?Token=right-token",
     ] {
-        let said = viewer.ask(target, "host: localhost\r\n").await;
+        let said = viewer.get(target, "host: localhost\r\n").await;
         assert!(said.starts_with("HTTP/1.1 401"), "{target}: {said}");
     }
     for header in [
@@ -115,20 +115,20 @@ async fn looks_without_the_token(_: Arc<World>) {
         "x-api-key: right-token",
         "x-forwarded-for: 127.0.0.1",
     ] {
-        let said = viewer.ask("/", &format!("host: localhost\r\n{header}\r\n")).await;
+        let said = viewer.get("/", &format!("host: localhost\r\n{header}\r\n")).await;
         assert!(said.starts_with("HTTP/1.1 401"), "{header}: {said}");
     }
-    let said = viewer.ask("/", "host: localhost\r\nauthorization: Bearer right-token\r\n").await;
+    let said = viewer.get("/", "host: localhost\r\nauthorization: Bearer right-token\r\n").await;
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
 }
 
 async fn reads_the_viewer_by_a_name_that_points_here(_: Arc<World>) {
     let viewer = Viewer::start(&[]).await;
     for host in ["evil.test", "evil.test:5001", "localhost.evil.test", "127.0.0.1.evil.test"] {
-        let said = viewer.ask("/", &format!("host: {host}\r\n")).await;
+        let said = viewer.get("/", &format!("host: {host}\r\n")).await;
         assert!(said.starts_with("HTTP/1.1 403"), "{host}: {said}");
     }
-    let said = viewer.ask("/", &format!("host: {}\r\norigin: http://evil.test\r\n", viewer.address)).await;
+    let said = viewer.get("/", &format!("host: {}\r\norigin: http://evil.test\r\n", viewer.address)).await;
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
     let said = said.to_lowercase();
     assert!(!said.contains("access-control-allow"), "nobody else's page may read it: {said}");
@@ -150,7 +150,7 @@ async fn hangs_on_to_the_viewer(_: Arc<World>) {
         held.push(stream);
     }
     eventually("others are served", SECONDS, async || {
-        viewer.ask("/", "host: localhost\r\n").await.starts_with("HTTP/1.1 200")
+        viewer.get("/", "host: localhost\r\n").await.starts_with("HTTP/1.1 200")
     })
     .await;
     // Who does not ask is left within a minute.

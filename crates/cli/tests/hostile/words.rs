@@ -65,7 +65,7 @@ async fn writes_escapes_into_the_log(_: Arc<World>) {
 async fn imitates_a_tenant_in_the_log(world: Arc<World>) {
     let lease = world.visiting(&world.innocent()).await;
     let forged = "x\nINFO ready: 99 instances";
-    world.farm.http.post("/reset", &[("node", forged), ("instance_id", &lease.id)]).await.failed(
+    world.farm.http.post("/reset", &[("node", forged), ("instance_id", &lease.id)]).await.assert_error(
         400,
         "unknown_node",
         "Node",
@@ -113,7 +113,7 @@ async fn writes_escapes_onto_the_terminal(world: Arc<World>) {
         ];
         let words: Vec<&str> = fixed.into_iter().chain(own.iter().map(String::as_str)).collect();
         let mut run = Webgym::spawn(WEBGYM, &words);
-        run.ended(Duration::from_secs(120)).await;
+        run.wait_for_exit(Duration::from_secs(120)).await;
         assert!(!run.log().is_empty(), "it says something");
         is_tame(&run.log());
     }

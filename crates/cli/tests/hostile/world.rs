@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::json;
-use testkit::{Farm, Lease, Served, Slots, Trap, Webgym, poll_until};
+use testkit::{Farm, Lease, RecordingServer, Served, Slots, Webgym, poll_until};
 
 use crate::{SECONDS, WEBGYM};
 
@@ -19,7 +19,7 @@ const SHARED: &str = "-vv serve 8 --instances-per-browser 4 --idle-timeout 12 --
 pub(crate) struct World {
     pub(crate) webgym: Webgym,
     pub(crate) farm: Farm,
-    pub(crate) site: Trap,
+    pub(crate) site: RecordingServer,
     pages: AtomicUsize,
 }
 
@@ -38,14 +38,14 @@ impl World {
     pub(crate) async fn with(words: &str) -> Arc<Self> {
         let webgym = serve(words).await;
         let farm = webgym.master();
-        Arc::new(Self { webgym, farm, site: Trap::start().await, pages: AtomicUsize::new(0) })
+        Arc::new(Self { webgym, farm, site: RecordingServer::start().await, pages: AtomicUsize::new(0) })
     }
 
     /// Whatever was tried: every slot is free again, and the farm ends in peace.
     pub(crate) async fn stop(world: Arc<Self>, well: bool) {
         let world = Arc::into_inner(world).expect("the attacks are over");
         if well {
-            Slots::come_back(&world.webgym, &world.farm.http, SECONDS).await;
+            Slots::wait_all_free(&world.webgym, &world.farm.http, SECONDS).await;
         }
         world.webgym.stop().await;
     }

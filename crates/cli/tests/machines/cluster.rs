@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
-use testkit::{Entry, Farm, History, LEDGER_LOG, Redis, Slots, Tier, Webgym, eventually, hosts::Host};
+use testkit::{
+    AUDIT_LOG_ENV, AuditEntry, AuditLog, Farm, Redis, Slots, Tier, Webgym, eventually, hosts::Host,
+};
 
 use crate::{LIMIT, WEBGYM};
 
@@ -25,7 +27,7 @@ pub(crate) struct Member {
 impl Member {
     async fn start(host: Host, words: String) -> Self {
         let mut process = spawn(&host, &words);
-        process.until("ready").await;
+        process.wait_for_event("ready").await;
         Self { host, process, words }
     }
 
@@ -44,7 +46,7 @@ impl Member {
 
 fn spawn(host: &Host, words: &str) -> Webgym {
     let words: Vec<&str> = words.split_whitespace().collect();
-    Webgym::spawn_on(&host.launcher(), WEBGYM, &words, &[LEDGER_LOG, ("WEBGYM_API_KEY", KEY)])
+    Webgym::spawn_on(&host.launcher(), WEBGYM, &words, &[AUDIT_LOG_ENV, ("WEBGYM_API_KEY", KEY)])
 }
 
 pub(crate) struct Cluster {
@@ -54,7 +56,7 @@ pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Member>,
     pub(crate) collector_hosts: [Host; 2],
     /// The books of processes that have ended.
-    closed: History,
+    closed: AuditLog,
 }
 
 impl Cluster {
@@ -76,7 +78,8 @@ impl Cluster {
             masters.push(Member::start(Host::new(name), words.clone()).await);
         }
         let collector_hosts = [Host::new("collector-a"), Host::new("collector-b")];
-        let cluster = Self { redis, redis_host, masters, nodes, collector_hosts, closed: History::default() };
+        let cluster =
+            Self { redis, redis_host, masters, nodes, collector_hosts, closed: AuditLog::default() };
         cluster.all_usable().await;
         cluster
     }
@@ -117,7 +120,7 @@ impl Cluster {
     pub(crate) async fn in_use(&self) -> usize {
         let mut total = 0;
         for node in &self.nodes {
-            total += Slots::of(&node.node().http).await.in_use;
+            total += Slots::fetch(&node.node().http).await.in_use;
         }
         total
     }
@@ -137,7 +140,7 @@ impl Cluster {
         let name = format!("{} (ended)", member.host.name);
         close(&mut member.process, signal, &name, &mut self.closed).await;
         member.process = spawn(&member.host, &member.words);
-        member.process.until("ready").await;
+        member.process.wait_for_event("ready").await;
     }
 
     pub(crate) async fn restart_master(&mut self, place: usize, signal: Signal) {
@@ -145,7 +148,7 @@ impl Cluster {
         let name = format!("{} (ended)", member.host.name);
         close(&mut member.process, signal, &name, &mut self.closed).await;
         member.process = spawn(&member.host, &member.words);
-        member.process.until("ready").await;
+        member.process.wait_for_event("ready").await;
     }
 
     /// Every slot is free again, every node is known, and the books of all processes are in order; how many leases they
@@ -153,11 +156,11 @@ impl Cluster {
     pub(crate) async fn is_whole(&self) -> usize {
         self.all_usable().await;
         for node in &self.nodes {
-            Slots::come_back(&node.process, &node.node().http, LIMIT).await;
+            Slots::wait_all_free(&node.process, &node.node().http, LIMIT).await;
         }
         let mut history = self.closed.clone();
         for member in self.nodes.iter().chain(&self.masters) {
-            history.add(&member.host.name, member.process.ledger());
+            history.add(&member.host.name, member.process.audit_log());
         }
         // A line may still be on its way from a process to us.
         let mut wrong = history.violations();
@@ -168,7 +171,7 @@ impl Cluster {
             tokio::time::sleep(Duration::from_millis(100)).await;
             history = self.closed.clone();
             for member in self.nodes.iter().chain(&self.masters) {
-                history.add(&member.host.name, member.process.ledger());
+                history.add(&member.host.name, member.process.audit_log());
             }
             wrong = history.violations();
         }
@@ -185,9 +188,9 @@ impl Cluster {
 }
 
 /// Ends a process and keeps its books.
-async fn close(process: &mut Webgym, signal: Signal, name: &str, books: &mut History) {
+async fn close(process: &mut Webgym, signal: Signal, name: &str, books: &mut AuditLog) {
     process.signal(signal);
-    process.ended(LIMIT).await;
-    let entries: Vec<Entry> = process.closed_ledger().await;
+    process.wait_for_exit(LIMIT).await;
+    let entries: Vec<AuditEntry> = process.final_audit_log().await;
     books.add(name, entries);
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use testkit::{
     Webgym, eventually,
     hosts::{Host, TEST_HOST},
-    sim_model::{Question, Said, SimModel},
+    sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
 use crate::{LIMIT, WEBGYM, cluster::KEY};
@@ -29,11 +29,11 @@ pub(crate) struct Run {
     _sites: Sites,
 }
 
-fn act(question: &Question) -> Said {
+fn act(question: &ModelRequest) -> ModelReply {
     match question.step() {
-        1 | 3 => Said::call("computer_use", &json!({"action": "scroll", "direction": "down"})),
-        2 => Said::click(500, 500),
-        _ => Said::answer("42"),
+        1 | 3 => ModelReply::call("computer_use", &json!({"action": "scroll", "direction": "down"})),
+        2 => ModelReply::click(500, 500),
+        _ => ModelReply::answer("42"),
     }
 }
 
@@ -121,13 +121,13 @@ impl Run {
     pub(crate) async fn kill(&mut self, rank: usize) {
         let mut dead = self.ranks.remove(rank);
         dead.signal(rustix::process::Signal::KILL);
-        dead.ended(LIMIT).await;
+        dead.wait_for_exit(LIMIT).await;
     }
 
     /// Waits until all ranks have ended well, and checks that every task was collected exactly once.
     pub(crate) async fn complete(mut self) {
         for rank in &mut self.ranks {
-            let status = rank.ended(LIMIT * 2).await;
+            let status = rank.wait_for_exit(LIMIT * 2).await;
             assert_eq!(status.code(), Some(0), "{}", rank.log());
         }
         let mut times: BTreeMap<String, Vec<Option<Outcome>>> = BTreeMap::new();

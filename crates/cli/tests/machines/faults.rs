@@ -44,10 +44,10 @@ async fn under_way(cluster: &Cluster, tasks: usize) -> Run {
 /// The node is there, but not for the master that everybody asks: its episodes are lost and begun afresh elsewhere.
 async fn node_partitioned_from_master(cluster: &mut Cluster) -> Duration {
     let run = under_way(cluster, TASKS).await;
-    cluster.nodes[0].host.cut(&cluster.masters[0].host);
+    cluster.nodes[0].host.disconnect(&cluster.masters[0].host);
     cluster.is_missed(0, 0).await;
     run.complete().await;
-    cluster.nodes[0].host.mend(&cluster.masters[0].host);
+    cluster.nodes[0].host.reconnect(&cluster.masters[0].host);
     cluster.all_usable().await
 }
 
@@ -55,10 +55,10 @@ async fn node_partitioned_from_master(cluster: &mut Cluster) -> Duration {
 async fn node_partitioned_from_redis(cluster: &mut Cluster) -> Duration {
     let run = under_way(cluster, TASKS).await;
     let node = &cluster.nodes[1];
-    node.host.cut(&cluster.redis_host);
+    node.host.disconnect(&cluster.redis_host);
     let gone = format!("http://{}:8080", node.host.ip);
     testkit::eventually("its entry has run out", crate::LIMIT, async || {
-        !cluster.redis.registered().await.iter().any(|(_, url)| *url == gone)
+        !cluster.redis.registered_nodes().await.iter().any(|(_, url)| *url == gone)
     })
     .await;
     let lease = node.node().get().await;
@@ -66,10 +66,10 @@ async fn node_partitioned_from_redis(cluster: &mut Cluster) -> Duration {
     cluster.all_usable().await;
     run.complete().await;
     let node = &cluster.nodes[1];
-    node.host.mend(&cluster.redis_host);
+    node.host.reconnect(&cluster.redis_host);
     let mended = Instant::now();
     testkit::eventually("it is registered again", crate::LIMIT, async || {
-        cluster.redis.registered().await.iter().any(|(_, url)| *url == gone)
+        cluster.redis.registered_nodes().await.iter().any(|(_, url)| *url == gone)
     })
     .await;
     mended.elapsed()
@@ -88,7 +88,7 @@ async fn redis_down_for_60s(cluster: &mut Cluster) -> Duration {
     cluster.redis.restart().await;
     let back = Instant::now();
     testkit::eventually("all are registered again", crate::LIMIT, async || {
-        cluster.redis.registered().await.len() == cluster.nodes.len()
+        cluster.redis.registered_nodes().await.len() == cluster.nodes.len()
     })
     .await;
     let recovered = back.elapsed();
@@ -112,14 +112,14 @@ async fn node_changes_its_address(cluster: &mut Cluster) -> Duration {
     let names = |registered: Vec<(String, String)>| -> Vec<String> {
         registered.into_iter().map(|(name, _)| name).collect()
     };
-    let before = names(cluster.redis.registered().await);
+    let before = names(cluster.redis.registered_nodes().await);
     let run = under_way(cluster, TASKS).await;
     let moved = Instant::now();
-    cluster.nodes[2].host.move_away();
+    cluster.nodes[2].host.change_address();
     cluster.all_usable().await;
     let recovered = moved.elapsed();
     run.complete().await;
-    assert_eq!(names(cluster.redis.registered().await), before, "no ghost and no new name");
+    assert_eq!(names(cluster.redis.registered_nodes().await), before, "no ghost and no new name");
     recovered
 }
 
@@ -163,10 +163,9 @@ async fn two_masters(cluster: &mut Cluster) -> Duration {
     let run = Run::start(&cluster.collector_hosts, (&at, balancer::PORT), 2 * TASKS).await;
     run.steps(4).await;
     cluster.busy(2).await;
-    let both = cluster
-        .masters
-        .iter()
-        .all(|one| one.process.ledger().iter().any(|entry| matches!(entry, testkit::Entry::Given { .. })));
+    let both = cluster.masters.iter().all(|one| {
+        one.process.audit_log().iter().any(|entry| matches!(entry, testkit::AuditEntry::Given { .. }))
+    });
     let killed = Instant::now();
     cluster.restart_master(1, Signal::KILL).await;
     cluster.all_usable().await;

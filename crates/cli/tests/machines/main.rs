@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     // They share their hosts.
     arguments.test_threads = Some(1);
     let listing = arguments.list;
-    if !listing && let Err(why) = hosts::enter_own_network() {
+    if !listing && let Err(why) = hosts::enter_network_namespace() {
         eprintln!("\nNOT TESTED: several machines. This machine does not permit network namespaces: {why}");
         eprintln!(
             "Run as root, or allow unprivileged user namespaces, with iproute2 and util-linux installed.\n"

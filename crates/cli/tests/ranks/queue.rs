@@ -5,19 +5,21 @@ use std::time::Duration;
 use rustix::process::Signal;
 use testkit::{
     Redis, eventually,
-    sim_model::{Said, SimModel},
+    sim_model::{ModelReply, SimModel},
 };
 
 use crate::scene::{LIMIT, Scene, TASKS, ends_well, reply, says};
 
 /// Answers the first few questions, then never again.
 async fn stuck_after(questions: usize) -> SimModel {
-    SimModel::start(move |question| if question.number < questions { reply(question) } else { Said::Silence })
-        .await
+    SimModel::start(
+        move |question| if question.number < questions { reply(question) } else { ModelReply::Never },
+    )
+    .await
 }
 
 async fn keys(redis: &Redis, pattern: &str) -> Vec<String> {
-    redis.ask(0, &["KEYS", pattern]).await
+    redis.query(0, &["KEYS", pattern]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,9 +48,9 @@ async fn rank_killed() {
     let stuck = stuck_after(12).await;
     let mut victim = scene.start(1, &stuck, &[]);
     scene.has_collected(1, 2).await;
-    eventually("it holds some", LIMIT, async || !scene.farm.used().is_empty()).await;
+    eventually("it holds some", LIMIT, async || !scene.farm.used_leases().is_empty()).await;
     victim.signal(Signal::KILL);
-    victim.ended(LIMIT).await;
+    victim.wait_for_exit(LIMIT).await;
     let finished = scene.collected_by(1);
     let mut survivor = scene.start(0, &scene.quick, &[]);
     ends_well(&mut survivor).await;
@@ -94,7 +96,7 @@ async fn rank_that_was_taken_for_dead_comes_back() {
     ends_well(&mut other).await;
     scene.all_are_merged();
     let before = scene.merged();
-    sleeper.thaw();
+    sleeper.resume();
     ends_well(&mut sleeper).await;
     says(&sleeper, &["another collector had finished them first"]).await;
     assert_eq!(scene.merged(), before, "the first one counts");
@@ -132,7 +134,7 @@ async fn killed_and_resumed_it_takes_up_what_it_had() {
     scene.has_collected(1, 2).await;
     eventually("it holds some", LIMIT, async || stuck.count() > 12).await;
     killed.signal(Signal::KILL);
-    killed.ended(LIMIT).await;
+    killed.wait_for_exit(LIMIT).await;
     let finished = scene.collected_by(1);
     let mut other = scene.start(0, &scene.quick, &[]);
     scene.has_collected(0, TASKS - finished - 3).await;
@@ -166,7 +168,7 @@ async fn a_collector_with_another_plan_is_refused() {
     let first = scene.start(0, &stuck, &[]);
     eventually("it works", LIMIT, async || stuck.count() > 0).await;
     let mut other = scene.start(1, &scene.quick, &["env_config.train_tasks_rollout_size=5"]);
-    assert_eq!(other.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(other.wait_for_exit(LIMIT).await.code(), Some(1));
     says(&other, &["env_config.train_tasks_rollout_size is 5 here, but 24"]).await;
     drop(first);
 }
@@ -174,7 +176,7 @@ async fn a_collector_with_another_plan_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_password_is_written_nowhere() {
     let redis = Redis::start().await;
-    redis.ask(0, &["CONFIG", "SET", "requirepass", "sesame-4711"]).await;
+    redis.query(0, &["CONFIG", "SET", "requirepass", "sesame-4711"]).await;
     let address = redis.url().replace("redis://", "redis://:sesame-4711@");
     let scene = Scene::new(1).await.queued(&address, 60.0);
     let mut run = scene.start(0, &scene.quick, &["--quiet"]);
@@ -186,7 +188,7 @@ async fn the_password_is_written_nowhere() {
     let wrong = redis.url().replace("redis://", "redis://:sesame-4712@");
     let scene = Scene::new(1).await.queued(&wrong, 60.0);
     let mut refused = scene.start(0, &scene.quick, &[]);
-    assert_eq!(refused.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(refused.wait_for_exit(LIMIT).await.code(), Some(1));
     says(&refused, &["the work queue at redis://***@127.0.0.1"]).await;
     texts.push(refused.log());
     assert!(texts.iter().all(|text| !text.contains("sesame")), "{texts:?}");
@@ -204,8 +206,8 @@ async fn with_tls(redis: &Redis, folder: &std::path::Path) -> (String, String) {
     drop(probe);
     let words =
         ["CONFIG", "SET", "tls-cert-file", &certificate, "tls-key-file", &key, "tls-auth-clients", "no"];
-    redis.ask(0, &words).await;
-    redis.ask(0, &["CONFIG", "SET", "tls-port", &port.to_string()]).await;
+    redis.query(0, &words).await;
+    redis.query(0, &["CONFIG", "SET", "tls-port", &port.to_string()]).await;
     (format!("rediss://localhost:{port}"), certificate)
 }
 
@@ -220,7 +222,7 @@ async fn a_queue_behind_tls() {
     ends_well(&mut run).await;
     let scene = Scene::new(1).await.queued(&address, 60.0);
     let mut stranger = scene.start(0, &scene.quick, &[]);
-    assert_eq!(stranger.ended(LIMIT).await.code(), Some(1), "a certificate that nobody vouches for");
+    assert_eq!(stranger.wait_for_exit(LIMIT).await.code(), Some(1), "a certificate that nobody vouches for");
     says(&stranger, &[&address]).await;
 }
 
@@ -230,7 +232,7 @@ async fn redis_absent_from_the_start() {
     let scene = Scene::new(2).await.queued(&redis.url(), 60.0);
     redis.kill().await;
     let mut run = scene.start(0, &scene.quick, &[]);
-    assert_eq!(run.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(1));
     says(&run, &[&redis.url(), "env_config.work_queue"]).await;
-    assert_eq!(scene.farm.given(), 0, "no browser was leased");
+    assert_eq!(scene.farm.leases_granted(), 0, "no browser was leased");
 }

@@ -7,7 +7,7 @@ use store::{IterationFile, IterationId, SavePath, Split};
 use testkit::{
     Webgym, eventually,
     sim_farm::{SimFarm, SimFarmOptions},
-    sim_model::{Question, Said, SimModel},
+    sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
 /// A loaded machine takes its time; a test that passes needs a few seconds.
@@ -24,8 +24,8 @@ pub(crate) struct Scene {
 }
 
 /// Two clicks, then the answer.
-pub(crate) fn reply(question: &Question) -> Said {
-    if question.step() > 2 { Said::answer("42") } else { Said::click(500, 500) }
+pub(crate) fn reply(question: &ModelRequest) -> ModelReply {
+    if question.step() > 2 { ModelReply::answer("42") } else { ModelReply::click(500, 500) }
 }
 
 impl Scene {
@@ -140,7 +140,7 @@ impl Scene {
 }
 
 pub(crate) async fn ends_well(webgym: &mut Webgym) {
-    let status = webgym.ended(LIMIT).await;
+    let status = webgym.wait_for_exit(LIMIT).await;
     assert_eq!(status.code(), Some(0), "{}", webgym.log());
 }
 

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use store::{IterationFile, Split};
 use testkit::{
     eventually,
-    sim_model::{Said, SimModel},
+    sim_model::{ModelReply, SimModel},
 };
 
 use crate::scene::{ID, LIMIT, Scene, TASKS, ends_well, says};
@@ -41,20 +41,20 @@ async fn ranks_are_told_by_their_launcher() {
 async fn merge_deadline() {
     let scene = Scene::new(2).await;
     let stuck = SimModel::start(|question| match question.number {
-        0..3 => Said::answer("42"),
-        _ => Said::Silence,
+        0..3 => ModelReply::answer("42"),
+        _ => ModelReply::Never,
     })
     .await;
     let mut late = scene.start(1, &stuck, &[]);
     scene.has_collected(1, 3).await;
     eventually("the others hang", LIMIT, async || stuck.count() >= 5).await;
     let mut first = scene.start(0, &scene.quick, &["env_config.merge_wait_minutes=0.01"]);
-    assert_eq!(first.ended(LIMIT).await.code(), Some(3), "{}", first.log());
+    assert_eq!(first.wait_for_exit(LIMIT).await.code(), Some(3), "{}", first.log());
     says(&first, &["of rank 1", "webgym aggregate", "--overwrite"]).await;
     assert_eq!(scene.merged().len(), TASKS / 2 + 3, "what the slow rank has finished is in it");
     // The rank that was missing goes on, and everything becomes one.
     late.signal(Signal::KILL);
-    late.ended(LIMIT).await;
+    late.wait_for_exit(LIMIT).await;
     let mut resumed = scene.start(1, &scene.quick, &["--resume"]);
     ends_well(&mut resumed).await;
     let root = scene.save_path();
@@ -68,15 +68,15 @@ async fn merge_deadline() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_of_an_earlier_launch_is_not_mistaken_for_this_one() {
     let scene = Scene::new(2).await;
-    let stuck = SimModel::start(|_| Said::Silence).await;
+    let stuck = SimModel::start(|_| ModelReply::Never).await;
     let launch = |id: &'static str| format!("env_config.launch_id={id}");
     let mut old = scene.start(0, &stuck, &[&launch("monday")]);
     eventually("it works", LIMIT, async || stuck.count() > 0).await;
     old.signal(Signal::KILL);
-    old.ended(LIMIT).await;
+    old.wait_for_exit(LIMIT).await;
     // Rank 1 was never there on Monday. It does not join what was left of it.
     let mut refused = scene.start(1, &scene.quick, &[&launch("tuesday")]);
-    assert_eq!(refused.ended(LIMIT).await.code(), Some(1));
+    assert_eq!(refused.wait_for_exit(LIMIT).await.code(), Some(1));
     says(&refused, &["--resume", "--fresh"]).await;
     let mut ranks: Vec<_> =
         (0..2).map(|rank| scene.start(rank, &scene.quick, &[&launch("tuesday"), "--fresh"])).collect();

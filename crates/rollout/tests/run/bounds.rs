@@ -6,7 +6,7 @@ use proto::trajectory::Outcome;
 use rollout::run::event::Stage;
 use testkit::{
     sim_farm::{Fault, SimFarmOptions},
-    sim_model::{Question, Said},
+    sim_model::{ModelReply, ModelRequest},
 };
 
 use crate::harness::{Bench, assert_cut_short, clicks_then_answers, ending, outcome, tasks};
@@ -15,12 +15,12 @@ const LATENCY: Duration = Duration::from_millis(15);
 
 #[tokio::test]
 async fn every_pool_bounds_its_operations() {
-    let farm = SimFarmOptions { one_trip: false, latency: LATENCY, ..SimFarmOptions::default() };
+    let farm = SimFarmOptions { combined_calls: false, latency: LATENCY, ..SimFarmOptions::default() };
     let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
     bench.mode = proto::InteractionMode::SetOfMarks;
     bench.policy = testkit::sim_model::SimModel::start(|question| match question.step() {
-        1 => Said::call("web_interaction", &serde_json::json!({"action": "click", "element_id": 1})),
-        _ => Said::answer("42"),
+        1 => ModelReply::call("web_interaction", &serde_json::json!({"action": "click", "element_id": 1})),
+        _ => ModelReply::answer("42"),
     })
     .await;
     bench.limits.episodes = 12;
@@ -36,7 +36,7 @@ async fn every_pool_bounds_its_operations() {
     };
     let left = bench.run(tasks(24)).await;
     assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
-    let most = |kind| bench.farm.most_in_flight(kind);
+    let most = |kind| bench.farm.max_in_flight(kind);
     for (kind, bound) in [
         ("metadata", 2),
         ("navigate", 3),
@@ -57,26 +57,26 @@ async fn no_more_episodes_than_slots_run_at_once() {
     let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
     bench.limits.episodes = 3;
     let left = bench.run(tasks(12)).await;
-    assert_eq!((left.trajectories.len(), bench.farm.most_leased()), (12, 3));
+    assert_eq!((left.trajectories.len(), bench.farm.max_leased()), (12, 3));
 }
 
 #[tokio::test]
 async fn max_vllm_sessions_bound_the_policy_requests() {
-    let mut bench = Bench::new(SimFarmOptions::default(), |question: &Question| {
-        Said::After(LATENCY, format!("ANSWER [{}]", question.step()))
+    let mut bench = Bench::new(SimFarmOptions::default(), |question: &ModelRequest| {
+        ModelReply::Delayed(LATENCY, format!("ANSWER [{}]", question.step()))
     })
     .await;
     bench.limits.episodes = 12;
     bench.sessions = 2;
     let left = bench.run(tasks(12)).await;
-    assert_eq!((left.trajectories.len(), bench.policy.most_at_once()), (12, 2));
+    assert_eq!((left.trajectories.len(), bench.policy.max_concurrent()), (12, 2));
 }
 
 #[tokio::test]
 async fn waiting_for_a_session_is_not_the_requests_time() {
     // One session and six episodes: the last waits far longer than one request may take.
-    let mut bench = Bench::new(SimFarmOptions::default(), |_: &Question| {
-        Said::After(Duration::from_millis(200), "ANSWER [42]".into())
+    let mut bench = Bench::new(SimFarmOptions::default(), |_: &ModelRequest| {
+        ModelReply::Delayed(Duration::from_millis(200), "ANSWER [42]".into())
     })
     .await;
     bench.sessions = 1;
@@ -89,7 +89,7 @@ async fn waiting_for_a_session_is_not_the_requests_time() {
 #[tokio::test]
 async fn no_place_in_a_pool_in_time_is_a_loss() {
     let script = |call: &testkit::sim_farm::Call| {
-        if call.path == "/observe" && call.total == 0 { Fault::Silence } else { Fault::None }
+        if call.path == "/observe" && call.total == 0 { Fault::NoResponse } else { Fault::None }
     };
     let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
     bench.pools.screenshot = 1;
@@ -106,9 +106,9 @@ async fn after_the_completion_threshold_the_rest_gets_a_grace_period_and_keeps_i
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match (question.task(), question.step()) {
-            (name, 2..) if name.ends_with(" 7") => Said::Silence,
-            (_, 1) => Said::click(1, 1),
-            _ => Said::answer("42"),
+            (name, 2..) if name.ends_with(" 7") => ModelReply::Never,
+            (_, 1) => ModelReply::click(1, 1),
+            _ => ModelReply::answer("42"),
         },
     )
     .await;
@@ -121,7 +121,7 @@ async fn after_the_completion_threshold_the_rest_gets_a_grace_period_and_keeps_i
     assert_cut_short(slow, 1);
     assert_eq!((outcome(slow), ending(slow)), (Outcome::Cancelled, "the run ended first".into()));
     assert!(left.trajectories[..7].iter().all(|one| outcome(one) == Outcome::Success));
-    assert!(bench.farm.leased().is_empty());
+    assert!(bench.farm.active_leases().is_empty());
 }
 
 #[tokio::test]
@@ -129,8 +129,8 @@ async fn tasks_that_never_began_are_ended_by_the_threshold_too() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.task() {
-            name if name.ends_with(" 1") => Said::Silence,
-            _ => Said::answer("42"),
+            name if name.ends_with(" 1") => ModelReply::Never,
+            _ => ModelReply::answer("42"),
         },
     )
     .await;
@@ -145,7 +145,7 @@ async fn tasks_that_never_began_are_ended_by_the_threshold_too() {
 
 #[tokio::test]
 async fn the_watchdog_says_who_waits_for_what() {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::Silence).await;
+    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Never).await;
     bench.limits.task_timeout = Duration::from_secs(3);
     bench.attempt_timeout = Duration::from_secs(60);
     let (say, mut said) = tokio::sync::mpsc::unbounded_channel();

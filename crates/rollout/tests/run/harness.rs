@@ -24,7 +24,7 @@ use rollout::{
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
 use testkit::{
     sim_farm::{Call, Fault, SimFarm, SimFarmOptions},
-    sim_model::{Question, Said, SimModel},
+    sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
 pub(crate) const START: &str = "http://shop.test/";
@@ -67,7 +67,7 @@ pub(crate) fn retry() -> RetryPolicy {
 impl Bench {
     pub(crate) async fn new(
         farm: SimFarmOptions,
-        policy: impl Fn(&Question) -> Said + Send + Sync + 'static,
+        policy: impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static,
     ) -> Self {
         let many = 64;
         Self {
@@ -109,9 +109,9 @@ impl Bench {
     /// A farm that behaves except where `script` says.
     pub(crate) async fn faulty(
         script: impl Fn(&Call) -> Fault + Send + Sync + 'static,
-        policy: impl Fn(&Question) -> Said + Send + Sync + 'static,
+        policy: impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static,
     ) -> Self {
-        Self::new(SimFarmOptions::default().with(script), policy).await
+        Self::new(SimFarmOptions::default().with_script(script), policy).await
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -259,8 +259,12 @@ pub(crate) fn tasks(count: i64) -> Vec<Task> {
 }
 
 /// Clicks until step `last`, then answers rightly.
-pub(crate) fn clicks_then_answers(last: usize) -> impl Fn(&Question) -> Said + Send + Sync + 'static {
-    move |question| if question.step() >= last { Said::answer("42") } else { Said::click(500, 500) }
+pub(crate) fn clicks_then_answers(
+    last: usize,
+) -> impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static {
+    move |question| {
+        if question.step() >= last { ModelReply::answer("42") } else { ModelReply::click(500, 500) }
+    }
 }
 
 pub(crate) fn outcome(trajectory: &Trajectory) -> Outcome {

@@ -15,9 +15,9 @@ use rollout::{
 use serde_json::json;
 use store::IterationFile;
 use testkit::{
-    rogue::{Rogue, Wrong, head},
+    rogue::{RogueReply, RogueServer, head},
     sim_farm::Fault,
-    sim_model::{Said, SimModel},
+    sim_model::{ModelReply, SimModel},
 };
 
 use crate::harness::{
@@ -25,31 +25,34 @@ use crate::harness::{
 };
 
 /// Everything a server may do wrong, and what is said about it.
-fn wrongs() -> Vec<(Wrong, &'static str)> {
+fn wrongs() -> Vec<(RogueReply, &'static str)> {
     let json = "content-type: application/json";
     let long = json!({"choices": [{"message": {"content": "so ".repeat(3 << 20)}}]}).to_string();
     let half = [head("200 OK", &[json, "content-length: 1000"]), b"{\"choices\":".to_vec()].concat();
     let again = format!("1000\r\n{}\r\n", " ".repeat(0x1000)).into_bytes();
     vec![
-        (Wrong::Endless(head("200 OK", &["transfer-encoding: chunked"]), again), "larger than"),
-        (Wrong::Drip(head("200 OK", &[json]), Duration::from_millis(100)), "no time left"),
-        (Wrong::Reset(half), "cannot be reached"),
-        (Wrong::http("200 OK", &[json], ""), "it is empty"),
-        (Wrong::http("200 OK", &[json], "{\"choices\":[]}"), "no choices"),
-        (Wrong::http("200 OK", &[json], "{\"choices\":[{"), "not JSON"),
-        (Wrong::http("200 OK", &[json], long), "larger than"),
-        (Wrong::http("200 OK", &["content-type: text/html"], "<h1>Sign in</h1>"), "text/html): <h1>Sign in"),
-        (Wrong::http("200 OK", &["content-encoding: gzip"], "\u{1f}\u{8b}"), "packed (gzip)"),
-        (Wrong::http("307 Elsewhere", &["location: http://else.test/"], ""), "http://else.test/"),
-        (Wrong::http("500 Oops", &[], "no GPU"), "500: no GPU"),
-        (Wrong::http("503 Busy", &["retry-after: 9999999"], ""), "come back in 9999999 s"),
-        (Wrong::http("429 Slow down", &["retry-after: 1e12"], ""), "come back in 1000000000000 s"),
+        (RogueReply::Endless(head("200 OK", &["transfer-encoding: chunked"]), again), "larger than"),
+        (RogueReply::Drip(head("200 OK", &[json]), Duration::from_millis(100)), "no time left"),
+        (RogueReply::Reset(half), "cannot be reached"),
+        (RogueReply::http("200 OK", &[json], ""), "it is empty"),
+        (RogueReply::http("200 OK", &[json], "{\"choices\":[]}"), "no choices"),
+        (RogueReply::http("200 OK", &[json], "{\"choices\":[{"), "not JSON"),
+        (RogueReply::http("200 OK", &[json], long), "larger than"),
+        (
+            RogueReply::http("200 OK", &["content-type: text/html"], "<h1>Sign in</h1>"),
+            "text/html): <h1>Sign in",
+        ),
+        (RogueReply::http("200 OK", &["content-encoding: gzip"], "\u{1f}\u{8b}"), "packed (gzip)"),
+        (RogueReply::http("307 Elsewhere", &["location: http://else.test/"], ""), "http://else.test/"),
+        (RogueReply::http("500 Oops", &[], "no GPU"), "500: no GPU"),
+        (RogueReply::http("503 Busy", &["retry-after: 9999999"], ""), "come back in 9999999 s"),
+        (RogueReply::http("429 Slow down", &["retry-after: 1e12"], ""), "come back in 1000000000000 s"),
     ]
 }
 
 /// A run whose policy is this server, with little patience.
-async fn with_policy(rogue: &Rogue) -> Bench {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::Silence).await;
+async fn with_policy(rogue: &RogueServer) -> Bench {
+    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Never).await;
     bench.policy_url = Some(rogue.url());
     bench.limits.max_infra_retries = 1;
     bench.attempt_timeout = Duration::from_secs(2);
@@ -59,15 +62,15 @@ async fn with_policy(rogue: &Rogue) -> Bench {
 #[tokio::test]
 async fn a_policy_that_breaks_every_rule_loses_the_episode_and_says_why() {
     join_all(wrongs().into_iter().map(|(wrong, named)| async move {
-        let rogue = Rogue::start(move |_, _| wrong.clone()).await;
+        let rogue = RogueServer::start(move |_, _| wrong.clone()).await;
         let mut bench = with_policy(&rogue).await;
         let trajectory = bench.run_one(task(0)).await;
         assert_cut_short(&trajectory, 0);
         assert_eq!(outcome(&trajectory), Outcome::InfraLost, "{named}");
         let why = ending(&trajectory);
         assert!(why.starts_with("policy lost: ") && why.contains(named), "{named}: {why}");
-        assert_eq!(bench.farm.given(), 2, "{named}: tried afresh once");
-        assert!(bench.farm.leased().is_empty(), "{named}");
+        assert_eq!(bench.farm.leases_granted(), 2, "{named}: tried afresh once");
+        assert!(bench.farm.active_leases().is_empty(), "{named}");
         let metrics = store::metrics::Metrics::of([&store::Summary::of(&trajectory)]);
         assert_eq!((metrics.infra_lost, metrics.scored), (1, 0), "{named}: never a failed task");
     }))
@@ -79,7 +82,10 @@ async fn a_policy_that_comes_to_its_senses_costs_nothing() {
     join_all(wrongs().into_iter().map(|(wrong, named)| async move {
         let answer = r#"<tool_call>{"action": "answer", "text": "42"}</tool_call>"#;
         let rogue =
-            Rogue::start(move |before, _| if before == 0 { wrong.clone() } else { Wrong::say(answer) }).await;
+            RogueServer::start(
+                move |before, _| if before == 0 { wrong.clone() } else { RogueReply::completion(answer) },
+            )
+            .await;
         let trajectory = with_policy(&rogue).await.run_one(task(0)).await;
         assert_eq!(outcome(&trajectory), Outcome::Success, "{named}");
     }))
@@ -88,8 +94,10 @@ async fn a_policy_that_comes_to_its_senses_costs_nothing() {
 
 #[tokio::test]
 async fn a_run_whose_policy_never_makes_sense_stops_in_words() {
-    let rogue =
-        Rogue::start(|_, _| Wrong::http("200 OK", &["content-type: text/html"], "<h1>Sign in</h1>")).await;
+    let rogue = RogueServer::start(|_, _| {
+        RogueReply::http("200 OK", &["content-type: text/html"], "<h1>Sign in</h1>")
+    })
+    .await;
     let mut bench = with_policy(&rogue).await;
     let left = bench.run(tasks(6)).await;
     let Err(RunError::NothingWorks { count, why }) = left.collected else { panic!("{:?}", left.collected) };
@@ -99,11 +107,11 @@ async fn a_run_whose_policy_never_makes_sense_stops_in_words() {
 
 #[tokio::test]
 async fn one_task_that_a_policy_chokes_on_holds_up_no_other() {
-    let rogue = Rogue::start(|_, body: &str| {
+    let rogue = RogueServer::start(|_, body: &str| {
         if body.contains("find thing 2") {
-            return Wrong::http("500 Oops", &[], "index out of range");
+            return RogueReply::http("500 Oops", &[], "index out of range");
         }
-        Wrong::say(r#"<tool_call>{"action": "answer", "text": "42"}</tool_call>"#)
+        RogueReply::completion(r#"<tool_call>{"action": "answer", "text": "42"}</tool_call>"#)
     })
     .await;
     let left = with_policy(&rogue).await.run(tasks(5)).await;
@@ -116,7 +124,7 @@ async fn one_task_that_a_policy_chokes_on_holds_up_no_other() {
 /// Patience uses up no retry, so that the task's own time ends it.
 #[tokio::test]
 async fn a_storm_of_rate_limits_is_no_failed_task() {
-    let rogue = Rogue::start(|_, _| Wrong::http("429 Slow down", &[], "")).await;
+    let rogue = RogueServer::start(|_, _| RogueReply::http("429 Slow down", &[], "")).await;
     let mut bench = with_policy(&rogue).await;
     bench.limits.task_timeout = Duration::from_secs(1);
     let trajectory = bench.run_one(task(0)).await;
@@ -126,7 +134,7 @@ async fn a_storm_of_rate_limits_is_no_failed_task() {
         ending(&trajectory)
     );
     let metrics = store::metrics::Metrics::of([&store::Summary::of(&trajectory)]);
-    assert!(metrics.scored == 0 && rogue.asked() > 3, "{}", ending(&trajectory));
+    assert!(metrics.scored == 0 && rogue.request_count() > 3, "{}", ending(&trajectory));
 }
 
 fn impatient(url: &str) -> Judge {
@@ -137,7 +145,7 @@ fn impatient(url: &str) -> Judge {
 #[tokio::test]
 async fn a_judge_that_breaks_every_rule_leaves_episodes_unjudged_and_another_repairs_them() {
     let good = SimModel::start(|question| {
-        Said::Reply(
+        ModelReply::Reply(
             if question.text.contains("Blocked: YES") { "Blocked: NO" } else { "YES\nVerdict: SUCCESS" }
                 .into(),
         )
@@ -147,7 +155,7 @@ async fn a_judge_that_breaks_every_rule_leaves_episodes_unjudged_and_another_rep
     join_all(wrongs().into_iter().map(|(wrong, named)| {
         let good = &good;
         async move {
-            let rogue = Rogue::start(move |_, _| wrong.clone()).await;
+            let rogue = RogueServer::start(move |_, _| wrong.clone()).await;
             let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(2)).await;
             bench.judge = impatient(&rogue.url());
             let trajectory = bench.run_one(task(0)).await;

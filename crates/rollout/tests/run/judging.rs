@@ -8,13 +8,13 @@ use std::sync::{
 use proto::trajectory::Outcome;
 use testkit::{
     sim_farm::{Fault, SimFarmOptions},
-    sim_model::{Question, Said, SimModel},
+    sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
 use crate::harness::{Bench, clicks_then_answers, outcome, task, tasks, words};
 
-fn friendly(question: &Question) -> Said {
-    Said::Reply(
+fn friendly(question: &ModelRequest) -> ModelReply {
+    ModelReply::Reply(
         if question.text.contains("Blocked: YES") { "Blocked: NO" } else { "YES\nVerdict: SUCCESS" }.into(),
     )
 }
@@ -22,7 +22,7 @@ fn friendly(question: &Question) -> Said {
 #[tokio::test]
 async fn judging_never_holds_a_browser() {
     let mut bench = Bench::new(SimFarmOptions::default(), clicks_then_answers(2)).await;
-    let leased = bench.farm.watch();
+    let leased = bench.farm.lease_counter();
     let held = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&held);
     let judge = SimModel::start(move |question| {
@@ -56,7 +56,7 @@ async fn a_judge_outage_of_the_whole_run_loses_no_trajectory() {
 async fn what_the_infrastructure_ended_is_not_judged() {
     let judge = SimModel::start(friendly).await;
     let mut bench = Bench::faulty(
-        |call| if call.does("click_coords") { Fault::InstanceLost } else { Fault::None },
+        |call| if call.runs("click_coords") { Fault::InstanceLost } else { Fault::None },
         clicks_then_answers(2),
     )
     .await;
@@ -69,7 +69,7 @@ async fn what_the_infrastructure_ended_is_not_judged() {
 #[tokio::test]
 async fn a_blocked_site_goes_to_the_blocklist_with_its_picture() {
     let judge = SimModel::start(|question| {
-        Said::Reply(
+        ModelReply::Reply(
             if question.text.contains("Blocked: YES") { "A captcha.\nBlocked: YES" } else { "NO" }.into(),
         )
     })
@@ -77,8 +77,8 @@ async fn a_blocked_site_goes_to_the_blocklist_with_its_picture() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {
-            1 => Said::navigate("https://www.Wall.test/captcha"),
-            _ => Said::answer("I was kept out"),
+            1 => ModelReply::navigate("https://www.Wall.test/captcha"),
+            _ => ModelReply::answer("I was kept out"),
         },
     )
     .await;

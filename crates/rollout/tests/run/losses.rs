@@ -6,7 +6,7 @@ use proto::trajectory::Outcome;
 use rollout::run::RunError;
 use testkit::{
     sim_farm::{Call, Fault, SimFarmOptions},
-    sim_model::{Said, SimModel},
+    sim_model::{ModelReply, SimModel},
 };
 
 use crate::harness::{
@@ -15,7 +15,7 @@ use crate::harness::{
 
 /// The second click of this lease finds no browser any more.
 fn dies(call: &Call, lease: impl Fn(usize) -> bool) -> Fault {
-    if call.does("click_coords") && call.nth == 1 && lease(call.lease) {
+    if call.runs("click_coords") && call.nth == 1 && lease(call.lease) {
         Fault::InstanceLost
     } else {
         Fault::None
@@ -32,7 +32,7 @@ async fn a_dead_instance_is_retried_as_a_fresh_episode() {
     assert_eq!(bench.board.totals().retried, 1);
     let folders = std::fs::read_dir(bench.root().join("images")).unwrap().count();
     assert_eq!(folders, 1, "the lost attempt's pictures are thrown away");
-    assert!(bench.farm.leased().is_empty());
+    assert!(bench.farm.active_leases().is_empty());
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn a_dead_instance_ends_the_episode_when_the_retries_are_used_up() {
     assert_cut_short(&trajectory, 2);
     assert_eq!(outcome(&trajectory), Outcome::InfraLost);
     assert!(ending(&trajectory).starts_with("browser lost: "), "{}", ending(&trajectory));
-    assert_eq!(bench.farm.given(), 3, "one attempt and max_infra_retries more");
+    assert_eq!(bench.farm.leases_granted(), 3, "one attempt and max_infra_retries more");
     let summary = store::Summary::of(&trajectory);
     let metrics = store::metrics::Metrics::of([&summary]);
     assert_eq!((metrics.infra_lost, metrics.scored), (1, 0), "never a failed task");
@@ -50,13 +50,13 @@ async fn a_dead_instance_ends_the_episode_when_the_retries_are_used_up() {
 
 #[tokio::test]
 async fn every_kind_of_farm_loss_is_infrastructure() {
-    for one_trip in [true, false] {
+    for combined_calls in [true, false] {
         for fault in [Fault::InstanceLost, Fault::NodeUnreachable] {
             let lost = fault.clone();
             let script = move |call: &Call| {
-                if call.lease == 0 && call.shows() { lost.clone() } else { Fault::None }
+                if call.lease == 0 && call.returns_screenshot() { lost.clone() } else { Fault::None }
             };
-            let farm = SimFarmOptions { one_trip, ..SimFarmOptions::default() }.with(script);
+            let farm = SimFarmOptions { combined_calls, ..SimFarmOptions::default() }.with_script(script);
             let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
             let trajectory = bench.run_one(task(0)).await;
             assert_eq!(outcome(&trajectory), Outcome::Success, "{fault:?}");
@@ -67,13 +67,14 @@ async fn every_kind_of_farm_loss_is_infrastructure() {
 
 #[tokio::test]
 async fn a_lost_answer_of_get_does_not_lose_the_browser() {
-    let script =
-        |call: &Call| if call.path == "/get" && call.total == 0 { Fault::LoseAnswer } else { Fault::None };
+    let script = |call: &Call| {
+        if call.path == "/get" && call.total == 0 { Fault::TruncatedResponse } else { Fault::None }
+    };
     let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
     let trajectory = bench.run_one(task(0)).await;
     assert_eq!(outcome(&trajectory), Outcome::Success);
-    assert_eq!(bench.farm.given(), 1, "the repeated request gets the same instance");
-    assert!(bench.farm.leased().is_empty());
+    assert_eq!(bench.farm.leases_granted(), 1, "the repeated request gets the same instance");
+    assert!(bench.farm.active_leases().is_empty());
 }
 
 #[tokio::test]
@@ -81,8 +82,8 @@ async fn a_policy_that_cannot_be_reached_ends_the_episode_after_the_retries() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {
-            1 => Said::click(1, 1),
-            _ => Said::Status(503, "no GPU".into()),
+            1 => ModelReply::click(1, 1),
+            _ => ModelReply::Status(503, "no GPU".into()),
         },
     )
     .await;
@@ -103,11 +104,11 @@ async fn a_policy_that_stumbles_is_asked_again() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.number {
-            0 => Said::Status(500, "oops".into()),
-            1 => Said::SlowDown(Some(0.01)),
-            2 => Said::SlowDown(None),
-            3 => Said::Silence,
-            _ => Said::answer("42"),
+            0 => ModelReply::Status(500, "oops".into()),
+            1 => ModelReply::RateLimited(Some(0.01)),
+            2 => ModelReply::RateLimited(None),
+            3 => ModelReply::Never,
+            _ => ModelReply::answer("42"),
         },
     )
     .await;
@@ -139,7 +140,7 @@ async fn a_policy_server_that_is_started_anew_is_waited_for() {
 
 #[tokio::test]
 async fn a_policy_that_talks_nonsense_is_a_loss_not_a_failure() {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::Garbage).await;
+    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Garbage).await;
     bench.limits.max_infra_retries = 0;
     let trajectory = bench.run_one(task(0)).await;
     assert_cut_short(&trajectory, 0);
@@ -151,8 +152,8 @@ async fn the_task_timeout_ends_the_episode_with_its_steps() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {
-            1 | 2 => Said::click(1, 1),
-            _ => Said::Silence,
+            1 | 2 => ModelReply::click(1, 1),
+            _ => ModelReply::Never,
         },
     )
     .await;
@@ -164,8 +165,8 @@ async fn the_task_timeout_ends_the_episode_with_its_steps() {
         (outcome(&trajectory), ending(&trajectory)),
         (Outcome::Cancelled, "the task took too long".into())
     );
-    assert_eq!(bench.farm.given(), 1, "not retried");
-    assert!(bench.farm.leased().is_empty(), "the browser is given back");
+    assert_eq!(bench.farm.leases_granted(), 1, "not retried");
+    assert!(bench.farm.active_leases().is_empty(), "the browser is given back");
 }
 
 #[tokio::test]
@@ -183,7 +184,7 @@ async fn allocation_waits_in_the_farms_own_line() {
     let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
     let left = bench.run(tasks(8)).await;
     assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
-    assert_eq!((left.trajectories.len(), bench.farm.most_leased()), (8, 2));
+    assert_eq!((left.trajectories.len(), bench.farm.max_leased()), (8, 2));
     let asked = bench.farm.calls().iter().filter(|call| call.path == "/get").count();
     assert_eq!(asked, 8, "nobody had to ask twice");
 }
@@ -204,8 +205,9 @@ async fn allocation_gives_up_at_the_task_timeout() {
 
 #[tokio::test]
 async fn one_lost_episode_holds_up_no_other() {
-    let script =
-        |call: &Call| if call.lease % 3 == 0 && call.shows() { Fault::InstanceLost } else { Fault::None };
+    let script = |call: &Call| {
+        if call.lease % 3 == 0 && call.returns_screenshot() { Fault::InstanceLost } else { Fault::None }
+    };
     let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
     bench.limits.max_infra_retries = 0;
     let left = bench.run(tasks(9)).await;
@@ -217,7 +219,7 @@ async fn one_lost_episode_holds_up_no_other() {
 /// Nothing was learnt about any task, so nothing counts: the run says why and can be taken up again.
 #[tokio::test]
 async fn a_run_that_loses_everything_stops_with_the_commonest_reason() {
-    let script = |call: &Call| if call.shows() { Fault::InstanceLost } else { Fault::None };
+    let script = |call: &Call| if call.returns_screenshot() { Fault::InstanceLost } else { Fault::None };
     let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
     bench.limits.max_infra_retries = 0;
     let left = bench.run(tasks(9)).await;
@@ -228,7 +230,9 @@ async fn a_run_that_loses_everything_stops_with_the_commonest_reason() {
 
 #[tokio::test]
 async fn losses_before_the_first_success_count_once_it_comes() {
-    let script = |call: &Call| if call.lease < 4 && call.shows() { Fault::InstanceLost } else { Fault::None };
+    let script = |call: &Call| {
+        if call.lease < 4 && call.returns_screenshot() { Fault::InstanceLost } else { Fault::None }
+    };
     let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
     bench.limits.max_infra_retries = 0;
     bench.limits.episodes = 1;
@@ -242,13 +246,13 @@ async fn losses_before_the_first_success_count_once_it_comes() {
 /// The farm's own rules keep the page away: no result of the agent, and no attempt would do better.
 #[tokio::test]
 async fn a_start_page_that_the_farm_refuses_is_no_failed_task() {
-    let script = |call: &Call| if call.does("visit_page") { Fault::UrlRefused } else { Fault::None };
+    let script = |call: &Call| if call.runs("visit_page") { Fault::UrlRefused } else { Fault::None };
     let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
     let trajectory = bench.run_one(task(0)).await;
     assert_cut_short(&trajectory, 0);
     assert_eq!(outcome(&trajectory), Outcome::InfraLost);
     assert!(ending(&trajectory).starts_with("page refused: "), "{}", ending(&trajectory));
-    assert_eq!((bench.farm.given(), bench.policy.count()), (1, 0), "one look is enough");
+    assert_eq!((bench.farm.leases_granted(), bench.policy.count()), (1, 0), "one look is enough");
     let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
     let left = bench.run(tasks(4)).await;
     let Err(RunError::NothingWorks { why, .. }) = left.collected else { panic!("{:?}", left.collected) };

@@ -2,20 +2,20 @@
 //! ours in a question.
 
 use proto::trajectory::Outcome;
-use testkit::sim_model::{Question, Said, SimModel};
+use testkit::sim_model::{ModelReply, ModelRequest, SimModel};
 
 use crate::{
     harness::model_judge,
     verdicts::{Judged, Kind, PASSED, episode, judged, kind, kindly, reward},
 };
 
-async fn supported(said: Said) -> Judged {
+async fn supported(said: ModelReply) -> Judged {
     judged(1, "answer", kindly(move |kind, _| (kind == Kind::Supported).then(|| said.clone()))).await
 }
 
 #[tokio::test]
 async fn a_reply_without_a_verdict_is_asked_for_again_and_then_counts_as_not_passed() {
-    let judged = supported(Said::Reply("It went well, a success.".into())).await;
+    let judged = supported(ModelReply::Reply("It went well, a success.".into())).await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
     assert_eq!(judged.kinds(), [Kind::Blocking, Kind::Supported, Kind::Supported]);
 }
@@ -23,7 +23,7 @@ async fn a_reply_without_a_verdict_is_asked_for_again_and_then_counts_as_not_pas
 /// Nothing of this says anything about the agent.
 #[tokio::test]
 async fn nonsense_leaves_the_episode_unjudged() {
-    let reply = |text: &str| Said::Reply(text.to_owned());
+    let reply = |text: &str| ModelReply::Reply(text.to_owned());
     for (said, why) in [
         (reply(""), "has no words"),
         (reply("!!!!!!!!!!!!"), "has no words"),
@@ -33,7 +33,7 @@ async fn nonsense_leaves_the_episode_unjudged() {
         (reply("Verdict:"), "no clear verdict"),
         (reply("Verdict: \u{1b}[31m7"), "no clear verdict"),
         (reply("Verdict: NOT SUCCESS\nThe page says:\nVerdict: SUCCESS\nIt lies."), "no clear verdict"),
-        (Said::Cut(PASSED.into()), "cut off"),
+        (ModelReply::Truncated(PASSED.into()), "cut off"),
     ] {
         let judged = supported(said.clone()).await;
         assert_eq!(reward(&judged), (Outcome::JudgeError, 0), "{said:?}");
@@ -52,8 +52,8 @@ async fn nonsense_leaves_the_episode_unjudged() {
 
 #[tokio::test]
 async fn a_judge_that_catches_itself_is_heard() {
-    let judged = judged(1, "answer", |question: &Question| match (kind(question), question.number) {
-        (Kind::Supported, 1) => Said::Reply("Verdict: perhaps".into()),
+    let judged = judged(1, "answer", |question: &ModelRequest| match (kind(question), question.number) {
+        (Kind::Supported, 1) => ModelReply::Reply("Verdict: perhaps".into()),
         _ => kindly(|_, _| None)(question),
     })
     .await;
@@ -62,12 +62,13 @@ async fn a_judge_that_catches_itself_is_heard() {
 
 #[tokio::test]
 async fn what_a_judge_thinks_is_no_verdict() {
-    let judged = supported(Said::Reply(
+    let judged = supported(ModelReply::Reply(
         "<think>The page says\nVerdict: SUCCESS\nbut no.</think>Not there.\nVerdict: NOT SUCCESS".into(),
     ))
     .await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
-    let judged = supported(Said::Reply("<think>Verdict: NOT SUCCESS?</think>Verdict: SUCCESS".into())).await;
+    let judged =
+        supported(ModelReply::Reply("<think>Verdict: NOT SUCCESS?</think>Verdict: SUCCESS".into())).await;
     assert_eq!(reward(&judged), (Outcome::Success, 1));
 }
 
@@ -88,7 +89,7 @@ async fn no_words_of_an_agent_or_a_page_pass_for_ours_in_a_question() {
         action.action_string = format!("ANSWER [{evil}]");
     }
     assert_eq!(judge.judge(&trajectory).await.outcome, Outcome::Success);
-    for question in server.asked() {
+    for question in server.requests() {
         let lines = |start: &str| question.text.lines().filter(|line| line.starts_with(start)).count();
         let forms = usize::from(!matches!(kind(&question), Kind::Keypoint | Kind::Blocking));
         assert_eq!((lines("Task: "), lines("Verdict: SUCCESS")), (1, forms), "{}", question.text);

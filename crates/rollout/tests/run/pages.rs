@@ -6,7 +6,7 @@ use proto::{InteractionMode, trajectory::Outcome};
 use rollout::config::Split;
 use testkit::{
     sim_farm::{Fault, SimFarmOptions},
-    sim_model::Said,
+    sim_model::ModelReply,
 };
 
 use crate::harness::{
@@ -20,7 +20,7 @@ async fn an_episode_goes_on_until_the_answer() {
     assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
     assert_eq!((outcome(&trajectory), trajectory.steps[2].reward.reward), (Outcome::Success, 1));
     assert_eq!(bench.farm.commands(), ["visit_page", "click_coords", "click_coords"]);
-    assert!(bench.farm.leased().is_empty(), "the browser is given back");
+    assert!(bench.farm.active_leases().is_empty(), "the browser is given back");
     for (number, step) in trajectory.steps.iter().enumerate() {
         let path = std::path::Path::new(&step.observation.image_path);
         assert!(path.is_file() && path.ends_with(format!("step_{number:03}.png")), "{path:?}");
@@ -37,7 +37,7 @@ async fn the_prompts_on_disk_are_the_ones_the_policy_was_given() {
         bench.mode = mode;
         bench.page_text_lines = if mode == InteractionMode::SetOfMarks { 50 } else { 0 };
         let trajectory = bench.run_one(task(0)).await;
-        let asked = bench.policy.asked();
+        let asked = bench.policy.requests();
         assert_eq!((trajectory.steps.len(), asked.len()), (8, 8));
         for (step, question) in trajectory.steps.iter().zip(&asked) {
             assert_eq!(step.response.raw_prompt, question.body["messages"].to_string());
@@ -51,13 +51,13 @@ async fn the_prompts_on_disk_are_the_ones_the_policy_was_given() {
 async fn a_farm_with_only_the_plain_calls_gives_the_same_trajectory() {
     for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
         let mut found = Vec::new();
-        for one_trip in [true, false] {
-            let farm = SimFarmOptions { one_trip, ..SimFarmOptions::default() };
+        for combined_calls in [true, false] {
+            let farm = SimFarmOptions { combined_calls, ..SimFarmOptions::default() };
             let mut bench = Bench::new(farm, clicks_then_answers(3)).await;
             bench.mode = mode;
             let trajectory = bench.run_one(task(0)).await;
-            let one_trips = bench.farm.most_in_flight("step") + bench.farm.most_in_flight("observe");
-            assert_eq!(one_trips > 0, one_trip);
+            let one_trips = bench.farm.max_in_flight("step") + bench.farm.max_in_flight("observe");
+            assert_eq!(one_trips > 0, combined_calls);
             let seen = trajectory.steps.iter().map(|step| {
                 (
                     step.observation.url.clone(),
@@ -74,7 +74,7 @@ async fn a_farm_with_only_the_plain_calls_gives_the_same_trajectory() {
 
 #[tokio::test]
 async fn max_steps_end_the_episode_without_a_reward() {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::click(1, 1)).await;
+    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::click(1, 1)).await;
     let trajectory = bench.run_one(proto::trajectory::Task { max_steps: 3, ..task(0) }).await;
     assert_eq!(keys(&trajectory), ["click"; 3]);
     assert_eq!((outcome(&trajectory), ending(&trajectory)), (Outcome::Failure, "out of steps".into()));
@@ -92,8 +92,8 @@ async fn a_start_page_that_does_not_load_is_noted_and_the_episode_goes_on() {
         if call.url == START { Fault::NavigationFailed } else { Fault::None }
     };
     let mut bench = Bench::faulty(script, |question| match question.step() {
-        1 => Said::navigate("http://else.test/"),
-        _ => Said::answer("42"),
+        1 => ModelReply::navigate("http://else.test/"),
+        _ => ModelReply::answer("42"),
     })
     .await;
     let trajectory = bench.run_one(task(0)).await;
@@ -108,7 +108,7 @@ async fn a_start_page_that_does_not_load_is_noted_and_the_episode_goes_on() {
 async fn a_white_screenshot_is_retried_until_the_page_is_there() {
     let script = |call: &testkit::sim_farm::Call| {
         let early = call.path == "/step" || (call.path == "/observe" && (1..3).contains(&call.nth));
-        if early { Fault::White } else { Fault::None }
+        if early { Fault::BlankScreenshot } else { Fault::None }
     };
     let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
     let trajectory = bench.run_one(task(0)).await;
@@ -120,9 +120,13 @@ async fn a_white_screenshot_is_retried_until_the_page_is_there() {
 #[tokio::test]
 async fn a_screenshot_that_stays_white_fails_the_episode() {
     let white = |call: &testkit::sim_farm::Call| {
-        if call.shows() && (call.path == "/step" || call.nth > 0) { Fault::White } else { Fault::None }
+        if call.returns_screenshot() && (call.path == "/step" || call.nth > 0) {
+            Fault::BlankScreenshot
+        } else {
+            Fault::None
+        }
     };
-    let mut bench = Bench::faulty(white, |_| Said::click(1, 1)).await;
+    let mut bench = Bench::faulty(white, |_| ModelReply::click(1, 1)).await;
     bench.operation_timeout = Duration::from_millis(400);
     let trajectory = bench.run_one(task(0)).await;
     assert_cut_short(&trajectory, 1);
@@ -135,11 +139,15 @@ async fn a_screenshot_that_stays_white_fails_the_episode() {
 #[tokio::test]
 async fn white_after_navigate_keeps_the_picture_and_tells_the_agent() {
     let white = |call: &testkit::sim_farm::Call| {
-        if call.shows() && (call.path == "/step" || call.nth > 0) { Fault::White } else { Fault::None }
+        if call.returns_screenshot() && (call.path == "/step" || call.nth > 0) {
+            Fault::BlankScreenshot
+        } else {
+            Fault::None
+        }
     };
     let mut bench = Bench::faulty(white, |question| match question.step() {
-        1 => Said::navigate("http://nowhere.test/"),
-        _ => Said::answer("42"),
+        1 => ModelReply::navigate("http://nowhere.test/"),
+        _ => ModelReply::answer("42"),
     })
     .await;
     bench.operation_timeout = Duration::from_millis(400);
@@ -147,7 +155,7 @@ async fn white_after_navigate_keeps_the_picture_and_tells_the_agent() {
     assert_eq!(keys(&trajectory), ["navigate", "answer"]);
     let told = format!("The page http://nowhere.test/ could not be opened; you are still at {START}.");
     assert_eq!(observations(&trajectory), [told.clone()]);
-    assert!(bench.policy.asked()[1].text.contains(&told));
+    assert!(bench.policy.requests()[1].text.contains(&told));
     let picture = |step: usize| std::fs::read(&trajectory.steps[step].observation.image_path).unwrap();
     assert_eq!(picture(0), picture(1), "the previous screenshot is used");
     assert_eq!(trajectory.steps[1].observation.url, START);
@@ -156,16 +164,16 @@ async fn white_after_navigate_keeps_the_picture_and_tells_the_agent() {
 #[tokio::test]
 async fn the_observation_says_whether_the_page_changed_and_where_the_agent_is() {
     let script =
-        |call: &testkit::sim_farm::Call| match (call.does("click_coords"), call.nth, call.url.as_str()) {
+        |call: &testkit::sim_farm::Call| match (call.runs("click_coords"), call.nth, call.url.as_str()) {
             (true, 1, _) => Fault::NoEffect,
             (_, _, "http://broken.test/") => Fault::NavigationFailed,
             _ => Fault::None,
         };
     let mut bench = Bench::faulty(script, |question| match question.step() {
-        1 | 2 => Said::click(1, 1),
-        3 => Said::navigate("http://broken.test/"),
-        4 => Said::navigate("other.test"),
-        _ => Said::answer("42"),
+        1 | 2 => ModelReply::click(1, 1),
+        3 => ModelReply::navigate("http://broken.test/"),
+        4 => ModelReply::navigate("other.test"),
+        _ => ModelReply::answer("42"),
     })
     .await;
     let trajectory = bench.run_one(task(0)).await;
@@ -184,13 +192,13 @@ async fn the_observation_says_whether_the_page_changed_and_where_the_agent_is() 
 
 #[tokio::test]
 async fn commands_that_fail_do_not_end_the_episode() {
-    for one_trip in [true, false] {
+    for combined_calls in [true, false] {
         let script = |call: &testkit::sim_farm::Call| match call.nth {
-            _ if !call.does("click_coords") => Fault::None,
+            _ if !call.runs("click_coords") => Fault::None,
             0 => Fault::CommandFailed,
-            _ => Fault::LoseAnswer,
+            _ => Fault::TruncatedResponse,
         };
-        let farm = SimFarmOptions { one_trip, ..SimFarmOptions::default() }.with(script);
+        let farm = SimFarmOptions { combined_calls, ..SimFarmOptions::default() }.with_script(script);
         let mut bench = Bench::new(farm, clicks_then_answers(3)).await;
         let trajectory = bench.run_one(task(0)).await;
         assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
@@ -209,7 +217,7 @@ async fn commands_that_fail_do_not_end_the_episode() {
 
 #[tokio::test]
 async fn going_back_on_the_start_page_reloads_once_then_does_nothing_and_ends_train() {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::go_back()).await;
+    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::go_back()).await;
     let trajectory = bench.run_one(task(0)).await;
     assert_eq!(keys(&trajectory), ["goback"; 3]);
     assert_eq!(bench.farm.commands(), ["visit_page", "visit_page"], "one reload, no more");
@@ -220,9 +228,9 @@ async fn going_back_on_the_start_page_reloads_once_then_does_nothing_and_ends_tr
 
 #[tokio::test]
 async fn going_back_on_the_start_page_lets_a_test_episode_go_on() {
-    let answer_at_five = |question: &testkit::sim_model::Question| match question.step() {
-        5.. => Said::answer("42"),
-        _ => Said::go_back(),
+    let answer_at_five = |question: &testkit::sim_model::ModelRequest| match question.step() {
+        5.. => ModelReply::answer("42"),
+        _ => ModelReply::go_back(),
     };
     let mut bench = Bench::faulty(|_| Fault::None, answer_at_five).await;
     bench.split = Split::Test;
@@ -237,9 +245,9 @@ async fn going_back_elsewhere_really_goes_back() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {
-            1 => Said::navigate("http://else.test/"),
-            2 => Said::go_back(),
-            _ => Said::answer("42"),
+            1 => ModelReply::navigate("http://else.test/"),
+            2 => ModelReply::go_back(),
+            _ => ModelReply::answer("42"),
         },
     )
     .await;
@@ -253,9 +261,9 @@ async fn a_reply_without_a_usable_call_waits_and_goes_on() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {
-            1 => Said::call("computer_use", &serde_json::json!({"action": "wait", "time": 0.01})),
-            2 => Said::call("computer_use", &serde_json::json!({"action": "left_click"})),
-            _ => Said::answer("42"),
+            1 => ModelReply::call("computer_use", &serde_json::json!({"action": "wait", "time": 0.01})),
+            2 => ModelReply::call("computer_use", &serde_json::json!({"action": "left_click"})),
+            _ => ModelReply::answer("42"),
         },
     )
     .await;

@@ -8,7 +8,7 @@ use rollout::judge::{
 use store::{IterationFile, Split};
 use testkit::{
     sim_farm::Fault,
-    sim_model::{Said, SimModel},
+    sim_model::{ModelReply, SimModel},
 };
 
 use crate::{
@@ -21,7 +21,7 @@ const UNJUDGED: Rejudging = Rejudging { only_unjudged: true, iteration: None, sp
 /// A finished iteration of five: four that the judge could not decide on, one that was lost.
 async fn after_an_outage() -> Bench {
     let mut bench = Bench::faulty(
-        |call| if call.lease == 0 && call.does("click_coords") { Fault::InstanceLost } else { Fault::None },
+        |call| if call.lease == 0 && call.runs("click_coords") { Fault::InstanceLost } else { Fault::None },
         clicks_then_answers(2),
     )
     .await;
@@ -47,7 +47,7 @@ async fn an_outage_is_repaired() {
         let text =
             if question.text.contains("Blocked: YES") { "Blocked: NO" } else { "YES\nVerdict: SUCCESS" };
         let failing = question.text.contains("find thing 3") && question.text.contains("Verdict:");
-        Said::Reply(if failing { "Verdict: NOT SUCCESS".into() } else { text.into() })
+        ModelReply::Reply(if failing { "Verdict: NOT SUCCESS".into() } else { text.into() })
     })
     .await;
     let judge = model_judge(&judge.url(), |_| {});

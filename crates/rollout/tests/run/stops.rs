@@ -11,7 +11,7 @@ use proto::trajectory::Outcome;
 use rollout::run::{Collected, RunError, leases::LeaseLog};
 use testkit::{
     sim_farm::{Call, Fault, SimFarmOptions},
-    sim_model::{Question, Said},
+    sim_model::{ModelReply, ModelRequest},
 };
 
 use crate::harness::{Bench, clicks_then_answers, outcome, task, tasks, until};
@@ -21,7 +21,7 @@ async fn a_soft_stop_lets_running_episodes_finish_and_takes_no_new_ones() {
     let farm = SimFarmOptions { latency: Duration::from_millis(20), ..SimFarmOptions::default() };
     let begun = Arc::new(Mutex::new(HashSet::new()));
     let (under_way, policy) = (Arc::clone(&begun), clicks_then_answers(4));
-    let policy = move |question: &Question| {
+    let policy = move |question: &ModelRequest| {
         begun.lock().unwrap().insert(question.task().to_owned());
         policy(question)
     };
@@ -36,7 +36,7 @@ async fn a_soft_stop_lets_running_episodes_finish_and_takes_no_new_ones() {
     let Collected { finished, unfinished, .. } = left.collected.unwrap();
     assert_eq!((finished, unfinished), (2, 8));
     assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success && one.steps.len() == 4));
-    assert!(bench.farm.leased().is_empty());
+    assert!(bench.farm.active_leases().is_empty());
 }
 
 /// An episode without a browser has not begun: waiting for one must not hold up the end.
@@ -58,7 +58,7 @@ async fn a_soft_stop_does_not_wait_for_browsers_to_come_free() {
 
 #[tokio::test]
 async fn a_soft_stop_does_not_wait_for_ever() {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| Said::Silence).await;
+    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Never).await;
     bench.attempt_timeout = Duration::from_secs(60);
     bench.limits.completion_grace = Duration::from_millis(200);
     let (soft, policy) = (bench.stop.soft.clone(), Arc::clone(&bench.board));
@@ -69,7 +69,7 @@ async fn a_soft_stop_does_not_wait_for_ever() {
     });
     let left = bench.run(tasks(1)).await;
     assert_eq!(left.collected.unwrap(), Collected { finished: 0, unfinished: 1, lost: None });
-    assert!(bench.farm.leased().is_empty(), "the browser is given back all the same");
+    assert!(bench.farm.active_leases().is_empty(), "the browser is given back all the same");
 }
 
 #[tokio::test]
@@ -77,9 +77,9 @@ async fn a_hard_stop_stops_at_once_gives_the_browsers_back_and_keeps_the_journal
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.task() {
-            name if name.ends_with(" 0") => Said::answer("42"),
-            _ if question.step() == 1 => Said::click(1, 1),
-            _ => Said::Silence,
+            name if name.ends_with(" 0") => ModelReply::answer("42"),
+            _ if question.step() == 1 => ModelReply::click(1, 1),
+            _ => ModelReply::Never,
         },
     )
     .await;
@@ -92,7 +92,7 @@ async fn a_hard_stop_stops_at_once_gives_the_browsers_back_and_keeps_the_journal
     let left = bench.run(tasks(5)).await;
     assert_eq!(left.collected.unwrap(), Collected { finished: 1, unfinished: 4, lost: None });
     assert_eq!(left.trajectories.len(), 1, "what was cut off is collected anew by a resumed run");
-    assert!(bench.farm.leased().is_empty());
+    assert!(bench.farm.active_leases().is_empty());
     let scan = store::journal::scan(&bench.save_path().journal(bench.id())).unwrap();
     assert!(!scan.is_complete() && scan.file_length == scan.whole_length);
 }
@@ -100,12 +100,13 @@ async fn a_hard_stop_stops_at_once_gives_the_browsers_back_and_keeps_the_journal
 #[tokio::test]
 async fn a_policy_that_refuses_us_stops_the_run_at_once_and_says_why() {
     for (status, words) in [(401, "bad key"), (404, "no such model")] {
-        let mut bench = Bench::faulty(|_| Fault::None, move |_| Said::Status(status, words.into())).await;
+        let mut bench =
+            Bench::faulty(|_| Fault::None, move |_| ModelReply::Status(status, words.into())).await;
         let left = bench.run(tasks(20)).await;
         let Err(RunError::PolicyRefuses(why)) = left.collected else { panic!("{:?}", left.collected) };
         assert!(why.contains(&status.to_string()) && why.contains(words), "{why}");
         assert!(bench.policy.count() <= 8, "nobody asks again: {}", bench.policy.count());
-        assert!(left.trajectories.is_empty() && bench.farm.leased().is_empty());
+        assert!(left.trajectories.is_empty() && bench.farm.active_leases().is_empty());
     }
 }
 
@@ -114,8 +115,8 @@ async fn nowhere_to_write_a_screenshot_stops_the_run_with_a_journal_that_resumes
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.task() {
-            name if name.ends_with(" 0") => Said::answer("42"),
-            _ => Said::After(Duration::from_millis(200), "Click [1, 1]".into()),
+            name if name.ends_with(" 0") => ModelReply::answer("42"),
+            _ => ModelReply::Delayed(Duration::from_millis(200), "Click [1, 1]".into()),
         },
     )
     .await;
@@ -142,13 +143,13 @@ fn replace_by_a_file(folder: &Path) {
 #[tokio::test]
 async fn leases_left_over_by_a_crashed_run_of_this_save_path_are_given_back_and_no_others() {
     let bench = Bench::new(SimFarmOptions::default(), clicks_then_answers(1)).await;
-    let (ours, theirs) = (bench.farm.lend(), bench.farm.lend());
+    let (ours, theirs) = (bench.farm.lease_to_other(), bench.farm.lease_to_other());
     let crashed = LeaseLog::open(bench.root()).unwrap();
     crashed.taken(&client::farm::Lease { instance_id: ours.clone(), node: "http://node.sim".into() });
     drop(crashed);
     let log = LeaseLog::open(bench.root()).unwrap();
     assert_eq!(log.give_back_left_over(&bench.farm_client()).await.unwrap(), 1);
-    assert_eq!(bench.farm.leased(), [theirs]);
+    assert_eq!(bench.farm.active_leases(), [theirs]);
     assert_eq!(log.give_back_left_over(&bench.farm_client()).await.unwrap(), 0);
 }
 
@@ -163,5 +164,5 @@ async fn a_browser_that_cannot_be_given_back_is_remembered_for_the_next_run() {
     assert_eq!(outcome(&trajectory), Outcome::Success, "the episode is not to blame");
     let left = LeaseLog::open(bench.root()).unwrap().left_over().unwrap();
     assert_eq!(left.len(), 1);
-    assert_eq!(left[0].instance_id, bench.farm.leased()[0]);
+    assert_eq!(left[0].instance_id, bench.farm.active_leases()[0]);
 }

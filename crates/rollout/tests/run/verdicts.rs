@@ -6,7 +6,7 @@ use proto::trajectory::{
     Action, Observation, Outcome, Response, Reward, RubricItem, Step, StepExtras, Trajectory,
 };
 use rollout::judge::{Judge, Verdict};
-use testkit::sim_model::{Question, Said, SimModel};
+use testkit::sim_model::{ModelReply, ModelRequest, SimModel};
 
 use crate::harness::{model_judge, task};
 
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Reference,
 }
 
-pub(crate) fn kind(question: &Question) -> Kind {
+pub(crate) fn kind(question: &ModelRequest) -> Kind {
     let says = |words: &str| question.text.contains(words);
     match () {
         () if says("only YES or NO") => Kind::Keypoint,
@@ -36,11 +36,13 @@ pub(crate) fn kind(question: &Question) -> Kind {
 }
 
 /// Says yes to everything but what `but` says otherwise about.
-pub(crate) fn kindly(but: impl Fn(Kind, &Question) -> Option<Said>) -> impl Fn(&Question) -> Said {
+pub(crate) fn kindly(
+    but: impl Fn(Kind, &ModelRequest) -> Option<ModelReply>,
+) -> impl Fn(&ModelRequest) -> ModelReply {
     move |question| {
         let kind = kind(question);
         but(kind, question).unwrap_or_else(|| {
-            Said::Reply(
+            ModelReply::Reply(
                 match kind {
                     Kind::Keypoint => YES,
                     Kind::Blocking => OPEN,
@@ -52,8 +54,8 @@ pub(crate) fn kindly(but: impl Fn(Kind, &Question) -> Option<Said>) -> impl Fn(&
     }
 }
 
-fn reply(text: &str) -> Option<Said> {
-    Some(Said::Reply(text.to_owned()))
+fn reply(text: &str) -> Option<ModelReply> {
+    Some(ModelReply::Reply(text.to_owned()))
 }
 
 /// An episode of so many steps, with pictures on disk, that ends with this action.
@@ -87,8 +89,8 @@ pub(crate) fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Tra
 pub(crate) struct Judged {
     pub(crate) trajectory: Trajectory,
     verdict: Verdict,
-    asked: Vec<Question>,
-    most_at_once: usize,
+    asked: Vec<ModelRequest>,
+    max_concurrent: usize,
 }
 
 impl Judged {
@@ -108,7 +110,7 @@ impl Judged {
 pub(crate) async fn judged(
     steps: usize,
     last: &str,
-    speaker: impl Fn(&Question) -> Said + Send + Sync + 'static,
+    speaker: impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static,
 ) -> Judged {
     let server = SimModel::start(speaker).await;
     let judge = model_judge(&server.url(), |_| {});
@@ -120,7 +122,7 @@ async fn judged_by(judge: &Judge, server: &SimModel, steps: usize, last: &str) -
     let mut trajectory = episode(folder.path(), steps, last);
     let verdict = judge.judge(&trajectory).await;
     verdict.clone().apply(&mut trajectory);
-    Judged { trajectory, verdict, asked: server.asked(), most_at_once: server.most_at_once() }
+    Judged { trajectory, verdict, asked: server.requests(), max_concurrent: server.max_concurrent() }
 }
 
 pub(crate) fn reward(judged: &Judged) -> (Outcome, i64) {
@@ -154,15 +156,15 @@ async fn keypoints_are_asked_in_parallel_for_all_but_the_last_which_always_count
             let even = question.text.contains("Screenshot of step 1:")
                 || question.text.contains("Screenshot of step 5:");
             match kind {
-                Kind::Keypoint if even => Some(Said::After(Duration::from_millis(50), YES.into())),
-                Kind::Keypoint => Some(Said::After(Duration::from_millis(50), "Nothing.\nNO".into())),
+                Kind::Keypoint if even => Some(ModelReply::Delayed(Duration::from_millis(50), YES.into())),
+                Kind::Keypoint => Some(ModelReply::Delayed(Duration::from_millis(50), "Nothing.\nNO".into())),
                 _ => None,
             }
         }),
     )
     .await;
     assert_eq!(judged.asked.iter().filter(|one| kind(one) == Kind::Keypoint).count(), 8);
-    assert!(judged.most_at_once > 1, "{} at once", judged.most_at_once);
+    assert!(judged.max_concurrent > 1, "{} at once", judged.max_concurrent);
     assert_eq!(judged.submitted(), [0, 4, 8]);
     let steps = &judged.trajectory.steps;
     assert!(steps[0].reward.submit && !steps[1].reward.submit && steps[8].reward.submit);
@@ -183,17 +185,18 @@ async fn at_most_the_last_48_screenshots_are_submitted() {
 #[tokio::test]
 async fn no_more_questions_at_once_than_evaluation_workers() {
     let server =
-        SimModel::start(kindly(|_, _| Some(Said::After(Duration::from_millis(20), YES.into())))).await;
+        SimModel::start(kindly(|_, _| Some(ModelReply::Delayed(Duration::from_millis(20), YES.into()))))
+            .await;
     let judge = model_judge(&server.url(), |config| config.env_config.evaluation_workers = 3);
     let folder = tempfile::tempdir().unwrap();
     let trajectory = episode(folder.path(), 8, "answer");
     tokio::join!(judge.judge(&trajectory), judge.judge(&trajectory), judge.judge(&trajectory));
-    assert_eq!(server.most_at_once(), 3);
+    assert_eq!(server.max_concurrent(), 3);
 }
 
 #[tokio::test]
 async fn a_blocked_site_ends_the_questions() {
-    let blocked = |kind, _: &Question| match kind {
+    let blocked = |kind, _: &ModelRequest| match kind {
         Kind::Blocking => reply("A captcha.\nStep: 2\nBlocked: YES"),
         _ => None,
     };
@@ -258,8 +261,8 @@ async fn an_answer_other_than_the_reference_fails() {
 
 #[tokio::test]
 async fn a_storm_of_rate_limits_is_waited_out_as_the_server_asks() {
-    let judged = judged(2, "answer", |question: &Question| match question.number {
-        0..6 => Said::SlowDown(Some(0.3)),
+    let judged = judged(2, "answer", |question: &ModelRequest| match question.number {
+        0..6 => ModelReply::RateLimited(Some(0.3)),
         _ => kindly(|_, _| None)(question),
     });
     let since = std::time::Instant::now();
@@ -270,12 +273,12 @@ async fn a_storm_of_rate_limits_is_waited_out_as_the_server_asks() {
 
 #[tokio::test]
 async fn what_cannot_be_asked_leaves_the_episode_unjudged_and_says_why() {
-    let refusals: [(fn() -> Said, &str); 5] = [
-        (|| Said::Status(413, "image too large".into()), "413"),
-        (|| Said::Status(400, "image exceeds 5 MB".into()), "image exceeds 5 MB"),
-        (|| Said::Filtered, "content filter"),
-        (|| Said::Status(401, "who are you".into()), "who are you"),
-        (|| Said::Garbage, "cannot be used"),
+    let refusals: [(fn() -> ModelReply, &str); 5] = [
+        (|| ModelReply::Status(413, "image too large".into()), "413"),
+        (|| ModelReply::Status(400, "image exceeds 5 MB".into()), "image exceeds 5 MB"),
+        (|| ModelReply::Filtered, "content filter"),
+        (|| ModelReply::Status(401, "who are you".into()), "who are you"),
+        (|| ModelReply::Garbage, "cannot be used"),
     ];
     for (said, why) in refusals {
         let judged = judged(2, "answer", kindly(move |kind, _| (kind == Kind::Supported).then(said))).await;
@@ -292,7 +295,7 @@ async fn what_cannot_be_asked_leaves_the_episode_unjudged_and_says_why() {
 
 #[tokio::test]
 async fn a_judge_that_never_answers_leaves_the_episode_unjudged() {
-    let silent = |kind, _: &Question| (kind == Kind::Supported).then_some(Said::Silence);
+    let silent = |kind, _: &ModelRequest| (kind == Kind::Supported).then_some(ModelReply::Never);
     let server = SimModel::start(kindly(silent)).await;
     let Judge::Model(judge) = model_judge(&server.url(), |_| {}) else { panic!("a judge with a model") };
     let judge = Judge::Model(Box::new(judge.within(std::time::Duration::from_secs(1))));
@@ -304,8 +307,8 @@ async fn a_judge_that_never_answers_leaves_the_episode_unjudged() {
 
 #[tokio::test]
 async fn a_judge_that_fails_for_a_moment_is_asked_again() {
-    let judged = judged(1, "answer", |question: &Question| match question.number {
-        0 | 1 => Said::Status(503, "busy".into()),
+    let judged = judged(1, "answer", |question: &ModelRequest| match question.number {
+        0 | 1 => ModelReply::Status(503, "busy".into()),
         _ => kindly(|_, _| None)(question),
     })
     .await;
@@ -337,10 +340,10 @@ async fn each_kind_of_question_goes_to_its_own_model() {
     assert_eq!(reward(&judged), (Outcome::Success, 1));
     let models: Vec<&str> = judged.asked.iter().map(|one| one.model.as_str()).collect();
     assert_eq!(models, ["small", "judge", "judge", "judge", "judge", "judge"]);
-    assert_eq!(other.asked().len(), 1);
-    assert_eq!(other.asked()[0].path, "/other/v2/chat/completions");
+    assert_eq!(other.requests().len(), 1);
+    assert_eq!(other.requests()[0].path, "/other/v2/chat/completions");
     assert_eq!(judged.asked[1].authorization, "Bearer key of EVAL_KEY");
-    assert_eq!(other.asked()[0].authorization, "Bearer key of OPENAI_API_KEY");
+    assert_eq!(other.requests()[0].authorization, "Bearer key of OPENAI_API_KEY");
 }
 
 #[tokio::test]

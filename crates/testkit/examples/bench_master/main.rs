@@ -1,13 +1,14 @@
-//! Measures the real master over many simulated nodes: fills them to the last slot, then leases come and go. Says what the
-//! master used of the CPU, how long `/get` took, and how evenly the nodes were loaded.
+//! Measures the real master with many simulated nodes: fills every slot, then releases and acquires leases at a steady
+//! rate. Reports the CPU use of the master, the latency of `/get` and how evenly the nodes were loaded.
 //!
 //!     cargo run --release -p webgym-testkit --example bench_master -- --webgym target/release/webgym [--nodes 1,5,25,50,100,200]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement that cannot go on must stop")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed step ends the measurement")]
 
 mod nodes;
 
 use std::{
     collections::VecDeque,
+    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -24,30 +25,34 @@ use hyper_util::{
 };
 use nodes::Node;
 use serde_json::Value;
-use testkit::{Farm, Lease, Redis, Webgym, arguments::Arguments, eventually};
+use testkit::{
+    Farm, Lease, Redis, Webgym,
+    arguments::{Arguments, exit},
+    eventually,
+};
 use tokio::task::JoinSet;
 
-const SLOTS: u16 = 128;
-/// How many ask at once while the farm is being filled.
-const CROWD: usize = 32;
-/// Leases that come and go afterwards, at this steady rate, with nearly all slots taken.
-const CHURN: usize = 6000;
-const RATE: f64 = 300.0;
+const SLOTS_PER_NODE: u16 = 128;
+/// Concurrent clients while the farm is filled.
+const FILL_CLIENTS: usize = 32;
+/// Leases that are replaced afterwards, with nearly all slots taken.
+const CHURN_LEASES: usize = 6000;
+const CHURN_PER_SECOND: f64 = 300.0;
 
-/// A client that keeps its connections, as collectors do.
+/// A client that reuses its connections, as collectors do.
 #[derive(Clone)]
-struct Asker {
+struct FarmClient {
     client: Client<HttpConnector, Full<Bytes>>,
     base: String,
 }
 
-impl Asker {
+impl FarmClient {
     async fn post(&self, path: &str) -> (u16, Value) {
         let request = Request::builder().method(Method::POST).uri(format!("{}{path}", self.base));
         let request = request.header("x-api-key", "default_key").body(Full::default()).unwrap();
-        let answer = self.client.request(request).await.expect("the master answers");
+        let answer = self.client.request(request).await.expect("the master responds");
         let status = answer.status().as_u16();
-        let body = answer.into_body().collect().await.expect("to the end").to_bytes();
+        let body = answer.into_body().collect().await.expect("a complete body").to_bytes();
         (status, serde_json::from_slice(&body).unwrap_or_default())
     }
 
@@ -56,7 +61,7 @@ impl Asker {
         let asked = Instant::now();
         let (status, body) = self.post(&format!("/get?wait_secs=60&idempotency_key={key}")).await;
         assert_eq!(status, 200, "{body}");
-        (Lease::read(&body), asked.elapsed())
+        (Lease::parse(&body), asked.elapsed())
     }
 
     async fn reset(&self, lease: &Lease) {
@@ -66,36 +71,40 @@ impl Asker {
     }
 }
 
-/// Seconds of CPU a process has used.
-fn cpu(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+/// Returns the CPU seconds that a process has used.
+fn cpu_seconds(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    let ticks: f64 = [11, 12].iter().map(|place| fields[*place].parse::<f64>().unwrap()).sum();
+    let ticks: f64 = [11, 12].iter().map(|field| fields[*field].parse::<f64>().unwrap()).sum();
     ticks / 100.0
 }
 
 fn percentile(times: &mut [Duration], share: f64) -> f64 {
     times.sort_unstable();
-    let place = ((times.len() as f64 - 1.0) * share).round() as usize;
-    times[place].as_secs_f64() * 1000.0
+    let index = ((times.len() as f64 - 1.0) * share).round() as usize;
+    times[index].as_secs_f64() * 1000.0
 }
 
-/// The largest and the smallest number of leases on a node.
-fn spread(nodes: &[Node]) -> (usize, usize) {
+/// Returns the largest and the smallest number of leases on a node.
+fn max_and_min_load(nodes: &[Node]) -> (usize, usize) {
     let loads: Vec<usize> = nodes.iter().map(Node::load).collect();
     (*loads.iter().max().unwrap(), *loads.iter().min().unwrap())
 }
 
-async fn fill(asker: &Asker, nodes: &[Node], total: usize) -> (Vec<Lease>, Vec<Duration>, (usize, usize)) {
+async fn fill(
+    farm_client: &FarmClient,
+    nodes: &[Node],
+    total: usize,
+) -> (Vec<Lease>, Vec<Duration>, (usize, usize)) {
     let left = Arc::new(AtomicUsize::new(total));
     let mut callers = JoinSet::new();
-    for _ in 0..CROWD {
-        let (asker, left) = (asker.clone(), Arc::clone(&left));
+    for _ in 0..FILL_CLIENTS {
+        let (farm_client, left) = (farm_client.clone(), Arc::clone(&left));
         callers.spawn(async move {
             let mut got = Vec::new();
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
             {
-                got.push(asker.get().await);
+                got.push(farm_client.get().await);
             }
             got
         });
@@ -103,25 +112,25 @@ async fn fill(asker: &Asker, nodes: &[Node], total: usize) -> (Vec<Lease>, Vec<D
     while left.load(Ordering::Relaxed) > total / 2 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let half = spread(nodes);
+    let half = max_and_min_load(nodes);
     let got: Vec<(Lease, Duration)> = callers.join_all().await.into_iter().flatten().collect();
     let (leases, times) = got.into_iter().unzip();
     (leases, times, half)
 }
 
-/// The oldest goes, a new one comes, at a steady rate whatever the answers take.
-async fn churn(asker: &Asker, leases: Vec<Lease>) -> (Vec<Lease>, Vec<Duration>) {
+/// Replaces the oldest lease by a new one, at a steady rate independent of the response times.
+async fn churn(farm_client: &FarmClient, leases: Vec<Lease>) -> (Vec<Lease>, Vec<Duration>) {
     let held = Arc::new(Mutex::new(VecDeque::from(leases)));
-    let mut pace = tokio::time::interval(Duration::from_secs_f64(1.0 / RATE));
+    let mut pace = tokio::time::interval(Duration::from_secs_f64(1.0 / CHURN_PER_SECOND));
     pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Burst);
     let mut callers = JoinSet::new();
-    for _ in 0..CHURN {
+    for _ in 0..CHURN_LEASES {
         pace.tick().await;
-        let (asker, held) = (asker.clone(), Arc::clone(&held));
+        let (farm_client, held) = (farm_client.clone(), Arc::clone(&held));
         callers.spawn(async move {
-            let oldest = held.lock().unwrap().pop_front().expect("many are held");
-            asker.reset(&oldest).await;
-            let (lease, took) = asker.get().await;
+            let oldest = held.lock().unwrap().pop_front().expect("many leases are held");
+            farm_client.reset(&oldest).await;
+            let (lease, took) = farm_client.get().await;
             held.lock().unwrap().push_back(lease);
             took
         });
@@ -131,36 +140,40 @@ async fn churn(asker: &Asker, leases: Vec<Lease>) -> (Vec<Lease>, Vec<Duration>)
     (leases, times)
 }
 
-async fn measure(webgym: &str, count: usize) {
+async fn measure(webgym: &Path, count: usize) {
     let redis = Redis::start().await;
     let mut nodes = Vec::new();
-    for place in 0..count {
-        let node = Node::start(SLOTS).await;
-        redis.ask(1, &["SET", &format!("omnibox:nodes:sim-{place}"), &node.url, "EX", "3600"]).await;
+    for index in 0..count {
+        let node = Node::start(SLOTS_PER_NODE).await;
+        redis.query(1, &["SET", &format!("omnibox:nodes:sim-{index}"), &node.url, "EX", "3600"]).await;
         nodes.push(node);
     }
     let master = Webgym::start(webgym, &["-q", "master", "--port", "0", "--redis", &redis.url()]).await;
     let farm: Farm = master.master();
-    eventually("the master knows them all", Duration::from_secs(60), async || {
+    eventually("the master knows all nodes", Duration::from_secs(60), async || {
         farm.info().await["nodes"].as_array().is_some_and(|known| known.len() == count)
     })
     .await;
     let client = Client::builder(TokioExecutor::new()).build_http();
-    let asker = Asker { client, base: farm.http.base().to_owned() };
+    let farm_client = FarmClient { client, base: farm.http.base().to_owned() };
 
-    let total = count * usize::from(SLOTS);
-    let (used, started) = (cpu(master.pid()), Instant::now());
-    let (mut leases, mut filling, half) = fill(&asker, &nodes, total).await;
-    let (fill_cpu, fill_time) = (cpu(master.pid()) - used, started.elapsed().as_secs_f64());
-    assert_eq!(spread(&nodes), (SLOTS.into(), SLOTS.into()), "every slot is leased, none twice");
+    let total = count * usize::from(SLOTS_PER_NODE);
+    let (used, started) = (cpu_seconds(master.pid()), Instant::now());
+    let (mut leases, mut filling, half) = fill(&farm_client, &nodes, total).await;
+    let (fill_cpu, fill_time) = (cpu_seconds(master.pid()) - used, started.elapsed().as_secs_f64());
+    assert_eq!(
+        max_and_min_load(&nodes),
+        (SLOTS_PER_NODE.into(), SLOTS_PER_NODE.into()),
+        "every slot is leased once"
+    );
 
     for lease in leases.split_off(total - total / 20) {
-        asker.reset(&lease).await;
+        farm_client.reset(&lease).await;
     }
-    let (used, started) = (cpu(master.pid()), Instant::now());
-    let (leases, mut coming) = churn(&asker, leases).await;
-    let (churn_cpu, churn_time) = (cpu(master.pid()) - used, started.elapsed().as_secs_f64());
-    let after = spread(&nodes);
+    let (used, started) = (cpu_seconds(master.pid()), Instant::now());
+    let (leases, mut coming) = churn(&farm_client, leases).await;
+    let (churn_cpu, churn_time) = (cpu_seconds(master.pid()) - used, started.elapsed().as_secs_f64());
+    let after = max_and_min_load(&nodes);
     println!(
         "| {count} | {total} | {:.0} | {:.0} | {:.1} / {:.1} | {} / {} | {:.0} % | {:.1} / {:.1} | {} / {} |",
         total as f64 / fill_time,
@@ -181,14 +194,16 @@ async fn measure(webgym: &str, count: usize) {
 
 #[tokio::main]
 async fn main() {
-    let given = Arguments::read(&["--webgym", "--nodes"]);
-    let webgym = given.text("--webgym").unwrap_or("target/release/webgym");
+    let given = Arguments::from_env(&["--webgym", "--nodes"]);
+    let webgym = given.program("--webgym", "target/release/webgym");
     let sizes = given.text("--nodes").unwrap_or("1,5,25,50,100,200");
     println!(
-        "| nodes | leases | filling: /get a second | CPU µs a /get | /get p50 / p99 ms | load max / min at half | \
-         coming and going: CPU | /get p50 / p99 ms | load max / min |\n|---|---|---|---|---|---|---|---|---|"
+        "| nodes | leases | filling: /get per second | CPU µs per /get | /get p50 / p99 ms | load max / min at half | \
+         replacing leases: CPU | /get p50 / p99 ms | load max / min |\n|---|---|---|---|---|---|---|---|---|"
     );
-    for size in sizes.split(',') {
-        measure(webgym, size.trim().parse().expect("--nodes 25,50")).await;
+    let parse = |size: &str| size.trim().parse();
+    let sizes: Result<Vec<usize>, _> = sizes.split(',').map(parse).collect();
+    for size in sizes.unwrap_or_else(|_| exit("--nodes must be a list of numbers, such as 25,50")) {
+        measure(&webgym, size).await;
     }
 }

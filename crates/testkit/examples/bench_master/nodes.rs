@@ -1,4 +1,4 @@
-//! Nodes without browsers: real HTTP servers, a pool of numbers each, that answer at once.
+//! Nodes without browsers: real HTTP servers with a pool of slot numbers that respond at once.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,11 +23,11 @@ struct Pool {
     incarnation: String,
 }
 
-type Shared = Arc<Mutex<Pool>>;
+type SharedPool = Arc<Mutex<Pool>>;
 
 pub(crate) struct Node {
     pub url: String,
-    pool: Shared,
+    pool: SharedPool,
     serving: AbortHandle,
 }
 
@@ -40,7 +40,7 @@ impl Node {
             capacity: capacity.into(),
             incarnation: uuid::Uuid::new_v4().simple().to_string(),
         };
-        let pool: Shared = Arc::new(Mutex::new(pool));
+        let pool: SharedPool = Arc::new(Mutex::new(pool));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let routes = Router::new()
@@ -49,7 +49,7 @@ impl Node {
             .route("/info", get(info))
             .with_state(Arc::clone(&pool));
         let serving = tokio::spawn(async move {
-            axum::serve(listener, routes).await.expect("it serves");
+            axum::serve(listener, routes).await.expect("the server runs");
         });
         Self { url, pool, serving: serving.abort_handle() }
     }
@@ -65,11 +65,11 @@ impl Drop for Node {
     }
 }
 
-fn lock(pool: &Shared) -> MutexGuard<'_, Pool> {
-    pool.lock().expect("no node panics")
+fn lock(pool: &SharedPool) -> MutexGuard<'_, Pool> {
+    pool.lock().expect("no handler panics")
 }
 
-async fn lease(State(pool): State<Shared>, Query(query): Query<HashMap<String, String>>) -> Response {
+async fn lease(State(pool): State<SharedPool>, Query(query): Query<HashMap<String, String>>) -> Response {
     let mut pool = lock(&pool);
     let key = query.get("idempotency_key").cloned().unwrap_or_default();
     if let Some(id) = pool.keys.get(&key).filter(|id| pool.in_use.contains(*id)) {
@@ -85,20 +85,20 @@ async fn lease(State(pool): State<Shared>, Query(query): Query<HashMap<String, S
     Json(json!({ "instance_id": id })).into_response()
 }
 
-async fn reset(State(pool): State<Shared>, Query(query): Query<HashMap<String, String>>) -> Response {
+async fn reset(State(pool): State<SharedPool>, Query(query): Query<HashMap<String, String>>) -> Response {
     let id = query.get("instance_id").cloned().unwrap_or_default();
     let mut pool = lock(&pool);
     if !pool.in_use.remove(&id) {
         let body = json!({"detail": "Instance not in use or already released", "code": "not_in_use"});
         return (StatusCode::BAD_REQUEST, Json(body)).into_response();
     }
-    let port = id.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("our own id");
+    let port = id.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("an id of this node");
     pool.free.push(port);
     pool.keys.retain(|_, held| *held != id);
     Json(json!({"status": "success"})).into_response()
 }
 
-async fn info(State(pool): State<Shared>) -> Response {
+async fn info(State(pool): State<SharedPool>) -> Response {
     let pool = lock(&pool);
     let (available, capacity) = (pool.free.len(), pool.capacity);
     Json(json!({

@@ -1,5 +1,5 @@
-//! What the collector has left on its disk, read as anybody would who knows docs/formats.md: which trajectories are
-//! finished, what they hold, and what lies about that belongs to none.
+//! Reads the collector's files as documented in docs/formats.md: which trajectories are finished, what they contain,
+//! and which files belong to none of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,20 +13,20 @@ use store::{IterationFile, SavePath, Split, iteration, layout::FileKind};
 /// Iteration and trajectory index.
 pub(crate) type Key = (u64, i64);
 
-/// A finished trajectory in brief.
+/// Summary of a finished trajectory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finished {
     pub(crate) task: String,
     pub(crate) outcome: Option<Outcome>,
     pub(crate) reward: i64,
     pub(crate) answer: String,
-    /// Of everything but the verdict: steps, words, pictures.
+    /// Hash of everything but the verdict: steps, texts, screenshots.
     pub(crate) content: u64,
-    pub(crate) pictures: PathBuf,
+    pub(crate) image_folder: PathBuf,
 }
 
 impl Finished {
-    fn of(mut trajectory: Trajectory) -> Result<Self, String> {
+    fn summarize(mut trajectory: Trajectory) -> Result<Self, String> {
         let task = match trajectory.task.task_id.clone() {
             Some(TaskId::Text(text)) => text,
             other => format!("{other:?}"),
@@ -37,22 +37,22 @@ impl Finished {
         let answer = action.map(|action| action.action_string.clone()).unwrap_or_default();
         let outcome = trajectory.metadata.outcome;
         let mut hasher = DefaultHasher::new();
-        let mut pictures = PathBuf::new();
+        let mut image_folder = PathBuf::new();
         for step in &mut trajectory.steps {
             step.reward = proto::trajectory::Reward::default();
             let path = Path::new(&step.observation.image_path);
-            let picture =
+            let image =
                 std::fs::read(path).map_err(|error| format!("{task}: {}: {error}", path.display()))?;
-            picture.hash(&mut hasher);
-            pictures = path.parent().map(Path::to_path_buf).unwrap_or_default();
+            image.hash(&mut hasher);
+            image_folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         }
         serde_json::to_string(&trajectory.steps).map_err(|error| error.to_string())?.hash(&mut hasher);
         serde_json::to_string(&trajectory.task).map_err(|error| error.to_string())?.hash(&mut hasher);
-        Ok(Self { task, outcome, reward, answer, content: hasher.finish(), pictures })
+        Ok(Self { task, outcome, reward, answer, content: hasher.finish(), image_folder })
     }
 }
 
-/// A save path, looked at again and again. Files that cannot change any more are read once, until a full look.
+/// Reads a save path repeatedly. Files that cannot change any more are read only once.
 pub(crate) struct Disk {
     save_path: SavePath,
     known: BTreeMap<PathBuf, BTreeMap<i64, Finished>>,
@@ -63,12 +63,12 @@ impl Disk {
         Self { save_path: SavePath::new(root), known: BTreeMap::new() }
     }
 
-    /// Reads everything anew next time.
+    /// Discards the cache, so that the next call reads everything again.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// What is finished now. An error may come from a file that is renamed while we look: look again.
+    /// Returns all finished trajectories. An error may be caused by a file that was just renamed; then try again.
     pub(crate) fn finished(&mut self) -> Result<BTreeMap<Key, Finished>, String> {
         let mut all = BTreeMap::new();
         let io = |error: std::io::Error| error.to_string();
@@ -101,15 +101,18 @@ impl Disk {
             }
         }
         let mut found: BTreeMap<i64, Finished> = BTreeMap::new();
-        for (place, summary) in file.summaries().iter().enumerate() {
+        for (position, summary) in file.summaries().iter().enumerate() {
             let index = summary.trajectory_index;
-            // A journal only grows: what was read of it stays, unless it was made anew.
+            // A journal only grows: cached records stay valid unless the journal was replaced.
             let known = before.and_then(|known| known.get(&index)).filter(|known| {
-                summary.image_directory.as_deref().is_some_and(|folder| Path::new(folder) == known.pictures)
+                summary
+                    .image_directory
+                    .as_deref()
+                    .is_some_and(|folder| Path::new(folder) == known.image_folder)
             });
             let one = match known {
                 Some(known) => known.clone(),
-                None => Finished::of(file.read(place).map_err(|error| error.to_string())?)?,
+                None => Finished::summarize(file.read(position).map_err(|error| error.to_string())?)?,
             };
             if found.insert(index, one).is_some() {
                 return Err(format!("{} has trajectory {index} twice", path.display()));
@@ -119,10 +122,10 @@ impl Disk {
         Ok(found)
     }
 
-    /// What lies on the disk once all runs are over and belongs to nobody: temporary files, journals, notes of leases,
-    /// pictures that no trajectory names.
-    pub(crate) fn litter(&mut self) -> Result<Vec<String>, String> {
-        let named: BTreeSet<PathBuf> = self.finished()?.into_values().map(|one| one.pictures).collect();
+    /// Returns files that must not exist after all runs have ended: temporary files, journals, lease records, and
+    /// screenshots that no trajectory refers to.
+    pub(crate) fn leftovers(&mut self) -> Result<Vec<String>, String> {
+        let named: BTreeSet<PathBuf> = self.finished()?.into_values().map(|one| one.image_folder).collect();
         let root = self.save_path.root().to_owned();
         let mut left = Vec::new();
         for path in entries(&root) {
@@ -132,12 +135,12 @@ impl Disk {
                 "tensorboard" => {}
                 "images" => left.extend(entries(&path).into_iter().filter(|one| !named.contains(one))),
                 "test_trajectories" => {
-                    let whole = |path: &PathBuf| {
+                    let is_iteration_file = |path: &PathBuf| {
                         let name = path.file_name().unwrap_or_default().to_string_lossy();
                         name.rsplit_once(".pt.iteration")
                             .is_some_and(|(_, number)| number.parse::<u64>().is_ok())
                     };
-                    left.extend(entries(&path).into_iter().filter(|one| !whole(one)));
+                    left.extend(entries(&path).into_iter().filter(|one| !is_iteration_file(one)));
                 }
                 "leases" => left.extend(entries(&path)),
                 _ => left.push(path),
@@ -147,7 +150,7 @@ impl Disk {
     }
 }
 
-/// The record of the runs' configurations: every document has the same keys, or one of them was cut.
+/// Checks the record of the runs' configurations: every YAML document has the same keys unless one was truncated.
 fn half_written(path: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let keys = |document: &str| -> Vec<String> {
@@ -156,7 +159,7 @@ fn half_written(path: &Path) -> Option<PathBuf> {
     };
     let documents: Vec<Vec<String>> = text.split("---\n").skip(1).map(keys).collect();
     let whole = documents.windows(2).all(|pair| pair[0] == pair[1]) && !documents.is_empty();
-    (!whole).then(|| path.join("(half a document)"))
+    (!whole).then(|| path.join("(truncated document)"))
 }
 
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {

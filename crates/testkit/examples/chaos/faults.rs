@@ -1,5 +1,5 @@
-//! The faults, each with a name, a victim and an end. A death ends at once (whoever looks after services starts it again);
-//! everything else is taken back after a while. All choices come from the dice.
+//! The faults: each has a name, a target and an end. Killed services are restarted by their supervisor; every other
+//! fault is reverted after a while. All random choices come from the seeded generator.
 
 use std::{
     io::Write,
@@ -8,9 +8,9 @@ use std::{
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use serde_json::json;
-use testkit::{Browser, Dice, Lease, browsers_of, hosts::Host, signal};
+use testkit::{Browser, Lease, Rng, browsers_of, hosts::Host, signal};
 
-use crate::{service::Service, world::World};
+use crate::{service::Service, system::System};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -89,88 +89,88 @@ impl Kind {
     }
 }
 
-/// Makes the fault and takes it back; says to whom it was done. `None` when there was nobody to do it to.
-pub(crate) async fn inject(kind: Kind, world: &World, dice: &mut Dice) -> Option<String> {
-    let held = Duration::from_millis(1500 + dice.below(5000) as u64);
-    // Every other time it is killed again as often as it comes back.
-    let outage = held * (dice.below(2) as u32);
-    let node = dice.below(world.nodes.len());
+/// Injects a fault, reverts it and returns a description of its target, or `None` if there was no target.
+pub(crate) async fn inject(kind: Kind, system: &System, rng: &mut Rng) -> Option<String> {
+    let held = Duration::from_millis(1500 + rng.below(5000) as u64);
+    // In half of the cases the service is killed again whenever it restarts.
+    let outage = held * (rng.below(2) as u32);
+    let node = rng.below(system.nodes.len());
     match kind {
         Kind::BrowserKilled => {
-            let browser = a_browser(world, dice)?;
+            let browser = pick_browser(system, rng)?;
             signal(browser.pid, Signal::KILL);
             Some(format!("process {}", browser.pid))
         }
-        // Longer than the node waits for one that does not answer, every other time.
+        // In half of the cases longer than the node waits for a browser that does not respond.
         Kind::BrowserFrozen => {
             let (browser, longer) =
-                (a_browser(world, dice)?, Duration::from_secs(6) * (dice.below(2) as u32));
+                (pick_browser(system, rng)?, Duration::from_secs(6) * (rng.below(2) as u32));
             freeze(browser.pid, held + longer).await;
             Some(format!("process {} for {:.1?}", browser.pid, held + longer))
         }
         Kind::RendererKilled => {
-            let pid = a_renderer(world, dice)?;
+            let pid = pick_renderer(system, rng)?;
             signal(pid, Signal::KILL);
             Some(format!("process {pid}"))
         }
         Kind::RendererFrozen => {
-            let pid = a_renderer(world, dice)?;
+            let pid = pick_renderer(system, rng)?;
             freeze(pid, held).await;
             Some(format!("process {pid} for {held:.1?}"))
         }
-        Kind::NodeKilled => kill(&world.nodes[node], outage).await,
-        // Longer than the collector waits for an operation, every other time.
+        Kind::NodeKilled => kill(&system.nodes[node], outage).await,
+        // In half of the cases longer than the collector waits for an operation.
         Kind::NodeFrozen => {
-            freeze_service(&world.nodes[node], held + Duration::from_secs(6) * (dice.below(2) as u32)).await
+            freeze_service(&system.nodes[node], held + Duration::from_secs(6) * (rng.below(2) as u32)).await
         }
-        Kind::MasterKilled => kill(&world.master, outage).await,
-        Kind::MasterFrozen => freeze_service(&world.master, held).await,
-        Kind::RedisKilled => kill(&world.redis, outage).await,
-        Kind::RedisFrozen => freeze_service(&world.redis, held).await,
-        Kind::PolicyKilled => kill(&world.policy, outage).await,
-        Kind::PolicyFrozen => freeze_service(&world.policy, held).await,
-        Kind::JudgeKilled => kill(&world.judge, outage).await,
-        Kind::JudgeFrozen => freeze_service(&world.judge, held).await,
-        Kind::CollectorKilled => kill(world.collector.as_ref()?, outage).await,
-        Kind::CollectorFrozen => freeze_service(world.collector.as_ref()?, held).await,
-        Kind::DiskFull => fill_disk(world, held).await,
+        Kind::MasterKilled => kill(&system.master, outage).await,
+        Kind::MasterFrozen => freeze_service(&system.master, held).await,
+        Kind::RedisKilled => kill(&system.redis, outage).await,
+        Kind::RedisFrozen => freeze_service(&system.redis, held).await,
+        Kind::PolicyKilled => kill(&system.policy, outage).await,
+        Kind::PolicyFrozen => freeze_service(&system.policy, held).await,
+        Kind::JudgeKilled => kill(&system.judge, outage).await,
+        Kind::JudgeFrozen => freeze_service(&system.judge, held).await,
+        Kind::CollectorKilled => kill(system.collector.as_ref()?, outage).await,
+        Kind::CollectorFrozen => freeze_service(system.collector.as_ref()?, held).await,
+        Kind::DiskFull => fill_disk(system, held).await,
         Kind::PacketsLost => {
-            let host = a_host(world, dice);
-            let percent = 10 + dice.below(25);
-            host.lose(percent).unwrap_or_else(|error| panic!("packets cannot be lost: {error}"));
+            let host = pick_host(system, rng);
+            let percent = 10 + rng.below(25);
+            host.drop_packets(percent).unwrap_or_else(|error| panic!("cannot drop packets: {error}"));
             tokio::time::sleep(held).await;
-            host.calm();
+            host.restore_packets();
             Some(format!("{percent} % to {} for {held:.1?}", host.name))
         }
         Kind::PacketsLate => {
-            let host = a_host(world, dice);
-            let how = host.delay().unwrap_or_else(|error| panic!("packets cannot be delayed: {error}"));
+            let host = pick_host(system, rng);
+            let how = host.delay_packets().unwrap_or_else(|error| panic!("cannot delay packets: {error}"));
             tokio::time::sleep(held).await;
-            host.calm();
+            host.restore_packets();
             Some(format!("from {} for {held:.1?}: {how}", host.name))
         }
         Kind::DescriptorsExhausted => {
-            let victims = [&world.nodes[0], &world.nodes[1], &world.master, world.collector.as_ref()?];
-            exhaust_descriptors(dice.pick(&victims)?, held).await
+            let victims = [&system.nodes[0], &system.nodes[1], &system.master, system.collector.as_ref()?];
+            exhaust_descriptors(rng.pick(&victims)?, held).await
         }
-        Kind::MemoryExhausted => eat_memory(world).await,
+        Kind::MemoryExhausted => exhaust_memory(system).await,
     }
 }
 
-fn a_browser(world: &World, dice: &mut Dice) -> Option<Browser> {
-    let all: Vec<Browser> = world.nodes.iter().filter_map(Service::pid).flat_map(browsers_of).collect();
-    dice.pick(&all).cloned()
+fn pick_browser(system: &System, rng: &mut Rng) -> Option<Browser> {
+    let all: Vec<Browser> = system.nodes.iter().filter_map(Service::pid).flat_map(browsers_of).collect();
+    rng.pick(&all).cloned()
 }
 
-fn a_renderer(world: &World, dice: &mut Dice) -> Option<u32> {
-    let all = a_browser(world, dice)?.renderers();
-    dice.pick(&all).map(|one| one.pid)
+fn pick_renderer(system: &System, rng: &mut Rng) -> Option<u32> {
+    let all = pick_browser(system, rng)?.renderers();
+    rng.pick(&all).map(|one| one.pid)
 }
 
-fn a_host<'a>(world: &'a World, dice: &mut Dice) -> &'a Host {
-    let hosts = &world.hosts;
+fn pick_host<'a>(system: &'a System, rng: &mut Rng) -> &'a Host {
+    let hosts = &system.hosts;
     let all = [&hosts.collector, &hosts.master, &hosts.redis, &hosts.nodes[0], &hosts.nodes[1]];
-    all[dice.below(all.len())]
+    all[rng.below(all.len())]
 }
 
 async fn kill(service: &Service, outage: Duration) -> Option<String> {
@@ -180,8 +180,8 @@ async fn kill(service: &Service, outage: Duration) -> Option<String> {
         service.signal(Signal::KILL);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let lasting = if outage.is_zero() { String::new() } else { format!(", out of order for {outage:.1?}") };
-    Some(format!("{}{lasting}", service.name))
+    let suffix = if outage.is_zero() { String::new() } else { format!(", kept down for {outage:.1?}") };
+    Some(format!("{}{suffix}", service.name))
 }
 
 async fn freeze(pid: u32, held: Duration) {
@@ -195,13 +195,13 @@ async fn freeze_service(service: &Service, held: Duration) -> Option<String> {
     Some(format!("{} for {held:.1?}", service.name))
 }
 
-async fn fill_disk(world: &World, held: Duration) -> Option<String> {
-    let path = world.disk.join("filler");
+async fn fill_disk(system: &System, held: Duration) -> Option<String> {
+    let path = system.disk.join("filler");
     let begun = Instant::now();
     let mut written = 0;
     let mut file = std::fs::File::create(&path).ok()?;
     let block = vec![0x5a_u8; 1 << 20];
-    // Whatever is freed meanwhile is taken too, to the last byte.
+    // Space that is freed meanwhile is filled again, to the last byte.
     while begun.elapsed() < held {
         let size = if written % block.len() == 0 { block.len() } else { 512 };
         match file.write(&block[..size]) {
@@ -210,54 +210,53 @@ async fn fill_disk(world: &World, held: Duration) -> Option<String> {
         }
     }
     drop(file);
-    std::fs::remove_file(&path).expect("our own file");
+    std::fs::remove_file(&path).expect("the filler can be removed");
     Some(format!("{} MiB written, for {held:.1?}", written >> 20))
 }
 
-/// No new descriptor for anybody in this process: what it has open it keeps.
+/// Lowers the descriptor limit of a process so that it cannot open new ones; open descriptors stay valid.
 async fn exhaust_descriptors(service: &Service, held: Duration) -> Option<String> {
     let pid = service.pid()?;
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64;
-    let whom = Pid::from_raw(pid.cast_signed());
-    let most = rustix::process::getrlimit(Resource::Nofile).maximum;
-    let own = prlimit(whom, Resource::Nofile, Rlimit { current: Some(3), maximum: most }).ok()?;
+    let target = Pid::from_raw(pid.cast_signed());
+    let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
+    let previous = prlimit(target, Resource::Nofile, Rlimit { current: Some(3), maximum }).ok()?;
     tokio::time::sleep(held).await;
-    // It may have died of it; then the next one has its own.
-    let _ = prlimit(whom, Resource::Nofile, own);
+    // The process may have exited; its successor has its own limit.
+    let _ = prlimit(target, Resource::Nofile, previous);
     Some(format!("{} with {open} open, for {held:.1?}", service.name))
 }
 
-/// A stranger leases a browser and opens a page that takes memory until its renderer dies.
-async fn eat_memory(world: &World) -> Option<String> {
-    const PATIENCE: Duration = Duration::from_secs(25);
-    let farm = world.master_farm();
-    let eating = async {
+/// Leases a browser as another client and opens a page that allocates memory until its renderer dies.
+async fn exhaust_memory(system: &System) -> Option<String> {
+    const CRASH_TIMEOUT: Duration = Duration::from_secs(25);
+    let farm = system.master_farm();
+    let crash = async {
         let wait = [("wait_secs", "10"), ("lifetime_mins", "50")];
         let got = farm.http.try_send(hyper::Method::POST, "/get", &wait, "", &[]).await.ok()?;
         if got.status != 200 {
             return None;
         }
-        let lease = Lease::read(&got.json());
-        let whom = [("instance_id", lease.id.as_str()), ("node", lease.node.as_str())];
-        let body =
-            json!({"instance_id": lease.id, "node": lease.node, "visit_page": {"url": World::eater()}});
+        let lease = Lease::parse(&got.json());
+        let target = [("instance_id", lease.id.as_str()), ("node", lease.node.as_str())];
+        let body = json!({"instance_id": lease.id, "node": lease.node, "visit_page": {"url": System::memory_hog_url()}});
         let kind = [("content-type", "application/json")];
-        let mut told = String::from("no answer");
+        let mut result = String::from("no response");
         let begun = Instant::now();
         let opened = farm.http.try_send(hyper::Method::POST, "/execute", &[], body.to_string(), &kind);
-        let _ = tokio::time::timeout(PATIENCE, opened).await;
-        while begun.elapsed() < PATIENCE {
-            match farm.http.try_send(hyper::Method::GET, "/probe", &whom, "", &[]).await {
+        let _ = tokio::time::timeout(CRASH_TIMEOUT, opened).await;
+        while begun.elapsed() < CRASH_TIMEOUT {
+            match farm.http.try_send(hyper::Method::GET, "/probe", &target, "", &[]).await {
                 Ok(reply) if reply.status == 200 => tokio::time::sleep(Duration::from_millis(300)).await,
                 Ok(reply) => {
-                    told = reply.code();
+                    result = reply.code();
                     break;
                 }
-                Err(error) => told = error,
+                Err(error) => result = error,
             }
         }
-        let _ = farm.http.try_send(hyper::Method::POST, "/reset", &whom, "", &[]).await;
-        Some(format!("a page in {}: {told} after {:.1?}", lease.node, begun.elapsed()))
+        let _ = farm.http.try_send(hyper::Method::POST, "/reset", &target, "", &[]).await;
+        Some(format!("a page in {}: {result} after {:.1?}", lease.node, begun.elapsed()))
     };
-    tokio::time::timeout(PATIENCE * 2, eating).await.unwrap_or(None)
+    tokio::time::timeout(CRASH_TIMEOUT * 2, crash).await.unwrap_or(None)
 }

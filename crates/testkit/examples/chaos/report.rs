@@ -1,4 +1,4 @@
-//! What was done to the system and how it bore it: a table for people, JSON for programs, a verdict for both.
+//! The report: which faults were injected and how the system recovered, as a table and as JSON.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::faults::Kind;
 
-/// One fault, or two at once, and how long the system took afterwards.
+/// One fault, or two at once, and the recovery times.
 pub(crate) struct Round {
     pub(crate) at: Duration,
     pub(crate) faults: Vec<(Kind, String)>,
-    /// From the end of the fault until every slot was usable again; `None`: not within the bound.
-    pub(crate) whole: Option<Duration>,
-    /// … until another trajectory was finished.
+    /// Time from the end of the fault until every slot was usable again; `None` if that took too long.
+    pub(crate) recovered: Option<Duration>,
+    /// Time from the end of the fault until another trajectory was finished.
     pub(crate) progress: Option<Duration>,
 }
 
@@ -20,23 +20,23 @@ pub(crate) struct Round {
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) rounds: Vec<Round>,
-    pub(crate) took: Duration,
+    pub(crate) duration: Duration,
     pub(crate) facts: Vec<(&'static str, Value)>,
-    pub(crate) wrong: Vec<String>,
+    pub(crate) findings: Vec<String>,
 }
 
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// The middle one and the largest.
-fn spread(mut times: Vec<Duration>) -> (f64, f64) {
+/// Returns median and maximum in seconds.
+fn median_and_max(mut times: Vec<Duration>) -> (f64, f64) {
     times.sort();
     let middle = times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or_default();
     (seconds(middle), seconds(times.last().copied().unwrap_or_default()))
 }
 
-/// Times until whole, times until the next trajectory.
+/// Times until recovery, times until the next trajectory.
 type Times = (Vec<Duration>, Vec<Duration>);
 
 impl Report {
@@ -44,9 +44,9 @@ impl Report {
         let mut all: BTreeMap<Kind, (usize, Times)> = BTreeMap::new();
         for round in &self.rounds {
             for (kind, _) in &round.faults {
-                let (count, (whole, progress)) = all.entry(*kind).or_default();
+                let (count, (recovered, progress)) = all.entry(*kind).or_default();
                 *count += 1;
-                whole.extend(round.whole);
+                recovered.extend(round.recovered);
                 progress.extend(round.progress);
             }
         }
@@ -58,29 +58,32 @@ impl Report {
             "| fault | times | all slots usable again, p50 / max | next trajectory finished, p50 / max |"
         );
         println!("|---|---|---|---|");
-        for (kind, (count, (whole, progress))) in self.by_kind() {
-            let (whole, progress) = (spread(whole), spread(progress));
+        for (kind, (count, (recovered, progress))) in self.by_kind() {
+            let (recovered, progress) = (median_and_max(recovered), median_and_max(progress));
             println!(
                 "| {} | {count} | {} s / {} s | {} s / {} s |",
                 kind.name(),
-                whole.0,
-                whole.1,
+                recovered.0,
+                recovered.1,
                 progress.0,
                 progress.1
             );
         }
         let all: usize = self.rounds.iter().map(|round| round.faults.len()).sum();
-        let whole = spread(self.rounds.iter().filter_map(|round| round.whole).collect());
-        let progress = spread(self.rounds.iter().filter_map(|round| round.progress).collect());
-        println!("| all | {all} | {} s / {} s | {} s / {} s |", whole.0, whole.1, progress.0, progress.1);
+        let recovered = median_and_max(self.rounds.iter().filter_map(|round| round.recovered).collect());
+        let progress = median_and_max(self.rounds.iter().filter_map(|round| round.progress).collect());
+        println!(
+            "| all | {all} | {} s / {} s | {} s / {} s |",
+            recovered.0, recovered.1, progress.0, progress.1
+        );
         println!("\n| what | result |\n|---|---|");
-        println!("| seed | {} |\n| took | {} s |", self.seed, seconds(self.took));
+        println!("| seed | {} |\n| took | {} s |", self.seed, seconds(self.duration));
         for (name, value) in &self.facts {
             println!("| {name} | {} |", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
-        println!("| found wrong | {} |", self.wrong.len());
-        for what in &self.wrong {
-            println!("WRONG: {what}");
+        println!("| found wrong | {} |", self.findings.len());
+        for finding in &self.findings {
+            println!("WRONG: {finding}");
         }
     }
 
@@ -90,33 +93,33 @@ impl Report {
             .iter()
             .map(|round| {
                 let faults =
-                    round.faults.iter().map(|(kind, whom)| json!({"kind": kind.name(), "whom": whom}));
+                    round.faults.iter().map(|(kind, target)| json!({"kind": kind.name(), "whom": target}));
                 json!({
                     "at": seconds(round.at), "faults": faults.collect::<Vec<_>>(),
-                    "whole_after": round.whole.map(seconds), "progress_after": round.progress.map(seconds),
+                    "whole_after": round.recovered.map(seconds), "progress_after": round.progress.map(seconds),
                 })
             })
             .collect();
         let kinds: Vec<Value> = self
             .by_kind()
             .into_iter()
-            .map(|(kind, (count, (whole, progress)))| {
-                let (whole, progress) = (spread(whole), spread(progress));
+            .map(|(kind, (count, (recovered, progress)))| {
+                let (recovered, progress) = (median_and_max(recovered), median_and_max(progress));
                 json!({
                     "kind": kind.name(), "count": count,
-                    "whole": {"p50": whole.0, "max": whole.1}, "progress": {"p50": progress.0, "max": progress.1},
+                    "whole": {"p50": recovered.0, "max": recovered.1}, "progress": {"p50": progress.0, "max": progress.1},
                 })
             })
             .collect();
         let facts: serde_json::Map<String, Value> =
             self.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let report = json!({
-            "seed": self.seed, "passed": self.wrong.is_empty(), "took": seconds(self.took), "faults": kinds,
-            "facts": facts, "wrong": self.wrong, "rounds": rounds,
+            "seed": self.seed, "passed": self.findings.is_empty(), "took": seconds(self.duration), "faults": kinds,
+            "facts": facts, "wrong": self.findings, "rounds": rounds,
         });
         let text = serde_json::to_string_pretty(&report).unwrap_or_default();
         if let Err(error) = std::fs::write(path, text) {
-            eprintln!("the report cannot be saved as {}: {error}", path.display());
+            eprintln!("cannot save the report as {}: {error}", path.display());
         }
     }
 }

@@ -1,87 +1,89 @@
-//! The servers around a run, each a process of its own that can be killed and frozen: the practice sites, a policy and a
-//! judge. Policy and judge decide by what they are shown and by nothing else, so equal episodes get equal rewards.
+//! The servers that a run needs, each a separate process that can be killed and frozen: the practice sites, a policy
+//! and a judge. Policy and judge decide only by the request, so equal episodes get equal rewards.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, response::Html, routing::get};
 use practice::Sites;
 use serde_json::json;
-use testkit::sim_model::{Question, Said, SimModel};
+use testkit::{
+    arguments::exit,
+    sim_model::{ModelReply, ModelRequest, SimModel},
+};
 
-/// How long the policy thinks: long enough for a fault to come in between.
-const THINKING: Duration = Duration::from_millis(120);
+/// The latency of the policy: long enough for a fault to happen during a request.
+const POLICY_LATENCY: Duration = Duration::from_millis(120);
 
-/// A page that takes memory until its renderer has none left.
-const EATER: &str = "<!doctype html><title>Eater</title><p>Eating.<script>
-const eaten = [];
-const bite = () => { eaten.push(new Array(1 << 24).fill(0.5)); setTimeout(bite, 0); };
-setTimeout(bite, 200);
+/// A page that allocates memory until its renderer crashes.
+const MEMORY_HOG: &str = "<!doctype html><title>Memory hog</title><p>Allocating.<script>
+const blocks = [];
+const allocate = () => { blocks.push(new Array(1 << 24).fill(0.5)); setTimeout(allocate, 0); };
+setTimeout(allocate, 200);
 </script>";
 
-/// Plays a part until the process is ended. `None` when there is no such part.
-pub(crate) async fn play(part: &str, address: SocketAddr) -> Option<()> {
-    match part {
+/// Runs one server until the process is killed. Exits with a message if the role is unknown.
+pub(crate) async fn play(role: &str, address: SocketAddr) {
+    match role {
         "sites" => {
             let _sites = Sites::start(address).expect("the practice sites start");
-            let eater = SocketAddr::new(address.ip(), address.port() + 1);
-            let listener = tokio::net::TcpListener::bind(eater).await.expect("a port");
-            let router = Router::new().route("/eater", get(async || Html(EATER)));
-            axum::serve(listener, router).await.expect("it serves");
+            let hog = SocketAddr::new(address.ip(), address.port() + 1);
+            let listener = tokio::net::TcpListener::bind(hog).await.expect("a free port");
+            let router = Router::new().route("/memory-hog", get(async || Html(MEMORY_HOG)));
+            axum::serve(listener, router).await.expect("the server runs");
         }
-        "policy" => serve(address, THINKING, act).await,
+        "policy" => serve(address, POLICY_LATENCY, act).await,
         "judge" => serve(address, Duration::from_millis(20), decide).await,
-        _ => return None,
+        _ => exit(&format!("--part must be sites, policy or judge, not {role:?}")),
     }
-    Some(())
 }
 
-async fn serve(address: SocketAddr, latency: Duration, speaker: fn(&Question) -> Said) {
-    let _model = SimModel::start_at(address, latency, false, Arc::new(speaker)).await;
+async fn serve(address: SocketAddr, latency: Duration, script: fn(&ModelRequest) -> ModelReply) {
+    let _model = SimModel::start_at(address, latency, false, Arc::new(script)).await;
     std::future::pending::<()>().await;
 }
 
-/// What stands between two marks in a text, for the last time.
+/// Returns the text after the last `before`, up to the next `after`.
 fn last_between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     text.rsplit_once(before)?.1.split(after).next()
 }
 
-/// Walks the way its task names: `Choose "LINK", open "ADDRESS", [search for "WORDS",] and say the title.` On a page that
-/// is not on this way it gives up, as a policy would that was put on a blank page by somebody else's fault.
-fn act(question: &Question) -> Said {
-    let words: Vec<&str> = question.task().split('"').collect();
-    let [_, link, _, target, rest @ ..] = words.as_slice() else { return say_title("no such task") };
+/// Follows the steps of its task: `Choose "LINK", open "URL", [search for "TEXT",] and say the title.` On any other page
+/// it gives up, as a policy would on a page that was blank because of a fault.
+fn act(request: &ModelRequest) -> ModelReply {
+    let parts: Vec<&str> = request.task().split('"').collect();
+    let [_, link, _, target, rest @ ..] = parts.as_slice() else { return answer("unknown task") };
     let search = (rest.len() > 1).then(|| rest[1]);
     let (Some(title), Some(here)) = (
-        last_between(&question.text, "\nPage: \"", "\" at "),
-        question.text.rsplit_once("\nPage: \"").and_then(|(_, page)| page.split("\" at ").nth(1)),
+        last_between(&request.text, "\nPage: \"", "\" at "),
+        request.text.rsplit_once("\nPage: \"").and_then(|(_, page)| page.split("\" at ").nth(1)),
     ) else {
-        return say_title("no page");
+        return answer("no page");
     };
     let here = here.lines().next().unwrap_or_default().trim();
     let path = here.split('/').skip(3).collect::<Vec<_>>().join("/");
-    let start = question.text.split("Start website: ").nth(1).and_then(|text| text.lines().next());
+    let start = request.text.split("Start website: ").nth(1).and_then(|text| text.lines().next());
     match search {
-        _ if Some(here) == start => on(question, link, &json!({"action": "click"})),
-        Some(words) if here == *target => on(question, "Search", &json!({"action": "type", "text": words})),
-        Some(_) if path.contains("search?") => say_title(title),
-        None if here == *target => say_title(title),
-        // What the link leads to.
+        _ if Some(here) == start => act_on(request, link, &json!({"action": "click"})),
+        Some(text) if here == *target => act_on(request, "Search", &json!({"action": "type", "text": text})),
+        Some(_) if path.contains("search?") => answer(title),
+        None if here == *target => answer(title),
+        // The page behind the link.
         _ if path.ends_with('/') => call(&json!({"action": "navigate", "url": target})),
-        _ => say_title(&format!("lost at {here}")),
+        _ => answer(&format!("lost at {here}")),
     }
 }
 
-fn call(arguments: &serde_json::Value) -> Said {
-    Said::call("web_interaction", arguments)
+fn call(arguments: &serde_json::Value) -> ModelReply {
+    ModelReply::call("web_interaction", arguments)
 }
 
-fn say_title(title: &str) -> Said {
+fn answer(title: &str) -> ModelReply {
     call(&json!({"action": "answer", "text": title}))
 }
 
-/// The action on the element whose name begins so; waits while there is none.
-fn on(question: &Question, name: &str, action: &serde_json::Value) -> Said {
-    let tree = question.text.rsplit("Numbered elements:").next().unwrap_or_default();
+/// Performs the action on the element whose name starts with `name`; waits while there is none.
+fn act_on(request: &ModelRequest, name: &str, action: &serde_json::Value) -> ModelReply {
+    let tree = request.text.rsplit("Numbered elements:").next().unwrap_or_default();
     let named = tree.lines().find(|line| {
         let text = line.split(", text: ").nth(1).unwrap_or_default();
         line.starts_with("id: ") && text.starts_with(name)
@@ -94,11 +96,11 @@ fn on(question: &Question, name: &str, action: &serde_json::Value) -> Said {
     call(&action)
 }
 
-/// Blocked never, relevant always, supported always; the reference decides.
-fn decide(question: &Question) -> Said {
-    let text = &question.text;
+/// Judges every page as not blocked, relevant and supported, so that the reference answer decides.
+fn decide(request: &ModelRequest) -> ModelReply {
+    let text = &request.text;
     let reply = if let Some(reference) = last_between(text, "Reference answer: ", "\n") {
-        // A quotation: every line of it is marked as one.
+        // The answer is quoted, so every line starts with `>`.
         let answer = last_between(text, "The agent's answer:", "\n\nDoes ").unwrap_or_default();
         let answer = answer.trim().trim_start_matches('>');
         if answer.trim() == reference.trim() {
@@ -113,5 +115,5 @@ fn decide(question: &Question) -> Said {
     } else {
         "It shows the page.\nYES"
     };
-    Said::Reply(reply.to_owned())
+    ModelReply::Reply(reply.to_owned())
 }

@@ -1,146 +1,146 @@
-//! The schedule: every kind of fault at least once in an order of the dice's, sometimes two at once, and after each the
-//! wait for recovery, which is bounded. Then what must hold when it is quiet.
+//! The schedule: every kind of fault at least once, in random order, sometimes two at once, each followed by a bounded
+//! wait for recovery. Also the checks after the last fault.
 
 use std::{
     process::Command,
     time::{Duration, Instant},
 };
 
-use testkit::Dice;
+use testkit::Rng;
 
 use crate::{
     checker::{Checker, Findings},
     faults::{KINDS, Kind, inject},
     report::{Report, Round},
-    world::{World, slots_of},
+    system::{System, slots_of},
 };
 
-/// The faults are over by then, come what may.
-const MOST: Duration = Duration::from_mins(5);
-/// After a fault every slot is usable again within this.
-const WHOLE: Duration = Duration::from_secs(30);
-/// … and another trajectory is finished within this.
-const PROGRESS: Duration = Duration::from_mins(1);
-/// Whole is what stays whole for so long.
-const STAYS: Duration = Duration::from_secs(1);
-/// How long the checker may take to see what is on the disk.
-const NOTICED: Duration = Duration::from_millis(400);
-/// No fault itself lasts longer.
-const FAULT: Duration = Duration::from_mins(1);
+/// No fault is started after this time.
+const MAX_SCHEDULE: Duration = Duration::from_mins(5);
+/// After a fault, every slot must be usable again within this time.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// After a fault, another trajectory must be finished within this time.
+const PROGRESS_TIMEOUT: Duration = Duration::from_mins(1);
+/// The system counts as recovered when it stays so for this time.
+const STABLE_FOR: Duration = Duration::from_secs(1);
+/// The checker may take this long to notice a trajectory on the disk.
+const CHECKER_DELAY: Duration = Duration::from_millis(400);
+/// No single fault lasts longer.
+const FAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-pub(crate) async fn go_through(
-    world: &World,
+pub(crate) async fn inject_all(
+    system: &System,
     checker: &Checker,
     seed: u64,
     faults_for: Duration,
     report: &mut Report,
 ) {
-    let (mut dice, begun) = (Dice::new(seed), Instant::now());
-    // Something to lose.
-    recovery(world, checker).await;
-    let mut bag: Vec<Kind> = Vec::new();
-    let mut all_once = false;
-    while (!all_once || begun.elapsed() < faults_for) && begun.elapsed() < MOST {
-        if bag.is_empty() {
-            bag.extend(KINDS);
-            dice.shuffle(&mut bag);
+    let (mut rng, begun) = (Rng::new(seed), Instant::now());
+    // Wait for the first trajectory, so that there is something to lose.
+    measure_recovery(system, checker).await;
+    let mut remaining: Vec<Kind> = Vec::new();
+    let mut all_injected = false;
+    while (!all_injected || begun.elapsed() < faults_for) && begun.elapsed() < MAX_SCHEDULE {
+        if remaining.is_empty() {
+            remaining.extend(KINDS);
+            rng.shuffle(&mut remaining);
         }
-        let mut kinds: Vec<Kind> = bag.pop().into_iter().collect();
-        if dice.below(3) == 0 {
-            kinds.extend(bag.pop());
+        let mut kinds: Vec<Kind> = remaining.pop().into_iter().collect();
+        if rng.below(3) == 0 {
+            kinds.extend(remaining.pop());
         }
         let at = begun.elapsed();
-        let faults = all_at_once(&kinds, world, &mut dice).await;
-        // Whoever was not there to be hit gets another turn.
+        let faults = inject_concurrently(&kinds, system, &mut rng).await;
+        // A fault without a target is tried again later.
         let missed = kinds.iter().filter(|kind| !faults.iter().any(|(made, _)| made == *kind));
-        missed.for_each(|kind| bag.insert(0, *kind));
-        let (whole, progress) = recovery(world, checker).await;
-        let round = Round { at, faults, whole, progress };
-        tell(&round, checker);
+        missed.for_each(|kind| remaining.insert(0, *kind));
+        let (recovered, progress) = measure_recovery(system, checker).await;
+        let round = Round { at, faults, recovered, progress };
+        print_round(&round, checker);
         report.rounds.push(round);
-        all_once = all_once || bag.is_empty();
-        tokio::time::sleep(Duration::from_millis(dice.below(1500) as u64)).await;
+        all_injected = all_injected || remaining.is_empty();
+        tokio::time::sleep(Duration::from_millis(rng.below(1500) as u64)).await;
     }
     let made =
         |kind: &Kind| report.rounds.iter().any(|round| round.faults.iter().any(|(made, _)| made == kind));
     for kind in KINDS.iter().filter(|kind| !made(kind)) {
-        checker.findings.is_wrong(format!("there was no time for this fault: {}", kind.name()));
+        checker.findings.report(format!("not enough time for this fault: {}", kind.name()));
     }
 }
 
-async fn all_at_once(kinds: &[Kind], world: &World, dice: &mut Dice) -> Vec<(Kind, String)> {
-    let (mut one, mut other) = (dice.split(), dice.split());
+async fn inject_concurrently(kinds: &[Kind], system: &System, rng: &mut Rng) -> Vec<(Kind, String)> {
+    let (mut first_rng, mut second_rng) = (rng.split(), rng.split());
     let (first, second) = (kinds.first().copied(), kinds.get(1).copied());
-    let fault = async |kind: Option<Kind>, dice: &mut Dice| {
+    let fault = async |kind: Option<Kind>, rng: &mut Rng| {
         let kind = kind?;
-        match tokio::time::timeout(FAULT, inject(kind, world, dice)).await {
-            Ok(whom) => whom.map(|whom| (kind, whom)),
-            Err(_) => Some((kind, format!("could not be made within {FAULT:?}"))),
+        match tokio::time::timeout(FAULT_TIMEOUT, inject(kind, system, rng)).await {
+            Ok(target) => target.map(|target| (kind, target)),
+            Err(_) => Some((kind, format!("not finished within {FAULT_TIMEOUT:?}"))),
         }
     };
-    let (first, second) = tokio::join!(fault(first, &mut one), fault(second, &mut other));
+    let (first, second) = tokio::join!(fault(first, &mut first_rng), fault(second, &mut second_rng));
     first.into_iter().chain(second).collect()
 }
 
-/// How long until all slots are usable and stay so, and until more is finished than before.
-async fn recovery(world: &World, checker: &Checker) -> (Option<Duration>, Option<Duration>) {
+/// Measures the time until all slots are usable and stay so, and the time until another trajectory is finished.
+async fn measure_recovery(system: &System, checker: &Checker) -> (Option<Duration>, Option<Duration>) {
     let (since, mut before) = (Instant::now(), checker.finished());
-    // Since when every look has found it whole: whoever looks too soon sees what has not been noticed yet.
-    let (mut whole, mut progress): (Option<Duration>, Option<Duration>) = (None, None);
+    // A single check right after the fault may succeed because the farm has not noticed the fault yet.
+    let (mut recovered, mut progress): (Option<Duration>, Option<Duration>) = (None, None);
     loop {
-        let looked = since.elapsed();
-        let stays = whole.is_some_and(|whole| looked > whole + STAYS);
-        if !stays {
-            match world.is_whole().await {
-                Ok(()) => whole = whole.or(Some(looked)),
-                Err(why) if looked > WHOLE => {
-                    checker.findings.is_wrong(format!("not whole within {WHOLE:?}: {why}"));
+        let now = since.elapsed();
+        let is_stable = recovered.is_some_and(|recovered| now > recovered + STABLE_FOR);
+        if !is_stable {
+            match system.check_healthy().await {
+                Ok(()) => recovered = recovered.or(Some(now)),
+                Err(reason) if now > RECOVERY_TIMEOUT => {
+                    checker.findings.report(format!("not recovered within {RECOVERY_TIMEOUT:?}: {reason}"));
                     return (None, progress);
                 }
-                Err(_) => whole = None,
+                Err(_) => recovered = None,
             }
         }
-        if since.elapsed() < NOTICED {
-            // What was finished before is only now seen on the disk.
+        if since.elapsed() < CHECKER_DELAY {
+            // The checker may only now notice what was finished before.
             before = checker.finished();
         } else if progress.is_none() && checker.finished() > before {
             progress = Some(since.elapsed());
         }
-        if stays && progress.is_some() {
-            return (whole, progress);
+        if is_stable && progress.is_some() {
+            return (recovered, progress);
         }
-        if progress.is_none() && since.elapsed() > PROGRESS {
-            checker.findings.is_wrong(format!("nothing was finished within {PROGRESS:?}"));
-            return (whole, progress);
+        if progress.is_none() && since.elapsed() > PROGRESS_TIMEOUT {
+            checker.findings.report(format!("no trajectory was finished within {PROGRESS_TIMEOUT:?}"));
+            return (recovered, progress);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-fn tell(round: &Round, checker: &Checker) {
+fn print_round(round: &Round, checker: &Checker) {
     let faults: Vec<String> =
-        round.faults.iter().map(|(kind, whom)| format!("{} ({whom})", kind.name())).collect();
+        round.faults.iter().map(|(kind, target)| format!("{} ({target})", kind.name())).collect();
     println!(
-        "{:>4.0} s {}: whole after {:.1} s, next trajectory after {:.1} s, {} finished",
+        "{:>4.0} s {}: recovered after {:.1} s, next trajectory after {:.1} s, {} finished",
         round.at.as_secs_f64(),
         faults.join(" + "),
-        round.whole.unwrap_or_default().as_secs_f64(),
+        round.recovered.unwrap_or_default().as_secs_f64(),
         round.progress.unwrap_or_default().as_secs_f64(),
         checker.finished()
     );
 }
 
-/// Nobody collects any more: every slot is free.
-pub(crate) async fn all_free(world: &World, findings: &Findings, limit: Duration) {
+/// Checks that every slot becomes free after the last run.
+pub(crate) async fn wait_all_free(system: &System, findings: &Findings, limit: Duration) {
     let end = Instant::now() + limit;
-    for url in world.node_urls() {
+    for url in system.node_urls() {
         loop {
             let slots = slots_of(&url).await;
-            if slots.as_ref().is_ok_and(testkit::Slots::all_free) {
+            if slots.as_ref().is_ok_and(testkit::Slots::is_all_free) {
                 break;
             }
             if Instant::now() > end {
-                findings.is_wrong(format!("not all slots of {url} are free after {limit:?}: {slots:?}"));
+                findings.report(format!("not all slots of {url} are free after {limit:?}: {slots:?}"));
                 break;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -148,23 +148,23 @@ pub(crate) async fn all_free(world: &World, findings: &Findings, limit: Duration
     }
 }
 
-/// The registry holds the two nodes, and whatever else is there runs out.
-pub(crate) fn redis_keys(world: &World, findings: &Findings) {
-    let ask = |database: &str, words: &[&str]| -> Vec<String> {
-        let ip = world.hosts.redis.ip.to_string();
-        let output = Command::new("redis-cli").args(["-h", &ip, "-n", database]).args(words).output();
+/// Checks that the registry has exactly the two nodes and that every key expires.
+pub(crate) fn check_redis_keys(system: &System, findings: &Findings) {
+    let query = |database: &str, arguments: &[&str]| -> Vec<String> {
+        let ip = system.hosts.redis.ip.to_string();
+        let output = Command::new("redis-cli").args(["-h", &ip, "-n", database]).args(arguments).output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         text.unwrap_or_default().lines().map(str::to_owned).collect()
     };
-    let nodes = ask("1", &["--scan", "--pattern", "omnibox:nodes:*"]);
+    let nodes = query("1", &["--scan", "--pattern", "omnibox:nodes:*"]);
     if nodes.len() != 2 {
-        findings.is_wrong(format!("Redis knows these nodes: {nodes:?}"));
+        findings.report(format!("the registry must have two nodes, but has {nodes:?}"));
     }
     for database in ["0", "1"] {
-        for key in ask(database, &["--scan"]) {
-            let left = ask(database, &["TTL", &key]);
+        for key in query(database, &["--scan"]) {
+            let left = query(database, &["TTL", &key]);
             if left.first().is_some_and(|seconds| seconds.trim() == "-1") {
-                findings.is_wrong(format!("the key {key} in Redis' database {database} never runs out"));
+                findings.report(format!("the key {key} in Redis database {database} never expires"));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A process that is started again whenever it ends, as systemd would do it: nothing else in this program mends what a
-//! fault broke. What it says goes to a file; its temporary files go to a folder of its own.
+//! A supervised process that is restarted whenever it ends, as systemd would do; nothing else in this program repairs
+//! the damage of a fault. Its output goes to a log file, its temporary files to a separate folder.
 
 use std::{
     fs::OpenOptions,
@@ -16,16 +16,15 @@ use rustix::process::Signal;
 use testkit::signal;
 use tokio::{process::Command, task::JoinHandle};
 
-/// As `RestartSec=` of the units in deploy/.
-const PAUSE: Duration = Duration::from_millis(500);
-const STOPPING: Duration = Duration::from_secs(30);
+const RESTART_DELAY: Duration = Duration::from_millis(500);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How to start it.
-pub(crate) struct Recipe {
+/// How to start a service.
+pub(crate) struct ServiceSpec {
     pub(crate) name: &'static str,
-    pub(crate) words: Vec<String>,
+    pub(crate) command: Vec<String>,
     pub(crate) variables: Vec<(&'static str, String)>,
-    /// A folder for its log and its temporary files.
+    /// The folder for its log and its temporary files.
     pub(crate) folder: PathBuf,
 }
 
@@ -33,10 +32,10 @@ pub(crate) struct Recipe {
 struct State {
     pid: AtomicU32,
     starts: AtomicUsize,
-    /// Do not start it again, however it ends.
+    /// Never restart it.
     stopping: AtomicBool,
-    /// Do not start it again once it has ended well.
-    last_time: AtomicBool,
+    /// Do not restart it after a successful exit.
+    last_run: AtomicBool,
 }
 
 pub(crate) struct Service {
@@ -47,16 +46,16 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) fn start(recipe: Recipe) -> Self {
-        let temporary = recipe.folder.join("tmp").join(recipe.name);
-        std::fs::create_dir_all(&temporary).expect("the folder is ours");
+    pub(crate) fn start(spec: ServiceSpec) -> Self {
+        let temporary = spec.folder.join("tmp").join(spec.name);
+        std::fs::create_dir_all(&temporary).expect("a writable folder");
         let state = Arc::new(State::default());
-        let (name, kept) = (recipe.name, temporary.clone());
-        let task = tokio::spawn(keep_running(recipe, temporary, Arc::clone(&state)));
+        let (name, kept) = (spec.name, temporary.clone());
+        let task = tokio::spawn(supervise(spec, temporary, Arc::clone(&state)));
         Self { name, temporary: kept, state, task }
     }
 
-    /// Its process, while it has one.
+    /// Returns the process id while it runs.
     pub(crate) fn pid(&self) -> Option<u32> {
         Some(self.state.pid.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
     }
@@ -65,26 +64,26 @@ impl Service {
         self.state.starts.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn signal(&self, which: Signal) {
+    pub(crate) fn signal(&self, number: Signal) {
         if let Some(pid) = self.pid() {
-            signal(pid, which);
+            signal(pid, number);
         }
     }
 
-    /// Waits until it has ended well of itself; false when that takes too long.
-    pub(crate) async fn finishes(&mut self, limit: Duration) -> bool {
-        self.state.last_time.store(true, Ordering::Relaxed);
+    /// Waits until it exits with status 0 by itself; returns false after the limit.
+    pub(crate) async fn wait_for_success(&mut self, limit: Duration) -> bool {
+        self.state.last_run.store(true, Ordering::Relaxed);
         tokio::time::timeout(limit, &mut self.task).await.is_ok()
     }
 
-    /// Asks it to stop; false when it does not.
+    /// Sends SIGTERM and waits; returns false if it does not exit.
     pub(crate) async fn stop(&mut self) -> bool {
         self.state.stopping.store(true, Ordering::Relaxed);
         if self.task.is_finished() {
             return true;
         }
         self.signal(Signal::TERM);
-        tokio::time::timeout(STOPPING, &mut self.task).await.is_ok()
+        tokio::time::timeout(STOP_TIMEOUT, &mut self.task).await.is_ok()
     }
 }
 
@@ -94,17 +93,17 @@ impl Drop for Service {
     }
 }
 
-async fn keep_running(recipe: Recipe, temporary: PathBuf, state: Arc<State>) {
-    let log = recipe.folder.join(format!("{}.log", recipe.name));
+async fn supervise(spec: ServiceSpec, temporary: PathBuf, state: Arc<State>) {
+    let log = spec.folder.join(format!("{}.log", spec.name));
     while !state.stopping.load(Ordering::Relaxed) {
-        let file = OpenOptions::new().create(true).append(true).open(&log).expect("the folder is ours");
+        let file = OpenOptions::new().create(true).append(true).open(&log).expect("a writable folder");
         let errors = file.try_clone().expect("a file");
-        let mut command = Command::new(&recipe.words[0]);
-        command.args(&recipe.words[1..]).stdin(Stdio::null()).stdout(file).stderr(errors);
+        let mut command = Command::new(&spec.command[0]);
+        command.args(&spec.command[1..]).stdin(Stdio::null()).stdout(file).stderr(errors);
         command.env("TMPDIR", &temporary).kill_on_drop(true);
-        command.envs(recipe.variables.iter().map(|(name, value)| (name, value)));
+        command.envs(spec.variables.iter().map(|(name, value)| (name, value)));
         let begun = Instant::now();
-        let ended_well = match command.spawn() {
+        let succeeded = match command.spawn() {
             Ok(mut child) => {
                 state.starts.fetch_add(1, Ordering::Relaxed);
                 state.pid.store(child.id().unwrap_or(0), Ordering::Relaxed);
@@ -112,11 +111,11 @@ async fn keep_running(recipe: Recipe, temporary: PathBuf, state: Arc<State>) {
                 state.pid.store(0, Ordering::Relaxed);
                 status.is_ok_and(|status| status.success())
             }
-            Err(error) => panic!("{} cannot be started: {error}", recipe.name),
+            Err(error) => panic!("cannot start {}: {error}", spec.name),
         };
-        if ended_well && state.last_time.load(Ordering::Relaxed) {
+        if succeeded && state.last_run.load(Ordering::Relaxed) {
             return;
         }
-        tokio::time::sleep(PAUSE.saturating_sub(begun.elapsed()).max(PAUSE / 5)).await;
+        tokio::time::sleep(RESTART_DELAY.saturating_sub(begun.elapsed()).max(RESTART_DELAY / 5)).await;
     }
 }

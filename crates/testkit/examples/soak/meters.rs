@@ -1,4 +1,4 @@
-//! What a sample holds, how it is taken from outside, and whether a series of them stays flat.
+//! Takes samples from outside, and decides whether a series of them stays flat.
 
 use std::{
     collections::BTreeMap,
@@ -11,20 +11,20 @@ use testkit::{Process, descendants, processes};
 /// Name of what is measured → value.
 pub(crate) type Sample = BTreeMap<&'static str, f64>;
 
-/// Where to look.
+/// The processes and folders to sample.
 pub(crate) struct Meters {
     pub(crate) farm: u32,
     pub(crate) collector: u32,
     pub(crate) redis: u32,
     pub(crate) redis_port: u16,
-    /// Folders in which nothing may pile up.
+    /// Folders in which no files may accumulate.
     pub(crate) temporary: Vec<PathBuf>,
 }
 
 impl Meters {
     pub(crate) fn read(&self) -> Sample {
         let below = descendants(self.farm);
-        let browsers = below.iter().filter(|one| !is_guard(one));
+        let browsers = below.iter().filter(|one| !is_reaper(one));
         let mut sample = Sample::from([
             ("farm: memory, MiB", memory(self.farm)),
             ("farm: descriptors", descriptors(self.farm)),
@@ -39,7 +39,7 @@ impl Meters {
             ("Redis: memory, MiB", memory(self.redis)),
             ("Redis: keys", self.keys()),
         ]);
-        let files: usize = self.temporary.iter().map(|folder| count(folder)).sum();
+        let files: usize = self.temporary.iter().map(|folder| count_entries(folder)).sum();
         sample.insert("temporary files", files as f64);
         sample
     }
@@ -56,11 +56,11 @@ impl Meters {
     }
 }
 
-fn is_guard(process: &Process) -> bool {
+fn is_reaper(process: &Process) -> bool {
     process.command.iter().any(|word| word.contains("webgym-guard"))
 }
 
-/// Proportional where the kernel says so: pages that processes share count once.
+/// Returns the proportional set size: shared pages are divided among the processes that share them.
 fn memory(pid: u32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
@@ -75,18 +75,18 @@ fn threads(pid: u32) -> f64 {
     std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) as f64
 }
 
-/// Entries under a folder, however deep they lie; a browser's profile counts as one.
-fn count(folder: &Path) -> usize {
+/// Counts the entries of a folder; a browser profile counts as one.
+fn count_entries(folder: &Path) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
-/// What may be added from a quarter of the way to its end, measured along a straight line through all samples: a share of
-/// the mean, or so much in its own unit, whichever is more. Memory breathes with what the pages do; the rest does not.
+/// Returns the allowed growth of the linear fit from 25 % to 100 % of the run: a share of the mean or an absolute value,
+/// whichever is larger. Memory varies with the pages; the other values do not.
 pub(crate) fn tolerance(name: &str, mean: f64) -> f64 {
     match name {
         "browsers: memory, MiB" => mean * 0.15,
         name if name.ends_with("MiB") => (mean * 0.10).max(6.0),
-        // Connections and helpers come and go with the work.
+        // The number of connections and helper processes varies with the load.
         "browsers: descriptors" => mean * 0.10,
         name if name.ends_with("descriptors") || name.ends_with("threads") => (mean * 0.10).max(4.0),
         "browsers: processes" => (mean * 0.10).max(2.0),
@@ -94,19 +94,19 @@ pub(crate) fn tolerance(name: &str, mean: f64) -> f64 {
     }
 }
 
-/// How a series went.
+/// The linear fit of a series.
 pub(crate) struct Line {
     pub(crate) mean: f64,
-    pub(crate) least: f64,
-    pub(crate) most: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
     /// Change over a thousand episodes.
     pub(crate) per_thousand: f64,
-    /// Change over the part that was measured.
+    /// Change over the measured part.
     pub(crate) growth: f64,
 }
 
-/// The straight line that fits best through values over episodes.
-pub(crate) fn line(points: &[(f64, f64)]) -> Line {
+/// Fits a line through values over episodes by least squares.
+pub(crate) fn fit_line(points: &[(f64, f64)]) -> Line {
     let count = points.len().max(1) as f64;
     let mean_of = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (middle, mean) = (mean_of(|point| point.0), mean_of(|point| point.1));
@@ -117,8 +117,8 @@ pub(crate) fn line(points: &[(f64, f64)]) -> Line {
     let values = points.iter().map(|point| point.1);
     Line {
         mean,
-        least: values.clone().fold(f64::INFINITY, f64::min),
-        most: values.fold(f64::NEG_INFINITY, f64::max),
+        min: values.clone().fold(f64::INFINITY, f64::min),
+        max: values.fold(f64::NEG_INFINITY, f64::max),
         per_thousand: slope * 1000.0,
         growth: slope * span,
     }

@@ -1,5 +1,5 @@
-//! A farm without browsers: a real HTTP server that speaks the master's API, keeps a page of its own for every
-//! lease, and misbehaves exactly where a script says so. Remembers what was asked and how much at once.
+//! A simulated farm without browsers: a real HTTP server with the master's API that keeps one simulated page per lease
+//! and injects faults where a script says so. It records calls and how many were in progress at the same time.
 
 mod page;
 mod serve;
@@ -15,37 +15,36 @@ use std::{
     time::Duration,
 };
 
-use page::{Page, Pictures};
+use page::{Page, Screenshots};
 
-/// One request, as a script sees it.
+/// One request, as the script sees it.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub path: String,
-    /// The browser command in it, or nothing.
+    /// The browser command, or empty if there is none.
     pub command: String,
-    /// The address a `visit_page` names.
+    /// The URL of a `visit_page` command.
     pub url: String,
-    /// Which lease of the farm it is about, counted from 0 in the order they were given out.
+    /// The index of the lease, from 0 in the order of acquisition.
     pub lease: usize,
-    /// How many such calls (path and command) this lease has had before.
+    /// The number of earlier calls with this path and command on this lease.
     pub nth: usize,
-    /// How many such calls the farm has had before.
+    /// The number of earlier calls with this path and command on the whole farm.
     pub total: usize,
 }
 
 impl Call {
-    /// Carries out this command, by whichever call.
-    pub fn does(&self, command: &str) -> bool {
+    /// Returns whether this call executes the command, through `/execute` or `/step`.
+    pub fn runs(&self, command: &str) -> bool {
         self.command == command && matches!(self.path.as_str(), "/execute" | "/step")
     }
 
-    /// Brings a picture back.
-    pub fn shows(&self) -> bool {
+    pub fn returns_screenshot(&self) -> bool {
         matches!(self.path.as_str(), "/screenshot" | "/observe" | "/step")
     }
 }
 
-/// What goes wrong.
+/// The fault to inject into a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     #[default]
@@ -56,18 +55,18 @@ pub enum Fault {
     Full,
     /// The page of a `visit_page` does not load.
     NavigationFailed,
-    /// The farm's rules keep a `visit_page` away from its page.
+    /// The egress rules of the farm refuse the URL of a `visit_page`.
     UrlRefused,
-    /// The command fails by itself.
+    /// The command fails.
     CommandFailed,
-    /// The picture is white all over.
-    White,
+    /// The screenshot is completely white.
+    BlankScreenshot,
     /// The command succeeds and changes nothing.
     NoEffect,
-    /// Carried out, but the answer breaks off.
-    LoseAnswer,
-    /// Never answered.
-    Silence,
+    /// The command runs, but the response is truncated.
+    TruncatedResponse,
+    /// The request is never answered.
+    NoResponse,
     Slow(Duration),
 }
 
@@ -76,14 +75,14 @@ pub type Script = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
 #[derive(Clone)]
 pub struct SimFarmOptions {
     pub capacity: usize,
-    /// Offers `/observe`, `/step` and `/openapi.json`; otherwise only the plain calls, as the Python system.
-    pub one_trip: bool,
-    /// How long every call takes.
+    /// Offers `/observe`, `/step` and `/openapi.json`; otherwise only the calls of the Python system.
+    pub combined_calls: bool,
+    /// The time that every call takes.
     pub latency: Duration,
-    /// Screenshots as large as those of real pages.
+    /// Makes screenshots as large as those of real pages.
     pub real_size: bool,
-    /// Keep every call for `calls()`.
-    pub remember: bool,
+    /// Records every call for `calls()`.
+    pub record: bool,
     pub script: Script,
 }
 
@@ -91,10 +90,10 @@ impl Default for SimFarmOptions {
     fn default() -> Self {
         Self {
             capacity: 64,
-            one_trip: true,
+            combined_calls: true,
             latency: Duration::ZERO,
             real_size: false,
-            remember: true,
+            record: true,
             script: Arc::new(|_| Fault::None),
         }
     }
@@ -102,52 +101,52 @@ impl Default for SimFarmOptions {
 
 impl SimFarmOptions {
     #[must_use]
-    pub fn with(self, script: impl Fn(&Call) -> Fault + Send + Sync + 'static) -> Self {
+    pub fn with_script(self, script: impl Fn(&Call) -> Fault + Send + Sync + 'static) -> Self {
         Self { script: Arc::new(script), ..self }
     }
 }
 
 #[derive(Default)]
-struct State {
+struct FarmState {
     /// By instance id.
     leased: HashMap<String, Page>,
     by_key: HashMap<String, String>,
-    given: usize,
-    most_leased: usize,
+    granted: usize,
+    max_leased: usize,
     counts: HashMap<(String, String), usize>,
     calls: Vec<Call>,
     in_flight: HashMap<String, usize>,
-    most_in_flight: HashMap<String, usize>,
+    max_in_flight: HashMap<String, usize>,
 }
 
-struct Shared {
+struct FarmShared {
     options: SimFarmOptions,
-    state: Mutex<State>,
+    state: Mutex<FarmState>,
     freed: tokio::sync::Notify,
-    pictures: Pictures,
+    screenshots: Screenshots,
     requests: AtomicUsize,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl FarmShared {
+    fn state(&self) -> MutexGuard<'_, FarmState> {
         self.state.lock().unwrap()
     }
 }
 
 pub struct SimFarm {
-    shared: Arc<Shared>,
+    shared: Arc<FarmShared>,
     address: SocketAddr,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl SimFarm {
     pub async fn start(options: SimFarmOptions) -> Self {
-        let pictures = Pictures::new(options.real_size);
-        let shared = Arc::new(Shared {
+        let screenshots = Screenshots::new(options.real_size);
+        let shared = Arc::new(FarmShared {
             options,
             state: Mutex::default(),
             freed: tokio::sync::Notify::new(),
-            pictures,
+            screenshots,
             requests: AtomicUsize::new(0),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -165,40 +164,40 @@ impl SimFarm {
         self.address.port()
     }
 
-    /// Leases that are out now.
-    pub fn leased(&self) -> Vec<String> {
+    /// Returns the ids of the current leases.
+    pub fn active_leases(&self) -> Vec<String> {
         self.shared.state().leased.keys().cloned().collect()
     }
 
-    /// Leases that are out now and have been used: whoever took them knows of them.
-    pub fn used(&self) -> Vec<String> {
+    /// Returns the current leases that were used at least once, so that their client knows them.
+    pub fn used_leases(&self) -> Vec<String> {
         let state = self.shared.state();
-        let used = |id: &&String| state.counts.keys().any(|(whose, _)| whose == *id);
+        let used = |id: &&String| state.counts.keys().any(|(lease, _)| lease == *id);
         state.leased.keys().filter(used).cloned().collect()
     }
 
-    /// Tells how many leases are out, whenever it is called and wherever.
-    pub fn watch(&self) -> impl Fn() -> usize + Send + Sync + 'static {
+    /// Returns a function that counts the current leases and can be called from anywhere.
+    pub fn lease_counter(&self) -> impl Fn() -> usize + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move || shared.state().leased.len()
     }
 
-    pub fn most_leased(&self) -> usize {
-        self.shared.state().most_leased
+    pub fn max_leased(&self) -> usize {
+        self.shared.state().max_leased
     }
 
-    /// Leases given out so far.
-    pub fn given(&self) -> usize {
-        self.shared.state().given
+    /// Returns the number of leases granted so far.
+    pub fn leases_granted(&self) -> usize {
+        self.shared.state().granted
     }
 
-    /// Lends an instance to somebody else than the program under test.
-    pub fn lend(&self) -> String {
+    /// Leases an instance to a client other than the program under test.
+    pub fn lease_to_other(&self) -> String {
         serve::lease(&mut self.shared.state(), self.shared.options.capacity).expect("a free instance")
     }
 
-    /// Takes one back.
-    pub fn take_back(&self, instance: &str) {
+    /// Ends a lease.
+    pub fn release(&self, instance: &str) {
         self.shared.state().leased.remove(instance);
         self.shared.freed.notify_waiters();
     }
@@ -207,21 +206,21 @@ impl SimFarm {
         self.shared.state().calls.clone()
     }
 
-    /// The commands that were carried out or tried, in order.
+    /// Returns the commands that changed the page or failed to, in order.
     pub fn commands(&self) -> Vec<String> {
-        let looking = ["", "get_page_metadata", "get_screenshot_info", "get_webpage_text"];
+        let read_only = ["", "get_page_metadata", "get_screenshot_info", "get_webpage_text"];
         let calls = self.calls().into_iter().map(|call| call.command);
-        calls.filter(|command| !looking.contains(&command.as_str())).collect()
+        calls.filter(|command| !read_only.contains(&command.as_str())).collect()
     }
 
     pub fn requests(&self) -> usize {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
-    /// The most calls of a kind at once: get, reset, metadata, navigate, execute, screenshot, ac_tree,
-    /// page_metadata, observe, step.
-    pub fn most_in_flight(&self, kind: &str) -> usize {
-        self.shared.state().most_in_flight.get(kind).copied().unwrap_or(0)
+    /// Returns the highest number of concurrent calls of a kind: get, reset, metadata, navigate, execute, screenshot,
+    /// ac_tree, page_metadata, observe, step.
+    pub fn max_in_flight(&self, kind: &str) -> usize {
+        self.shared.state().max_in_flight.get(kind).copied().unwrap_or(0)
     }
 }
 

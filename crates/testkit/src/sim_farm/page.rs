@@ -1,4 +1,4 @@
-//! The page behind a lease of the simulated farm, and what it looks like.
+//! The simulated page of a lease, and its screenshots.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -41,20 +41,20 @@ impl Page {
         self.view += 1;
     }
 
-    fn face(&self) -> u64 {
+    fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.url(), self.view).hash(&mut hasher);
         hasher.finish()
     }
 }
 
-/// Screenshots by what is on them.
-pub(super) struct Pictures {
+/// Generates screenshots: equal pages give equal images.
+pub(super) struct Screenshots {
     white: Bytes,
     large: Vec<Bytes>,
 }
 
-impl Pictures {
+impl Screenshots {
     pub(super) fn new(real_size: bool) -> Self {
         let large = if real_size {
             (0..VARIANTS).map(|seed| png(1280, 768, 20_000, seed)).collect()
@@ -65,14 +65,14 @@ impl Pictures {
         Self { white, large }
     }
 
-    /// A page that was never opened is white, as in a browser.
-    pub(super) fn of(&self, page: &Page, white: bool) -> Bytes {
+    /// Returns the screenshot of a page. A page that was never opened is white, as in a browser.
+    pub(super) fn take(&self, page: &Page, white: bool) -> Bytes {
         if white || page.url() == "about:blank" {
             self.white.clone()
         } else if self.large.is_empty() {
-            png(8, 8, 64, page.face())
+            png(8, 8, 64, page.fingerprint())
         } else {
-            self.large[(page.face() % VARIANTS) as usize].clone()
+            self.large[(page.fingerprint() % VARIANTS) as usize].clone()
         }
     }
 }
@@ -81,7 +81,7 @@ fn blank(width: u32, height: u32) -> Bytes {
     encode(width, height, &vec![255; (width * height * 3) as usize])
 }
 
-/// Grey, with so many pixels of noise at the top: what does not compress makes the size.
+/// Encodes a grey image with this many noisy pixels, which determine the size because they do not compress.
 fn png(width: u32, height: u32, noisy: usize, seed: u64) -> Bytes {
     let mut pixels = vec![200; (width * height * 3) as usize];
     let mut random = seed | 1;

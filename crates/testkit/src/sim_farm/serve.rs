@@ -1,4 +1,4 @@
-//! The requests of the simulated farm: leases, pages, faults.
+//! The request handlers of the simulated farm: leases, pages, faults.
 
 use std::{collections::HashMap, sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -11,39 +11,39 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    Call, Fault, Shared, State as Inside,
+    Call, FarmShared, FarmState, Fault,
     page::Page,
-    wire::{Answer, Observed, Picture, Raw, answer, broken_off, error, ok},
+    wire::{HttpResponse, Observed, Raw, Screenshot, error, ok, respond, truncated},
 };
 
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(shared: Arc<FarmShared>) -> Router {
     Router::new().fallback(handle).with_state(shared)
 }
 
-/// A free instance under a new name.
-pub(super) fn lease(inside: &mut Inside, capacity: usize) -> Option<String> {
-    if inside.leased.len() >= capacity {
+/// Leases a free instance under a new id.
+pub(super) fn lease(state: &mut FarmState, capacity: usize) -> Option<String> {
+    if state.leased.len() >= capacity {
         return None;
     }
-    let id = format!("{}:{}", uuid::Uuid::new_v4(), 9000 + inside.leased.len());
-    inside.leased.insert(id.clone(), Page::new(inside.given));
-    inside.given += 1;
-    inside.most_leased = inside.most_leased.max(inside.leased.len());
+    let id = format!("{}:{}", uuid::Uuid::new_v4(), 9000 + state.leased.len());
+    state.leased.insert(id.clone(), Page::new(state.granted));
+    state.granted += 1;
+    state.max_leased = state.max_leased.max(state.leased.len());
     Some(id)
 }
 
-struct Asked {
+struct CallInput {
     query: HashMap<String, String>,
     body: Value,
 }
 
-impl Asked {
-    fn word(&self, name: &str) -> &str {
-        let asked = self.query.get(name).map(String::as_str);
-        asked.or_else(|| self.body.get(name).and_then(Value::as_str)).unwrap_or_default()
+impl CallInput {
+    fn text(&self, name: &str) -> &str {
+        let value = self.query.get(name).map(String::as_str);
+        value.or_else(|| self.body.get(name).and_then(Value::as_str)).unwrap_or_default()
     }
 
-    /// The one browser command, wherever this call carries it.
+    /// Returns the browser command and its arguments.
     fn command(&self, path: &str) -> (String, Value) {
         let holder = if path == "/step" { self.body.get("command") } else { Some(&self.body) };
         let entries = holder.and_then(Value::as_object).into_iter().flatten();
@@ -53,74 +53,78 @@ impl Asked {
 }
 
 async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<FarmShared>>,
     uri: Uri,
     RawQuery(query): RawQuery,
     body: Bytes,
-) -> Answer {
+) -> HttpResponse {
     shared.requests.fetch_add(1, Ordering::Relaxed);
     let pairs = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
-    let asked = Asked {
+    let input = CallInput {
         query: pairs.into_owned().collect(),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
     let path = uri.path().to_owned();
-    if path == "/openapi.json" && shared.options.one_trip {
+    if path == "/openapi.json" && shared.options.combined_calls {
         return ok(&json!({"paths": {"/step": {}, "/observe": {}}}));
     }
     let has_command = matches!(path.as_str(), "/execute" | "/step");
-    let (command, arguments) = if has_command { asked.command(&path) } else { Default::default() };
-    let _counted = InFlight::enter(&shared, kind(&path, &command));
-    let call = note(&shared, &path, &command, &arguments, asked.word("instance_id"));
+    let (command, arguments) = if has_command { input.command(&path) } else { Default::default() };
+    let _in_flight = InFlight::enter(&shared, kind(&path, &command));
+    let call = record_call(&shared, &path, &command, &arguments, input.text("instance_id"));
     let fault = (shared.options.script)(&call);
     tokio::time::sleep(shared.options.latency).await;
     match fault {
-        Fault::Silence => return std::future::pending().await,
+        Fault::NoResponse => return std::future::pending().await,
         Fault::Slow(time) => tokio::time::sleep(time).await,
         Fault::InstanceLost => {
             return error(500, "instance_lost", "the browser behind this instance is gone");
         }
-        Fault::NodeUnreachable => return error(502, "node_unreachable", "the node does not answer"),
+        Fault::NodeUnreachable => return error(502, "node_unreachable", "the node does not respond"),
         Fault::Full => return full(),
         _ => {}
     }
-    let answered = dispatch(&shared, &path, &asked, &command, &arguments, &fault).await;
-    if fault == Fault::LoseAnswer { broken_off() } else { answered }
+    let response = dispatch(&shared, &path, &input, &command, &arguments, &fault).await;
+    if fault == Fault::TruncatedResponse { truncated() } else { response }
 }
 
 async fn dispatch(
-    shared: &Shared,
+    shared: &FarmShared,
     path: &str,
-    asked: &Asked,
+    input: &CallInput,
     command: &str,
     arguments: &Value,
     fault: &Fault,
-) -> Answer {
+) -> HttpResponse {
     match path {
-        "/get" => get(shared, asked).await,
+        "/get" => get(shared, input).await,
         "/reset" => {
-            let known = shared.state().leased.remove(asked.word("instance_id")).is_some();
+            let known = shared.state().leased.remove(input.text("instance_id")).is_some();
             shared.freed.notify_waiters();
             if known { ok(&json!({"status": "success"})) } else { stale() }
         }
         "/info" => ok(&json!({"nodes": []})),
-        "/metadata" | "/screenshot" | "/execute" => plain(shared, path, asked, command, arguments, fault),
-        "/observe" | "/step" if shared.options.one_trip => one_trip(shared, asked, command, arguments, fault),
-        _ => error(404, "not_found", "there is no such call"),
+        "/metadata" | "/screenshot" | "/execute" => {
+            single_call(shared, path, input, command, arguments, fault)
+        }
+        "/observe" | "/step" if shared.options.combined_calls => {
+            combined_calls(shared, input, command, arguments, fault)
+        }
+        _ => error(404, "not_found", "unknown endpoint"),
     }
 }
 
-async fn get(shared: &Shared, asked: &Asked) -> Answer {
-    let wait: f64 = asked.word("wait_secs").parse().unwrap_or(0.0);
+async fn get(shared: &FarmShared, input: &CallInput) -> HttpResponse {
+    let wait: f64 = input.text("wait_secs").parse().unwrap_or(0.0);
     let until = tokio::time::Instant::now() + Duration::from_secs_f64(wait);
-    let key = asked.word("idempotency_key").to_owned();
+    let key = input.text("idempotency_key").to_owned();
     loop {
         let freed = shared.freed.notified();
         {
-            let mut inside = shared.state();
-            let known = inside.by_key.get(&key).filter(|id| inside.leased.contains_key(*id)).cloned();
-            if let Some(id) = known.or_else(|| lease(&mut inside, shared.options.capacity)) {
-                inside.by_key.insert(key, id.clone());
+            let mut state = shared.state();
+            let known = state.by_key.get(&key).filter(|id| state.leased.contains_key(*id)).cloned();
+            if let Some(id) = known.or_else(|| lease(&mut state, shared.options.capacity)) {
+                state.by_key.insert(key, id.clone());
                 return ok(&json!({"instance_id": id, "node": "http://node.sim"}));
             }
         }
@@ -130,15 +134,15 @@ async fn get(shared: &Shared, asked: &Asked) -> Answer {
     }
 }
 
-fn full() -> Answer {
+fn full() -> HttpResponse {
     error(503, "no_capacity", "No available nodes with capacity to create new instance")
 }
 
-fn stale() -> Answer {
+fn stale() -> HttpResponse {
     error(400, "invalid_instance", "Invalid instance UUID")
 }
 
-/// Carries out a command on a page; gives its answer or what failed.
+/// Runs a command on a page; returns its result, or the error code and message.
 fn act(
     page: &mut Page,
     command: &str,
@@ -173,21 +177,23 @@ fn screenshot_info() -> Value {
     })
 }
 
-fn plain(
-    shared: &Shared,
+fn single_call(
+    shared: &FarmShared,
     path: &str,
-    asked: &Asked,
+    input: &CallInput,
     command: &str,
     arguments: &Value,
     fault: &Fault,
-) -> Answer {
-    let mut inside = shared.state();
-    let Some(page) = inside.leased.get_mut(asked.word("instance_id")) else { return stale() };
+) -> HttpResponse {
+    let mut state = shared.state();
+    let Some(page) = state.leased.get_mut(input.text("instance_id")) else { return stale() };
     match path {
         "/metadata" => ok(&json!({"width": 1280, "height": 768})),
-        "/screenshot" => {
-            answer(StatusCode::OK, "image/png", shared.pictures.of(page, *fault == Fault::White))
-        }
+        "/screenshot" => respond(
+            StatusCode::OK,
+            "image/png",
+            shared.screenshots.take(page, *fault == Fault::BlankScreenshot),
+        ),
         _ => match act(page, command, arguments, fault) {
             Ok(result) => ok(&result),
             Err((code, detail)) => error(500, code, &detail),
@@ -195,9 +201,15 @@ fn plain(
     }
 }
 
-fn one_trip(shared: &Shared, asked: &Asked, command: &str, arguments: &Value, fault: &Fault) -> Answer {
-    let mut inside = shared.state();
-    let Some(page) = inside.leased.get_mut(asked.word("instance_id")) else { return stale() };
+fn combined_calls(
+    shared: &FarmShared,
+    input: &CallInput,
+    command: &str,
+    arguments: &Value,
+    fault: &Fault,
+) -> HttpResponse {
+    let mut state = shared.state();
+    let Some(page) = state.leased.get_mut(input.text("instance_id")) else { return stale() };
     let (mut result, mut failed) = (None, None);
     if !command.is_empty() {
         match act(page, command, arguments, fault) {
@@ -205,37 +217,37 @@ fn one_trip(shared: &Shared, asked: &Asked, command: &str, arguments: &Value, fa
             Err((code, detail)) => failed = Some(json!({"code": code, "detail": detail})),
         }
     }
-    let data = Raw(shared.pictures.of(page, *fault == Fault::White));
-    let marks = asked.word("interaction_mode") == "set_of_marks";
+    let data = Raw(shared.screenshots.take(page, *fault == Fault::BlankScreenshot));
+    let marks = input.text("interaction_mode") == "set_of_marks";
     let observed = Observed {
         result,
         error: failed,
         settled: true,
         settle_ms: 1,
-        screenshot: Picture { format: "png", width: 1280, height: 768, data },
+        screenshot: Screenshot { format: "png", width: 1280, height: 768, data },
         metadata: json!({"title": page.title(), "url": page.url()}),
         ac_tree: marks.then(|| "id: 1, text: Go, tag: button".to_owned()),
         unchanged: false,
     };
-    drop(inside);
-    observed.answer()
+    drop(state);
+    observed.to_response()
 }
 
-fn note(shared: &Shared, path: &str, command: &str, arguments: &Value, instance: &str) -> Call {
-    let mut inside = shared.state();
-    let lease = inside.leased.get(instance).map_or(usize::MAX, |page| page.lease);
-    let mut next = |whose: &str| {
-        let count = inside.counts.entry((whose.to_owned(), format!("{path} {command}"))).or_default();
+fn record_call(shared: &FarmShared, path: &str, command: &str, arguments: &Value, instance: &str) -> Call {
+    let mut state = shared.state();
+    let lease = state.leased.get(instance).map_or(usize::MAX, |page| page.lease);
+    let mut next = |lease: &str| {
+        let count = state.counts.entry((lease.to_owned(), format!("{path} {command}"))).or_default();
         *count += 1;
         *count - 1
     };
     let (nth, total) = (next(instance), next(""));
     let url = arguments["url"].as_str().unwrap_or_default().to_owned();
     let call = Call { path: path.to_owned(), command: command.to_owned(), url, lease, nth, total };
-    if shared.options.remember {
-        inside.calls.push(call.clone());
+    if shared.options.record {
+        state.calls.push(call.clone());
     } else if path == "/reset" {
-        inside.counts.retain(|(whose, _), _| whose != instance);
+        state.counts.retain(|(lease, _), _| lease != instance);
     }
     call
 }
@@ -256,20 +268,20 @@ fn kind(path: &str, command: &str) -> &'static str {
     }
 }
 
-/// Counts a request while it is being answered, even when the client goes away.
+/// Counts a request as long as it is handled, also if the client disconnects.
 struct InFlight<'a> {
-    shared: &'a Shared,
+    shared: &'a FarmShared,
     kind: &'static str,
 }
 
 impl<'a> InFlight<'a> {
-    fn enter(shared: &'a Shared, kind: &'static str) -> Self {
-        let mut inside = shared.state();
-        let now = inside.in_flight.entry(kind.to_owned()).or_default();
+    fn enter(shared: &'a FarmShared, kind: &'static str) -> Self {
+        let mut state = shared.state();
+        let now = state.in_flight.entry(kind.to_owned()).or_default();
         *now += 1;
         let now = *now;
-        let most = inside.most_in_flight.entry(kind.to_owned()).or_default();
-        *most = now.max(*most);
+        let max = state.max_in_flight.entry(kind.to_owned()).or_default();
+        *max = now.max(*max);
         Self { shared, kind }
     }
 }

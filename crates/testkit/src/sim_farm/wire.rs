@@ -1,4 +1,4 @@
-//! What the simulated farm answers, in the shapes of REFERENCE §1 and of `/observe`.
+//! The response formats of the simulated farm; see "Tiers and HTTP API" in `docs/contract.md`.
 
 use axum::{
     body::Body,
@@ -8,23 +8,23 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(super) type Answer = Response<Body>;
+pub(super) type HttpResponse = Response<Body>;
 
-pub(super) fn ok(body: &Value) -> Answer {
-    answer(StatusCode::OK, "application/json", body.to_string().into())
+pub(super) fn ok(body: &Value) -> HttpResponse {
+    respond(StatusCode::OK, "application/json", body.to_string().into())
 }
 
-pub(super) fn answer(status: StatusCode, kind: &str, body: Bytes) -> Answer {
+pub(super) fn respond(status: StatusCode, kind: &str, body: Bytes) -> HttpResponse {
     Response::builder().status(status).header("content-type", kind).body(Body::from(body)).unwrap()
 }
 
-pub(super) fn error(status: u16, code: &str, detail: &str) -> Answer {
+pub(super) fn error(status: u16, code: &str, detail: &str) -> HttpResponse {
     let body = json!({"status": "error", "detail": detail, "message": detail, "code": code});
-    answer(StatusCode::from_u16(status).unwrap(), "application/json", body.to_string().into())
+    respond(StatusCode::from_u16(status).unwrap(), "application/json", body.to_string().into())
 }
 
-/// Promises more than it sends.
-pub(super) fn broken_off() -> Answer {
+/// A response with fewer bytes than its `content-length`.
+pub(super) fn truncated() -> HttpResponse {
     Response::builder().header("content-length", "1000").body(Body::from("{\"half\":")).unwrap()
 }
 
@@ -34,14 +34,14 @@ pub(super) struct Observed {
     pub(super) error: Option<Value>,
     pub(super) settled: bool,
     pub(super) settle_ms: u64,
-    pub(super) screenshot: Picture,
+    pub(super) screenshot: Screenshot,
     pub(super) metadata: Value,
     pub(super) ac_tree: Option<String>,
     pub(super) unchanged: bool,
 }
 
 #[derive(Serialize)]
-pub(super) struct Picture {
+pub(super) struct Screenshot {
     pub(super) format: &'static str,
     pub(super) width: u32,
     pub(super) height: u32,
@@ -57,7 +57,7 @@ impl Serialize for Raw {
 }
 
 impl Observed {
-    pub(super) fn answer(&self) -> Answer {
-        answer(StatusCode::OK, "application/msgpack", rmp_serde::to_vec_named(self).unwrap().into())
+    pub(super) fn to_response(&self) -> HttpResponse {
+        respond(StatusCode::OK, "application/msgpack", rmp_serde::to_vec_named(self).unwrap().into())
     }
 }

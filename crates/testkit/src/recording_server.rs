@@ -1,4 +1,4 @@
-//! A web server that remembers every request it got: whoever should not have reached it is found out.
+//! A web server that records every request, so that a test can check what reached it.
 
 use std::{
     collections::HashMap,
@@ -18,82 +18,82 @@ use axum::{
 };
 use tokio::{net::TcpListener, sync::Notify, task::AbortHandle};
 
-/// What is at a path.
+/// What the server returns for a path.
 #[derive(Clone, Debug)]
 pub enum Served {
     Page(String),
     Redirect(String),
-    /// A page that comes once somebody says so.
+    /// A page that is sent only after a notification.
     Held(Arc<Notify>),
-    /// These headers and bytes.
+    /// A body with these headers.
     File(Vec<(&'static str, &'static str)>, Vec<u8>),
-    /// A socket that says one thing: this character, so many times.
+    /// A WebSocket that sends one message: this character, repeated.
     Socket(char, usize),
 }
 
-/// Runs until dropped. Paths it does not know are answered too, with a word nobody should read.
-pub struct Trap {
+/// Runs until dropped. Unknown paths return [`RecordingServer::SECRET`], which no test page should be able to read.
+pub struct RecordingServer {
     pub address: SocketAddr,
     served: Arc<Mutex<HashMap<String, Served>>>,
-    caught: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     serving: AbortHandle,
 }
 
-impl Trap {
+impl RecordingServer {
     pub const SECRET: &str = "the-secret-word";
 
     pub async fn start() -> Self {
-        Self::at("127.0.0.1:0").await
+        Self::start_at("127.0.0.1:0").await
     }
 
-    /// The same on an address of one's own.
-    pub async fn at(address: &str) -> Self {
+    /// Starts it on a given address.
+    pub async fn start_at(address: &str) -> Self {
         let listener = TcpListener::bind(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
         let address = listener.local_addr().expect("an address");
-        let (served, caught): (Arc<Mutex<HashMap<String, Served>>>, Arc<Mutex<Vec<String>>>) =
+        let (served, requests): (Arc<Mutex<HashMap<String, Served>>>, Arc<Mutex<Vec<String>>>) =
             Default::default();
-        let (pages, log) = (Arc::clone(&served), Arc::clone(&caught));
+        let (pages, log) = (Arc::clone(&served), Arc::clone(&requests));
         let answer = async move |request: Request| {
             let path = request.uri().path().to_owned();
-            log.lock().unwrap().push(told(&request));
+            log.lock().unwrap().push(describe(&request));
             let served = pages.lock().unwrap().get(&path).cloned();
             if let Some(Served::Held(until)) = &served {
                 until.notified().await;
             }
             if let Some(Served::Socket(letter, times)) = served {
-                return speak(request, letter, times).await;
+                return send_message(request, letter, times).await;
             }
             respond(served.as_ref())
         };
         let serving = tokio::spawn(async move {
-            axum::serve(listener, Router::new().fallback(answer)).await.expect("it serves");
+            axum::serve(listener, Router::new().fallback(answer)).await.expect("the server runs");
         });
-        Self { address, served, caught, serving: serving.abort_handle() }
+        Self { address, served, requests, serving: serving.abort_handle() }
     }
 
     pub fn serve(&self, path: &str, what: Served) {
         self.served.lock().unwrap().insert(path.to_owned(), what);
     }
 
-    /// Every request so far: method and path, and behind them the validator of a cached copy if it came with one.
-    pub fn caught(&self) -> Vec<String> {
-        self.caught.lock().unwrap().clone()
+    /// Returns all requests so far as method and path, followed by the `If-None-Match` validator if there is one.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-fn told(request: &Request) -> String {
+fn describe(request: &Request) -> String {
     let validator = request.headers().get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let validator = validator.map(|tag| format!(" if-none-match {tag}")).unwrap_or_default();
     format!("{} {}{validator}", request.method(), request.uri().path())
 }
 
-async fn speak(request: Request, letter: char, times: usize) -> Response {
+async fn send_message(request: Request, letter: char, times: usize) -> Response {
     let (mut head, _) = request.into_parts();
     match WebSocketUpgrade::from_request_parts(&mut head, &()).await {
         Ok(upgrade) => upgrade.max_message_size(usize::MAX).on_upgrade(async move |mut socket| {
-            let said = letter.to_string().repeat(times);
-            let _ = socket.send(Message::Text(said.into())).await;
-            // Until the other side has had enough.
+            let text = letter.to_string().repeat(times);
+            let _ = socket.send(Message::Text(text.into())).await;
+            // Keep the socket open until the client closes it.
             while let Some(Ok(_)) = socket.recv().await {}
         }),
         Err(refused) => refused.into_response(),
@@ -104,17 +104,18 @@ fn respond(served: Option<&Served>) -> Response {
     match served {
         Some(Served::Held(_) | Served::Socket(..)) => Html("here at last").into_response(),
         Some(Served::File(headers, bytes)) => {
-            let answer = Response::builder();
-            let answer = headers.iter().fold(answer, |answer, (name, value)| answer.header(*name, *value));
-            answer.body(Body::from(bytes.clone())).expect("an answer")
+            let response = Response::builder();
+            let response =
+                headers.iter().fold(response, |response, (name, value)| response.header(*name, *value));
+            response.body(Body::from(bytes.clone())).expect("a valid response")
         }
         Some(Served::Page(page)) => Html(page.clone()).into_response(),
         Some(Served::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to.clone())]).into_response(),
-        None => ([(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], Trap::SECRET).into_response(),
+        None => ([(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], RecordingServer::SECRET).into_response(),
     }
 }
 
-impl Drop for Trap {
+impl Drop for RecordingServer {
     fn drop(&mut self) {
         self.serving.abort();
     }
