@@ -24,9 +24,8 @@ test-chromium: ## Every case of one instance on the full Chromium too
 setup: ## Install what running and testing need
 	@scripts/setup --tests
 
-lint: ## Formatting and lints, as CI checks them
-	@cargo fmt --all --check
-	@cargo clippy --quiet --workspace
+lint: ## Check formatting, lints, rustdoc and the minimum Rust version, as CI does
+	@scripts/lint
 
 check-deploy: ## Check deploy/ with the tools that will read it
 	@scripts/setup --tests --quiet
