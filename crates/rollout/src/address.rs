@@ -1,6 +1,6 @@
-//! Web addresses as tasks and agents write them: with or without scheme, and the domain that the blocklist goes by.
+//! Web addresses as tasks and agents write them: completes a missing scheme and extracts the domain.
 
-/// The address with `https://` before it when it has no scheme.
+/// Adds `https://` to an address without a scheme.
 pub fn with_scheme(text: &str) -> String {
     let text = text.trim();
     if has_scheme(text) {
@@ -12,20 +12,22 @@ pub fn with_scheme(text: &str) -> String {
     }
 }
 
-/// `host:8000/x` has none: what follows the colon of a scheme is `//`, or the scheme is one without a host.
+/// Returns whether an address has a scheme: the part before the colon is followed by `//`, or is a known scheme without a
+/// host. `host:8000/x` has none.
 fn has_scheme(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let well_formed = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+    let is_well_formed = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    let hostless = ["about", "data", "file", "javascript", "blob", "view-source", "mailto", "chrome"];
-    well_formed && (rest.starts_with("//") || hostless.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+    let without_host = ["about", "data", "file", "javascript", "blob", "view-source", "mailto", "chrome"];
+    is_well_formed
+        && (rest.starts_with("//") || without_host.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
 }
 
-/// The host in lower case, without `www.`, port or credentials; empty when there is none.
+/// Returns the host in lower case, without `www.`, port and credentials; empty if there is none.
 pub fn domain(address: &str) -> String {
     let address = with_scheme(address);
-    let after = address.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = after.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let after_scheme = address.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = after_scheme.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let host = match host.strip_prefix('[') {
         Some(v6) => v6.split(']').next().unwrap_or_default(),
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scheme_is_added_only_where_there_is_none() {
+    fn missing_scheme_is_added() {
         for (given, wanted) in [
             ("example.com", "https://example.com"),
             (" example.com/a ", "https://example.com/a"),
@@ -57,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_domain_is_lower_case_and_bare() {
+    fn domain_is_lower_case_without_www() {
         for (given, wanted) in [
             ("https://www.Example.COM/a?b", "example.com"),
             ("example.com:8080", "example.com"),

@@ -1,5 +1,5 @@
-//! Scoring a finished episode. A verdict is typed: scored with evidence, or not judged and why; a judge that
-//! cannot be reached never looks like a failed task. Never holds a browser: it reads what is on disk.
+//! Scores finished episodes from the screenshots and actions on disk. A verdict either scores the episode or states why
+//! it could not be judged, so that a judge that cannot be reached never counts as a failed task.
 
 mod model;
 pub mod reference;
@@ -12,21 +12,23 @@ use proto::trajectory::{Evaluation, Outcome, Trajectory};
 pub use model::ModelJudge;
 pub(crate) use model::final_answer;
 
-/// What a judge says about one step: whether its screenshot was part of the evidence, and the words about it.
+/// The judge's decision about one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepMark {
     pub step: usize,
+    /// Whether the step's screenshot was part of the evidence.
     pub submit: bool,
+    /// The judge's explanation.
     pub judgment: Option<String>,
 }
 
-/// A verdict on a whole episode.
+/// The judge's decision about a whole episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub outcome: Outcome,
     pub evaluation: Evaluation,
     pub marks: Vec<StepMark>,
-    /// The step whose page kept the agent out, when the judge named it.
+    /// The step whose page blocked the agent, if the judge named it.
     pub blocked_at: Option<usize>,
 }
 
@@ -35,7 +37,7 @@ impl Verdict {
         Self { outcome, evaluation: Evaluation::Text(evaluation.into()), marks: Vec::new(), blocked_at: None }
     }
 
-    /// Writes the verdict into the trajectory, where readers of either system look for it: on the last step.
+    /// Writes the verdict into the trajectory. The reward goes on the last step, as in the Python system.
     pub fn apply(self, trajectory: &mut Trajectory) {
         for step in &mut trajectory.steps {
             step.reward.submit = false;
@@ -59,27 +61,27 @@ impl Verdict {
     }
 }
 
-/// Whoever scores the episodes of a run.
+/// The judge of a run.
 pub enum Judge {
-    /// Nobody: every episode is kept unjudged.
+    /// Leaves every episode unjudged.
     None,
-    /// The reference answers, without a model.
+    /// Compares with the reference answers, without a model.
     Reference,
     Model(Box<ModelJudge>),
 }
 
 impl Judge {
-    /// Scores an episode that the agent itself ended.
+    /// Scores an episode that was ended by the agent.
     pub async fn judge(&self, trajectory: &Trajectory) -> Verdict {
         match self {
             Self::None => Verdict::new(Outcome::JudgeError, "Not judged: no judge is configured."),
-            Self::Reference => by_reference(trajectory),
+            Self::Reference => judge_by_reference(trajectory),
             Self::Model(judge) => judge.judge(trajectory).await,
         }
     }
 }
 
-/// The site that kept the agent out, by the page that did, with the picture of it; `None` when none did.
+/// Returns the site that blocked the agent, with the screenshot of the page that did; `None` if the verdict is another.
 pub fn blocked_site(verdict: &Verdict, trajectory: &Trajectory) -> Option<BlockedSite> {
     if verdict.outcome != Outcome::Blocked {
         return None;
@@ -88,13 +90,13 @@ pub fn blocked_site(verdict: &Verdict, trajectory: &Trajectory) -> Option<Blocke
         Some(step) => trajectory.steps.get(step),
         None => trajectory.steps.last(),
     };
-    let seen = &step?.observation;
-    let url = if seen.url.starts_with("http") { &seen.url } else { &trajectory.task.website };
-    let picture = Some(seen.image_path.clone()).filter(|path| !path.is_empty());
-    Some(BlockedSite::new(url, jiff::Timestamp::now(), trajectory.task.task_id.clone(), picture))
+    let observation = &step?.observation;
+    let url = if observation.url.starts_with("http") { &observation.url } else { &trajectory.task.website };
+    let screenshot = Some(observation.image_path.clone()).filter(|path| !path.is_empty());
+    Some(BlockedSite::new(url, jiff::Timestamp::now(), trajectory.task.task_id.clone(), screenshot))
 }
 
-fn by_reference(trajectory: &Trajectory) -> Verdict {
+fn judge_by_reference(trajectory: &Trajectory) -> Verdict {
     let Some(answer) = final_answer(trajectory) else {
         return Verdict::new(Outcome::Failure, "The episode ended without an answer.");
     };
@@ -106,8 +108,10 @@ fn by_reference(trajectory: &Trajectory) -> Verdict {
     };
     let decision = reference::compare(&answer, reference);
     let outcome = if decision.matches { Outcome::Success } else { Outcome::Failure };
-    let mut verdict =
-        Verdict::new(outcome, format!("Compared with the reference answer {reference:?}: {}.", decision.how));
+    let mut verdict = Verdict::new(
+        outcome,
+        format!("Compared with the reference answer {reference:?}: {}.", decision.reason),
+    );
     let last = trajectory.steps.len().saturating_sub(1);
     verdict.marks.push(StepMark { step: last, submit: true, judgment: None });
     verdict

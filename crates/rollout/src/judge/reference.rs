@@ -1,108 +1,109 @@
-//! Judging without a model: the final answer against the reference answer, by text, numbers with units, dates and
-//! lists in any order. Pure; says how it decided.
+//! Judges without a model: compares the final answer with the reference answer as text, numbers with units, dates, and
+//! lists in any order. Pure functions; each decision comes with its reason.
 
 mod dates;
 mod quantities;
 mod words;
 
 use quantities::Quantity;
-use words::{Words, items};
+use words::{Words, list_items};
 
-/// A decision and the reason for it.
+/// The result of a comparison and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub matches: bool,
-    pub how: String,
+    pub reason: String,
 }
 
 impl Decision {
-    fn yes(how: impl Into<String>) -> Self {
-        Self { matches: true, how: how.into() }
+    fn matching(reason: impl Into<String>) -> Self {
+        Self { matches: true, reason: reason.into() }
     }
 
-    fn no(how: impl Into<String>) -> Self {
-        Self { matches: false, how: how.into() }
+    fn different(reason: impl Into<String>) -> Self {
+        Self { matches: false, reason: reason.into() }
     }
 }
 
-/// An answer that names more numbers than this is guessing, not answering.
-const MOST_NUMBERS: usize = 6;
+/// An answer with more numbers than this is taken as a guess, even if one of them is right.
+const MAX_NUMBERS: usize = 6;
 
-/// Does `answer` say what `reference` says?
+/// Decides whether `answer` states the same as `reference`.
 pub fn compare(answer: &str, reference: &str) -> Decision {
     let (given, wanted) = (Words::of(answer), Words::of(reference));
     if wanted.is_empty() {
-        return Decision::no("the reference answer is empty");
+        return Decision::different("the reference answer is empty");
     }
     if given.is_empty() {
-        return Decision::no("the answer is empty");
+        return Decision::different("the answer is empty");
     }
     if given == wanted {
-        return Decision::yes("the answer is the reference, word for word");
+        return Decision::matching("the answer is identical to the reference");
     }
-    if let Some(decision) = yes_or_no(&given, &wanted) {
+    if let Some(decision) = compare_yes_no(&given, &wanted) {
         return decision;
     }
-    let parts = items(reference);
-    if parts.len() > 1 {
-        return list(answer, &parts);
+    let items = list_items(reference);
+    if items.len() > 1 {
+        return compare_list(answer, &items);
     }
-    single(answer, reference)
+    compare_single(answer, reference)
 }
 
-/// Every item must be there; their order does not matter.
-fn list(answer: &str, parts: &[String]) -> Decision {
-    let missing: Vec<&String> = parts.iter().filter(|part| !single(answer, part).matches).collect();
+/// Requires every item of the reference, in any order.
+fn compare_list(answer: &str, items: &[String]) -> Decision {
+    let missing: Vec<&String> = items.iter().filter(|item| !compare_single(answer, item).matches).collect();
     match missing.first() {
-        None => Decision::yes(format!("all {} items of the reference are in the answer", parts.len())),
-        Some(first) => {
-            Decision::no(format!("{} of {} items are missing, first {first:?}", missing.len(), parts.len()))
-        }
+        None => Decision::matching(format!("the answer contains all {} items of the reference", items.len())),
+        Some(first) => Decision::different(format!(
+            "{} of {} items are missing, first {first:?}",
+            missing.len(),
+            items.len()
+        )),
     }
 }
 
-fn single(answer: &str, reference: &str) -> Decision {
+fn compare_single(answer: &str, reference: &str) -> Decision {
     let wanted_dates = dates::find(reference);
     if let [date] = wanted_dates.as_slice() {
         let found = dates::find(answer);
         return if found.contains(date) {
-            Decision::yes(format!("the answer names the date {date}"))
+            Decision::matching(format!("the answer contains the date {date}"))
         } else {
-            Decision::no(format!("the answer does not name the date {date}"))
+            Decision::different(format!("the answer does not contain the date {date}"))
         };
     }
-    if let Some(wanted) = Quantity::only(reference) {
-        return number(answer, &wanted);
+    if let Some(wanted) = Quantity::parse(reference) {
+        return compare_quantity(answer, &wanted);
     }
-    if Words::of(answer).contain(&Words::of(reference)) {
-        return Decision::yes("the reference stands in the answer");
+    if Words::of(answer).contains(&Words::of(reference)) {
+        return Decision::matching("the answer contains the reference");
     }
-    Decision::no("the reference does not stand in the answer")
+    Decision::different("the answer does not contain the reference")
 }
 
-fn number(answer: &str, wanted: &Quantity) -> Decision {
-    let found = Quantity::find(answer);
-    if !found.iter().any(|one| one.is(wanted)) {
-        return Decision::no(format!("the answer does not say {wanted}"));
+fn compare_quantity(answer: &str, wanted: &Quantity) -> Decision {
+    let found = Quantity::find_all(answer);
+    if !found.iter().any(|quantity| quantity.is_same_amount(wanted)) {
+        return Decision::different(format!("the answer does not contain {wanted}"));
     }
-    if found.len() > MOST_NUMBERS {
-        return Decision::no(format!(
-            "the answer names {} numbers; one of them being {wanted} says nothing",
+    if found.len() > MAX_NUMBERS {
+        return Decision::different(format!(
+            "the answer contains {wanted} among {} numbers; at most {MAX_NUMBERS} are accepted",
             found.len()
         ));
     }
-    Decision::yes(format!("the answer says {wanted}"))
+    Decision::matching(format!("the answer contains {wanted}"))
 }
 
-fn yes_or_no(given: &Words, wanted: &Words) -> Option<Decision> {
-    let wanted = wanted.yes_or_no_alone()?;
-    let said = given.first_yes_or_no();
-    Some(match said {
-        Some(said) if said == wanted => {
-            Decision::yes(format!("both say {}", if said { "yes" } else { "no" }))
+fn compare_yes_no(given: &Words, wanted: &Words) -> Option<Decision> {
+    let wanted = wanted.as_yes_no()?;
+    Some(match given.first_yes_no() {
+        Some(given) if given == wanted => {
+            Decision::matching(format!("both say {}", if given { "yes" } else { "no" }))
         }
-        Some(_) => Decision::no("one says yes, the other no"),
-        None => Decision::no("the answer says neither yes nor no"),
+        Some(_) => Decision::different("one says yes, the other no"),
+        None => Decision::different("the answer says neither yes nor no"),
     })
 }
 
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_compared_as_a_person_would() {
+    fn equivalent_answers_match_and_others_do_not() {
         let cases = [
             ("Paris", "paris", true),
             ("The capital is **Paris**.", "Paris", true),
@@ -149,13 +150,13 @@ mod tests {
         ];
         for (answer, reference, matches) in cases {
             let decision = compare(answer, reference);
-            assert_eq!(decision.matches, matches, "{answer:?} against {reference:?}: {}", decision.how);
+            assert_eq!(decision.matches, matches, "{answer:?} against {reference:?}: {}", decision.reason);
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn never_panics_and_equals_itself(text in "\\PC{0,60}") {
+        fn any_text_with_words_matches_itself(text in "\\PC{0,60}") {
             let decision = compare(&text, &text);
             let has_words = !Words::of(&text).is_empty();
             proptest::prop_assert_eq!(decision.matches, has_words);

@@ -1,5 +1,5 @@
-//! Judging saved trajectories again: after an outage of the judge, or with another one. Owns nothing; rewrites the
-//! files of finished iterations, each as a whole or not at all.
+//! Judges saved trajectories again, after an outage of the judge or with another one. Rewrites the files of finished
+//! iterations, each completely or not at all.
 
 use std::{collections::HashMap, io, path::PathBuf};
 
@@ -19,114 +19,126 @@ use crate::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum RejudgeError {
-    #[error("cannot look through {path}: {source}", path = path.display())]
-    Look { path: PathBuf, source: io::Error },
+    #[error("cannot list the files in {path}: {source}", path = path.display())]
+    ListFiles { path: PathBuf, source: io::Error },
     #[error("{0}")]
     File(#[from] PtError),
     #[error("there is no finished iteration to judge under {path}", path = path.display())]
-    Nothing { path: PathBuf },
+    NoIteration { path: PathBuf },
 }
 
-/// What to judge, and how much at once.
+/// Which trajectories to judge, and how many at the same time.
 #[derive(Clone, Debug)]
 pub struct Rejudging {
-    /// Only trajectories that no judge has decided on.
+    /// Judge only trajectories without a verdict.
     pub only_unjudged: bool,
-    /// Only this iteration.
+    /// Judge only this iteration.
     pub iteration: Option<u64>,
-    /// Only this split; both otherwise.
+    /// Judge only this split instead of both.
     pub split: Option<Split>,
-    /// Trajectories at once.
-    pub at_once: usize,
+    /// The number of trajectories judged at the same time.
+    pub concurrency: usize,
 }
 
-/// What came of it.
+/// Counts of what was judged and changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejudged {
-    /// Trajectories that were looked at by the judge.
+    /// Trajectories that were given to the judge.
     pub judged: usize,
-    /// Among them, those whose outcome is another than before.
+    /// Judged trajectories whose outcome changed.
     pub changed: usize,
-    /// Among them, those that the judge could not decide on this time either.
+    /// Judged trajectories that still have no verdict.
     pub still_unjudged: usize,
-    /// Among them, those that keep an earlier verdict because the judge could not decide this time.
+    /// Judged trajectories that keep their earlier verdict because the judge gave none this time.
     pub kept: usize,
-    /// Left as they were: decided before, or never the agent's to decide.
-    pub left_alone: usize,
-    /// What was passed over, and why.
+    /// Trajectories that were not given to the judge: they have a verdict, or were not ended by the agent.
+    pub skipped: usize,
+    /// Files that were skipped, and other messages for the user.
     pub notes: Vec<String>,
 }
 
-/// Judges saved iterations again. Files are read one trajectory at a time and replaced as a whole, so that whatever
-/// interrupts this leaves every file as it was or complete.
+/// Judges saved iterations again. Files are read one trajectory at a time and replaced atomically, so an interruption
+/// leaves every file either unchanged or complete.
 pub async fn rejudge(
     save_path: &SavePath,
     judge: &Judge,
-    what: &Rejudging,
+    options: &Rejudging,
 ) -> Result<Rejudged, RejudgeError> {
     let mut report = Rejudged::default();
-    let files = files(save_path, what, &mut report.notes)?;
+    let files = select_files(save_path, options, &mut report.notes)?;
     if files.is_empty() {
-        return Err(RejudgeError::Nothing { path: save_path.root().to_owned() });
+        return Err(RejudgeError::NoIteration { path: save_path.root().to_owned() });
     }
     for found in files {
-        one_file(save_path, &found, judge, what, &mut report).await?;
+        rejudge_file(save_path, &found, judge, options, &mut report).await?;
     }
     Ok(report)
 }
 
-fn files(
+fn select_files(
     save_path: &SavePath,
-    what: &Rejudging,
+    options: &Rejudging,
     notes: &mut Vec<String>,
 ) -> Result<Vec<FoundFile>, RejudgeError> {
-    let splits = what.split.map_or_else(|| vec![Split::Train, Split::Test], |split| vec![split]);
+    let splits = options.split.map_or_else(|| vec![Split::Train, Split::Test], |split| vec![split]);
     let mut files = Vec::new();
     for split in splits {
-        let look = |source| RejudgeError::Look { path: save_path.split_directory(split), source };
-        let asked =
-            |found: &FoundFile| what.iteration.is_none_or(|iteration| iteration == found.id.iteration);
-        files.extend(save_path.finished(split).map_err(look)?.into_iter().filter(asked));
-        let journals = save_path.files(split).map_err(look)?.into_iter().filter(asked);
+        let list_error = |source| RejudgeError::ListFiles { path: save_path.split_directory(split), source };
+        let is_selected =
+            |found: &FoundFile| options.iteration.is_none_or(|iteration| iteration == found.id.iteration);
+        files.extend(save_path.finished(split).map_err(list_error)?.into_iter().filter(is_selected));
+        let journals = save_path.files(split).map_err(list_error)?.into_iter().filter(is_selected);
         for journal in journals.filter(|found| found.kind == FileKind::Journal) {
-            notes.push(format!("{} is not finished and was left alone", journal.path.display()));
+            notes.push(format!("{} is not finished and was skipped", journal.path.display()));
         }
     }
     Ok(files)
 }
 
-async fn one_file(
+async fn rejudge_file(
     save_path: &SavePath,
     found: &FoundFile,
     judge: &Judge,
-    what: &Rejudging,
+    options: &Rejudging,
     report: &mut Rejudged,
 ) -> Result<(), RejudgeError> {
+    let verdicts = collect_verdicts(save_path, found, judge, options, report).await?;
+    if verdicts.is_empty() { Ok(()) } else { write_verdicts(found, verdicts) }
+}
+
+/// Judges the selected trajectories of one file. Returns the verdicts to write, by the trajectory's index in the file.
+async fn collect_verdicts(
+    save_path: &SavePath,
+    found: &FoundFile,
+    judge: &Judge,
+    options: &Rejudging,
+    report: &mut Rejudged,
+) -> Result<HashMap<usize, Verdict>, RejudgeError> {
     let file = IterationFile::open_found(found)?;
-    let places: Vec<usize> = (0..file.summaries().len()).collect();
-    let judged = stream::iter(places).map(|place| {
+    let indices: Vec<usize> = (0..file.summaries().len()).collect();
+    let judged = stream::iter(indices).map(|index| {
         let file = &file;
         async move {
-            let trajectory = file.read(place)?;
-            if !wanted(&trajectory, what.only_unjudged) {
-                return Ok::<_, PtError>((place, None));
+            let trajectory = file.read(index)?;
+            if !should_judge(&trajectory, options.only_unjudged) {
+                return Ok::<_, PtError>((index, None));
             }
-            let shown = found_pictures(save_path, trajectory.clone());
-            Ok((place, Some((judge.judge(&shown).await, trajectory))))
+            let resolved = with_resolved_screenshots(save_path, trajectory.clone());
+            Ok((index, Some((judge.judge(&resolved).await, trajectory))))
         }
     });
-    let mut judged = judged.buffer_unordered(what.at_once.max(1));
-    let mut verdicts: HashMap<usize, Verdict> = HashMap::new();
-    while let Some(done) = judged.next().await {
-        let (place, verdict) = done?;
+    let mut judged = judged.buffer_unordered(options.concurrency.max(1));
+    let mut verdicts = HashMap::new();
+    while let Some(result) = judged.next().await {
+        let (index, verdict) = result?;
         let Some((verdict, trajectory)) = verdict else {
-            report.left_alone += 1;
+            report.skipped += 1;
             continue;
         };
         report.judged += 1;
-        let decided = trajectory.metadata.outcome.is_some_and(|outcome| outcome != Outcome::JudgeError);
-        if decided && verdict.outcome == Outcome::JudgeError {
-            // A judge that is away takes no verdict with it.
+        let had_verdict = trajectory.metadata.outcome.is_some_and(|outcome| outcome != Outcome::JudgeError);
+        if had_verdict && verdict.outcome == Outcome::JudgeError {
+            // An outage of the judge must not remove an earlier verdict.
             report.kept += 1;
             continue;
         }
@@ -135,33 +147,33 @@ async fn one_file(
         if let Some(site) = blocked_site(&verdict, &trajectory)
             && let Err(error) = blocklist::append(save_path.root(), &site)
         {
-            report.notes.push(format!("cannot note that {} blocks: {error}", site.domain));
+            report.notes.push(format!("cannot add {} to the blocklist: {error}", site.domain));
         }
-        verdicts.insert(place, verdict);
+        verdicts.insert(index, verdict);
     }
-    drop(judged);
-    drop(file);
-    if !verdicts.is_empty() {
-        let mut place = 0;
-        pt::rewrite(&found.path, |mut trajectory| {
-            if let Some(verdict) = verdicts.remove(&place) {
-                verdict.apply(&mut trajectory);
-            }
-            place += 1;
-            Some(trajectory)
-        })?;
-    }
+    Ok(verdicts)
+}
+
+fn write_verdicts(found: &FoundFile, mut verdicts: HashMap<usize, Verdict>) -> Result<(), RejudgeError> {
+    let mut index = 0;
+    pt::rewrite(&found.path, |mut trajectory| {
+        if let Some(verdict) = verdicts.remove(&index) {
+            verdict.apply(&mut trajectory);
+        }
+        index += 1;
+        Some(trajectory)
+    })?;
     Ok(())
 }
 
-/// Only an end of the agent's own making is a judge's to decide on.
-fn wanted(trajectory: &Trajectory, only_unjudged: bool) -> bool {
-    let undecided = trajectory.metadata.outcome == Some(Outcome::JudgeError);
-    is_the_agents(trajectory) && (undecided || !only_unjudged)
+/// Returns whether a trajectory is given to the judge. Only episodes that the agent ended itself can be judged.
+fn should_judge(trajectory: &Trajectory, only_unjudged: bool) -> bool {
+    let is_unjudged = trajectory.metadata.outcome == Some(Outcome::JudgeError);
+    is_the_agents(trajectory) && (is_unjudged || !only_unjudged)
 }
 
-/// With the screenshots where they lie now, should the save path have moved.
-fn found_pictures(save_path: &SavePath, mut trajectory: Trajectory) -> Trajectory {
+/// Sets the screenshots to their current paths, in case the save path was moved.
+fn with_resolved_screenshots(save_path: &SavePath, mut trajectory: Trajectory) -> Trajectory {
     for step in &mut trajectory.steps {
         let recorded = &step.observation.image_path;
         if !recorded.is_empty() {

@@ -1,5 +1,6 @@
-//! Websites that blocked us lately. One JSON object a line in `<save_path>/blocklist.jsonl`, shared by all collectors of
-//! a save path: appended to in single writes, read forgivingly, forgotten after twelve hours.
+//! Websites that blocked the agent recently, one JSON object per line in `<save_path>/blocklist.jsonl`. The file is shared
+//! by all collectors of a save path: entries are appended in single writes, bad lines are skipped, and an entry expires
+//! after twelve hours.
 
 use std::{
     collections::HashMap,
@@ -16,8 +17,9 @@ use crate::address;
 
 pub const FILE_NAME: &str = "blocklist.jsonl";
 
-const VALID: SignedDuration = SignedDuration::from_hours(12);
+const ENTRY_LIFETIME: SignedDuration = SignedDuration::from_hours(12);
 
+/// An entry of the blocklist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedSite {
     pub domain: String,
@@ -46,43 +48,45 @@ impl BlockedSite {
     }
 }
 
-/// The domains that are blocked at one moment.
+/// The domains that are blocked at a given time.
 #[derive(Clone, Debug, Default)]
 pub struct Blocklist {
+    /// The time at which each domain's latest entry expires.
     until: HashMap<String, Timestamp>,
 }
 
 impl Blocklist {
-    /// Reads the list. Lines that cannot be understood are passed over and come back as warnings.
+    /// Reads the list. Bad lines are skipped and returned as warnings.
     pub fn read(save_path: &Path, now: Timestamp) -> io::Result<(Self, Vec<String>)> {
         let path = save_path.join(FILE_NAME);
         let text = match std::fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(problem) if problem.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(problem) => return Err(problem),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
         };
         let mut list = Self::default();
         let mut warnings = Vec::new();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            if let Err(reason) = list.take(line, now) {
+            if let Err(reason) = list.add_line(line, now) {
                 warnings.push(format!("{}:{}: {reason}", path.display(), index + 1));
             }
         }
         Ok((list, warnings))
     }
 
-    fn take(&mut self, line: &str, now: Timestamp) -> Result<(), String> {
+    fn add_line(&mut self, line: &str, now: Timestamp) -> Result<(), String> {
         let line = line.trim_start_matches('\u{feff}');
-        let site: BlockedSite = serde_json::from_str(line).map_err(|problem| problem.to_string())?;
-        let at = moment(&site.blocked_at).ok_or_else(|| format!("{:?} is not a time", site.blocked_at))?;
-        if at.duration_since(now) > VALID {
-            return Err(format!("{:?} lies in the future", site.blocked_at));
+        let site: BlockedSite = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let blocked_at =
+            parse_time(&site.blocked_at).ok_or_else(|| format!("{:?} is not a time", site.blocked_at))?;
+        if blocked_at.duration_since(now) > ENTRY_LIFETIME {
+            return Err(format!("{:?} is in the future", site.blocked_at));
         }
-        let until = at.checked_add(VALID).map_err(|problem| problem.to_string())?;
+        let until = blocked_at.checked_add(ENTRY_LIFETIME).map_err(|error| error.to_string())?;
         if until > now {
             let domain = address::domain(&site.domain);
-            let known = self.until.entry(domain).or_insert(until);
-            *known = until.max(*known);
+            let latest = self.until.entry(domain).or_insert(until);
+            *latest = until.max(*latest);
         }
         Ok(())
     }
@@ -100,7 +104,7 @@ impl Blocklist {
     }
 }
 
-/// Adds a site. One `write` on a file opened for appending: lines of several collectors never mix.
+/// Appends a site with a single `write` on a file opened for appending, so that lines of several collectors never mix.
 pub fn append(save_path: &Path, site: &BlockedSite) -> io::Result<PathBuf> {
     let path = save_path.join(FILE_NAME);
     let line = serde_json::to_string(site)? + "\n";
@@ -109,16 +113,16 @@ pub fn append(save_path: &Path, site: &BlockedSite) -> io::Result<PathBuf> {
     if written != line.len() {
         return Err(io::Error::new(
             io::ErrorKind::WriteZero,
-            "the line was written in part; is the disk full?",
+            "only part of the line was written; the disk may be full",
         ));
     }
     Ok(path)
 }
 
-/// ISO time with an offset or `Z`; without one it is local time, as Python's `datetime.now()` writes it.
-fn moment(text: &str) -> Option<Timestamp> {
-    if let Ok(moment) = text.parse::<Timestamp>() {
-        return Some(moment);
+/// Parses an ISO 8601 time with an offset or `Z`. Without one it is local time, as Python's `datetime.now()` writes it.
+fn parse_time(text: &str) -> Option<Timestamp> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
     }
     let civil: jiff::civil::DateTime = text.parse().ok()?;
     civil.to_zoned(jiff::tz::TimeZone::system()).ok().map(|zoned| zoned.timestamp())
@@ -128,34 +132,34 @@ fn moment(text: &str) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Timestamp {
+    fn time(text: &str) -> Timestamp {
         text.parse().unwrap()
     }
 
-    fn list(lines: &str, now: &str) -> (Blocklist, Vec<String>) {
+    fn read_lines(lines: &str, now: &str) -> (Blocklist, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE_NAME), lines).unwrap();
-        Blocklist::read(folder.path(), at(now)).unwrap()
+        Blocklist::read(folder.path(), time(now)).unwrap()
     }
 
     #[test]
-    fn a_site_is_blocked_for_twelve_hours() {
+    fn entry_expires_after_twelve_hours() {
         let folder = tempfile::tempdir().unwrap();
-        let site = BlockedSite::new("https://www.Shop.example/x", at("2025-01-01T00:00:00Z"), None, None);
+        let site = BlockedSite::new("https://www.Shop.example/x", time("2025-01-01T00:00:00Z"), None, None);
         assert_eq!(site.domain, "shop.example");
         append(folder.path(), &site).unwrap();
-        let blocked =
-            |now: &str| Blocklist::read(folder.path(), at(now)).unwrap().0.is_blocked("shop.example");
-        assert!(blocked("2025-01-01T00:00:00Z"));
-        assert!(blocked("2025-01-01T11:59:59Z"));
-        assert!(!blocked("2025-01-01T12:00:00Z"));
+        let is_blocked =
+            |now: &str| Blocklist::read(folder.path(), time(now)).unwrap().0.is_blocked("shop.example");
+        assert!(is_blocked("2025-01-01T00:00:00Z"));
+        assert!(is_blocked("2025-01-01T11:59:59Z"));
+        assert!(!is_blocked("2025-01-01T12:00:00Z"));
     }
 
     #[test]
-    fn the_line_has_the_five_fields() {
+    fn entry_is_written_with_five_fields() {
         let site = BlockedSite::new(
             "http://a.b",
-            at("2025-01-01T00:00:00Z"),
+            time("2025-01-01T00:00:00Z"),
             Some(TaskId::Number(3)),
             Some("p.png".into()),
         );
@@ -166,20 +170,20 @@ mod tests {
     }
 
     #[test]
-    fn no_file_means_nothing_is_blocked() {
+    fn missing_file_blocks_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let (list, warnings) = Blocklist::read(folder.path(), at("2025-01-01T00:00:00Z")).unwrap();
+        let (list, warnings) = Blocklist::read(folder.path(), time("2025-01-01T00:00:00Z")).unwrap();
         assert!(list.is_empty() && warnings.is_empty());
     }
 
     #[test]
-    fn bad_lines_are_passed_over_with_a_warning_each() {
+    fn bad_lines_are_skipped_with_a_warning() {
         let good = r#"{"domain":"A.com","url":"u","blocked_at":"2025-01-01T09:00:00+00:00"}"#;
         let lines = format!(
             "{{\"domain\":\n\n{good}\n{{\"domain\":\"b.com\",\"url\":\"u\",\"blocked_at\":\"soon\"}}\n{}\n",
             r#"{"domain":"c.com","url":"u","blocked_at":"2099-01-01T00:00:00Z"}"#
         );
-        let (list, warnings) = list(&lines, "2025-01-01T10:00:00Z");
+        let (list, warnings) = read_lines(&lines, "2025-01-01T10:00:00Z");
         assert!(list.is_blocked("a.com") && list.len() == 1);
         assert_eq!(warnings.len(), 3);
         assert!(warnings[0].contains("blocklist.jsonl:1: "), "{}", warnings[0]);
@@ -187,10 +191,10 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_offset_is_local_time() {
+    fn time_without_offset_is_local() {
         let local = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S.123456").to_string();
         let line = format!(r#"{{"domain":"a.com","url":"u","blocked_at":"{local}"}}"#);
-        let (list, warnings) = list(&line, &Timestamp::now().to_string());
+        let (list, warnings) = read_lines(&line, &Timestamp::now().to_string());
         assert!(list.is_blocked("a.com"), "{warnings:?}");
     }
 }

@@ -1,14 +1,18 @@
-//! From a tool call, in the shapes models give it, to one action. What is missing is said in the error.
+//! Converts a tool call, in the JSON shapes that models produce, into an action.
 
 use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value, json};
 
 use super::{
-    lenient::{self, Work},
-    words::{self, ActionKey, action},
+    arguments,
+    lenient::{self, WorkBudget},
+    words::{ActionKey, new_action},
 };
 
-/// The tool's name in the prompt, by mode.
+/// Nesting of envelopes that is still searched.
+const MAX_ENVELOPES: usize = 4;
+
+/// Returns the tool's name in the prompt.
 pub const fn tool_name(mode: InteractionMode) -> &'static str {
     match mode {
         InteractionMode::Coordinates => "computer_use",
@@ -16,57 +20,67 @@ pub const fn tool_name(mode: InteractionMode) -> &'static str {
     }
 }
 
-/// Why a JSON value is not an action.
+/// The reason why a JSON value is not an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NoAction {
-    /// It does not look like a tool call at all.
+pub(super) enum CallError {
+    /// The value does not look like a tool call.
     NotACall,
-    /// It is one, but something is wrong with it.
+    /// The value is a tool call, but cannot be used for this reason.
     Unusable(String),
 }
 
-pub(super) fn from_json(value: &Value, mode: InteractionMode, work: &mut Work) -> Result<Action, NoAction> {
-    let (word, arguments) = unwrap(value, work, 0).ok_or(NoAction::NotACall)?;
-    let key =
-        ActionKey::from_word(&word).ok_or_else(|| NoAction::Unusable(format!("unknown action {word:?}")))?;
-    build(key, &word, &arguments, mode).map_err(NoAction::Unusable)
+pub(super) fn action_from_json(
+    value: &Value,
+    mode: InteractionMode,
+    budget: &mut WorkBudget,
+) -> Result<Action, CallError> {
+    let (name, given) = open_envelope(value, budget, 0).ok_or(CallError::NotACall)?;
+    let key = ActionKey::from_model_name(&name)
+        .ok_or_else(|| CallError::Unusable(format!("unknown action {name:?}")))?;
+    build_action(key, &name, &given, mode).map_err(CallError::Unusable)
 }
 
-/// Finds the action's word and its arguments inside the envelopes models use.
-fn unwrap(value: &Value, work: &mut Work, depth: usize) -> Option<(String, Map<String, Value>)> {
-    if depth > 4 {
+/// Finds the action's name and its arguments inside the envelopes that models put around them.
+fn open_envelope(
+    value: &Value,
+    budget: &mut WorkBudget,
+    depth: usize,
+) -> Option<(String, Map<String, Value>)> {
+    if depth > MAX_ENVELOPES {
         return None;
     }
     let map = match value {
-        Value::Array(list) => return list.iter().find_map(|item| unwrap(item, work, depth + 1)),
+        Value::Array(list) => {
+            return list.iter().find_map(|item| open_envelope(item, budget, depth + 1));
+        }
         Value::Object(map) => map,
         _ => return None,
     };
     for envelope in ["function", "tool_call", "tool_calls", "action"] {
         if let Some(inner @ (Value::Object(_) | Value::Array(_))) = map.get(envelope) {
-            return unwrap(inner, work, depth + 1);
+            return open_envelope(inner, budget, depth + 1);
         }
     }
     let arguments = ["arguments", "parameters", "args", "input"]
         .iter()
         .find_map(|name| map.get(*name))
-        .and_then(|given| as_map(given, work))
+        .and_then(|given| to_map(given, budget))
         .unwrap_or_else(|| map.clone());
-    // Inside the arguments, `action` is the word; outside them the call's own name may be.
+    // `action` inside the arguments names the action; without it, the call's own name may do so.
     let inner =
         ["action", "action_type"].iter().find_map(|name| arguments.get(*name)).and_then(Value::as_str);
     let outer =
         ["name", "action", "key", "function", "tool", "type"].iter().filter_map(|name| map.get(*name));
-    let outer = outer.filter_map(Value::as_str).find(|word| ActionKey::from_word(word).is_some());
-    let named = map.get("name").and_then(Value::as_str).filter(|_| arguments != *map);
-    inner.or(outer).or(named).map(|word| (word.to_owned(), arguments.clone()))
+    let outer = outer.filter_map(Value::as_str).find(|name| ActionKey::from_model_name(name).is_some());
+    let call_name = map.get("name").and_then(Value::as_str).filter(|_| arguments != *map);
+    inner.or(outer).or(call_name).map(|name| (name.to_owned(), arguments.clone()))
 }
 
-/// Arguments also come as JSON inside a string.
-fn as_map(value: &Value, work: &mut Work) -> Option<Map<String, Value>> {
+/// Reads the arguments from an object, or from a string that contains one as JSON.
+fn to_map(value: &Value, budget: &mut WorkBudget) -> Option<Map<String, Value>> {
     match value {
         Value::Object(map) => Some(map.clone()),
-        Value::String(text) => match lenient::read(text.trim(), false, work) {
+        Value::String(text) => match lenient::parse_prefix(text.trim(), false, budget) {
             Some((Value::Object(map), _)) => Some(map),
             _ => None,
         },
@@ -74,38 +88,42 @@ fn as_map(value: &Value, work: &mut Work) -> Option<Map<String, Value>> {
     }
 }
 
-const POINTS: &[&str] =
+// Names that models use for each argument, in order of preference.
+const POINT_NAMES: &[&str] =
     &["coordinate", "coordinates", "point", "position", "location", "box", "bbox", "start_box", "target"];
-const ELEMENTS: &[&str] =
+const ELEMENT_NAMES: &[&str] =
     &["element_id", "id", "element", "index", "mark", "label", "number", "target", "ref"];
-const TEXTS: &[&str] = &["text", "value", "content", "input_text", "query", "string"];
-const ANSWERS: &[&str] = &["text", "answer", "content", "response", "result", "value", "message", "status"];
-const TIMES: &[&str] = &["time", "seconds", "duration", "wait_time", "timeout"];
+const TEXT_NAMES: &[&str] = &["text", "value", "content", "input_text", "query", "string"];
+const ANSWER_NAMES: &[&str] =
+    &["text", "answer", "content", "response", "result", "value", "message", "status"];
+const TIME_NAMES: &[&str] = &["time", "seconds", "duration", "wait_time", "timeout"];
+const URL_NAMES: &[&str] = &["url", "address", "link", "website", "href", "text", "value"];
+const DIRECTION_NAMES: &[&str] = &["direction", "scroll_direction", "dir"];
 
-fn build(
+fn build_action(
     key: ActionKey,
-    word: &str,
+    name: &str,
     given: &Map<String, Value>,
     mode: InteractionMode,
 ) -> Result<Action, String> {
     let mut arguments = Map::new();
     match key {
         ActionKey::Click | ActionKey::Hover | ActionKey::Type | ActionKey::HoverAndScroll => {
-            target(given, mode, &mut arguments, key.as_str())?;
+            insert_target(given, mode, &mut arguments, key.as_str())?;
         }
-        // A scroll without a target is one of the whole page.
-        ActionKey::Scroll => drop(target(given, mode, &mut arguments, key.as_str())),
+        // A scroll without a target scrolls the whole page.
+        ActionKey::Scroll => drop(insert_target(given, mode, &mut arguments, key.as_str())),
         _ => {}
     }
     match key {
-        ActionKey::Type => put_text(given, TEXTS, "text", &mut arguments, "type has no text")?,
-        ActionKey::Answer => put_text(given, ANSWERS, "text", &mut arguments, "answer has no text")?,
-        ActionKey::Navigate => put_address(given, &mut arguments)?,
+        ActionKey::Type => insert_text(given, TEXT_NAMES, &mut arguments, "type has no text")?,
+        ActionKey::Answer => insert_text(given, ANSWER_NAMES, &mut arguments, "answer has no text")?,
+        ActionKey::Navigate => insert_url(given, &mut arguments)?,
         ActionKey::Scroll | ActionKey::HoverAndScroll => {
-            arguments.insert("direction".into(), json!(direction(given, word)?));
+            arguments.insert("direction".into(), json!(direction(given, name)?));
         }
         ActionKey::Wait => {
-            let time = TIMES.iter().find_map(|name| given.get(*name)).and_then(words::seconds);
+            let time = TIME_NAMES.iter().find_map(|name| given.get(*name)).and_then(arguments::seconds);
             arguments.extend(time.map(|time| ("time".to_owned(), json!(time))));
         }
         ActionKey::GoBack => {
@@ -114,69 +132,66 @@ fn build(
         }
         _ => {}
     }
-    Ok(action(key, arguments))
+    Ok(new_action(key, arguments))
 }
 
-fn target(
+fn insert_target(
     given: &Map<String, Value>,
     mode: InteractionMode,
     arguments: &mut Map<String, Value>,
-    what: &str,
+    action: &str,
 ) -> Result<(), String> {
     match mode {
         InteractionMode::Coordinates => {
-            let named = POINTS.iter().filter_map(|name| given.get(*name)).find_map(words::coordinate);
+            let named = values(given, POINT_NAMES).find_map(arguments::coordinate);
             let pair =
-                given.get("x").zip(given.get("y")).and_then(|(x, y)| words::coordinate(&json!([x, y])));
-            let point = named.or(pair).ok_or_else(|| format!("{what} needs a coordinate of two numbers"))?;
+                given.get("x").zip(given.get("y")).and_then(|(x, y)| arguments::coordinate(&json!([x, y])));
+            let point =
+                named.or(pair).ok_or_else(|| format!("{action} needs a coordinate of two numbers"))?;
             arguments.insert("coordinate".into(), point);
         }
         InteractionMode::SetOfMarks => {
-            let id = ELEMENTS.iter().filter_map(|name| given.get(*name)).find_map(words::element_id);
-            let id = id.ok_or_else(|| format!("{what} needs the number of an element"))?;
+            let id = values(given, ELEMENT_NAMES).find_map(arguments::element_id);
+            let id = id.ok_or_else(|| format!("{action} needs the number of an element"))?;
             arguments.insert("element_id".into(), json!(id));
         }
     }
     Ok(())
 }
 
-fn put_text(
+/// Returns the given values under any of these names, in the order of the names.
+fn values<'a>(given: &'a Map<String, Value>, names: &[&str]) -> impl Iterator<Item = &'a Value> {
+    names.iter().filter_map(|name| given.get(*name))
+}
+
+fn insert_text(
     given: &Map<String, Value>,
     names: &[&str],
-    under: &str,
     arguments: &mut Map<String, Value>,
     missing: &str,
 ) -> Result<(), String> {
-    let text = names.iter().filter_map(|name| given.get(*name)).find_map(words::text);
-    arguments.insert(under.into(), json!(text.ok_or_else(|| missing.to_owned())?));
+    let text = values(given, names).find_map(arguments::text);
+    arguments.insert("text".into(), json!(text.ok_or_else(|| missing.to_owned())?));
     Ok(())
 }
 
-fn put_address(given: &Map<String, Value>, arguments: &mut Map<String, Value>) -> Result<(), String> {
-    let names = ["url", "address", "link", "website", "href", "text", "value"];
-    let text = names.iter().filter_map(|name| given.get(*name)).find_map(Value::as_str).map(str::trim);
-    let text = text.filter(|text| !text.is_empty()).ok_or("navigate has no url")?;
-    arguments.insert("url".into(), json!(text));
+fn insert_url(given: &Map<String, Value>, arguments: &mut Map<String, Value>) -> Result<(), String> {
+    let url = values(given, URL_NAMES).find_map(Value::as_str).map(str::trim);
+    let url = url.filter(|url| !url.is_empty()).ok_or("navigate has no url")?;
+    arguments.insert("url".into(), json!(url));
     Ok(())
 }
 
-fn direction(given: &Map<String, Value>, word: &str) -> Result<&'static str, String> {
-    let named = ["direction", "scroll_direction", "dir"]
-        .iter()
-        .filter_map(|name| given.get(*name))
-        .find_map(Value::as_str);
-    if let Some(named) = named {
-        return words::direction_in(named.trim()).ok_or_else(|| format!("{named:?} is not a direction"));
+fn direction(given: &Map<String, Value>, action_name: &str) -> Result<&'static str, String> {
+    if let Some(word) = values(given, DIRECTION_NAMES).find_map(Value::as_str) {
+        return arguments::direction(word.trim()).ok_or_else(|| format!("{word:?} is not a direction"));
     }
-    if let Some(direction) = words::direction_in(word) {
+    if let Some(direction) = arguments::direction(action_name) {
         return Ok(direction);
     }
-    // Without a word for it, an amount. Computer-use tools count pixels upwards, everyone else downwards.
-    let amount = |name: &str| {
-        let mut found = Vec::new();
-        words::numbers(given.get(name).unwrap_or(&Value::Null), &mut found);
-        found.first().copied()
-    };
+    // Without a direction, use the sign of the amount. `pixels` of computer-use tools is positive upwards, the other
+    // amounts are positive downwards.
+    let amount = |name: &str| given.get(name).and_then(|value| arguments::numbers(value).first().copied());
     let downwards = ["amount", "delta", "delta_y"].iter().find_map(|name| amount(name));
     let upwards = amount("pixels").or_else(|| downwards.map(|down| -down));
     Ok(if upwards.is_some_and(|up| up > 0.0) { "up" } else { "down" })

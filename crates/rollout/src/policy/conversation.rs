@@ -1,4 +1,5 @@
-//! Builds the messages of one turn: the task, a summary of what is long past, the last rounds in full, the page as it is.
+//! Builds the chat messages of one turn: the task, a summary of the early steps, the latest steps in full, and the
+//! current page.
 
 use std::path::PathBuf;
 
@@ -9,25 +10,25 @@ use proto::{
 use serde_json::Value;
 
 use super::{
-    neutral::{block, line, neutral, without_tokens},
-    prompt::{Prompting, system},
+    neutral::{escape_markers, escape_template_tokens, fenced_content, single_line},
+    prompt::{Prompting, system_prompt},
     reply::Reply,
-    thinking,
+    thinking::split_thinking,
 };
 use crate::config::ModelType;
 use client::chat::{Message, Part, Role};
 
-/// Rounds kept as picture and reply beside the current picture.
+/// Number of past steps that are sent with screenshot and reply. Earlier steps are only summarized.
 pub const WINDOW: usize = 4;
 
-const TITLE: usize = 160;
-const ADDRESS: usize = 300;
-const SENTENCE: usize = 240;
-const TREE: usize = 20_000;
-const PAGE_TEXT: usize = 40_000;
+const MAX_TITLE_CHARS: usize = 160;
+const MAX_URL_CHARS: usize = 300;
+const MAX_ACTION_CHARS: usize = 240;
+const MAX_TREE_CHARS: usize = 20_000;
+const MAX_PAGE_TEXT_CHARS: usize = 40_000;
 
-/// The messages for the next turn of an episode that has gone through `history` and now sees `current`, whose text is
-/// given where the configuration asks for it.
+/// Builds the messages for the next turn, after the steps in `history` and with the page in `current`. `page_text` is
+/// the page's text, if the configuration asks for it.
 pub fn conversation(
     prompting: Prompting,
     task: &Task,
@@ -35,119 +36,137 @@ pub fn conversation(
     current: &Observation,
     page_text: Option<&str>,
 ) -> Vec<Message> {
-    let old = history.len().saturating_sub(WINDOW);
-    let mut messages = vec![Message::text(Role::System, system(prompting))];
-    let mut opening = Some(first_words(task, &history[..old]));
-    for (number, step) in history.iter().enumerate().skip(old) {
-        let words = turn(prompting, number, task, history, &step.observation);
-        messages.push(user(opening.take(), &words, &step.observation));
-        messages.push(Message::text(Role::Assistant, earlier_reply(step, prompting.model_type)));
+    let first_shown = history.len().saturating_sub(WINDOW);
+    let mut messages = vec![Message::text(Role::System, system_prompt(prompting))];
+    let mut opening = Some(task_and_summary(task, &history[..first_shown]));
+    for (index, step) in history.iter().enumerate().skip(first_shown) {
+        let header = turn_header(prompting, index, task, history, &step.observation);
+        messages.push(user_message(opening.take(), &header, &step.observation));
+        messages.push(Message::text(Role::Assistant, past_reply(step, prompting.model_type)));
     }
-    let mut words = turn(prompting, history.len(), task, history, current);
-    if let Some(tree) = tree(prompting, current) {
-        words.push_str(&tree);
+    let mut text = turn_header(prompting, history.len(), task, history, current);
+    if let Some(elements) = numbered_elements(prompting, current) {
+        text.push_str(&elements);
     }
-    if let Some(text) = page_text.filter(|text| !text.trim().is_empty()) {
-        words.push_str(&format!(
+    if let Some(page_text) = page_text.filter(|text| !text.trim().is_empty()) {
+        text.push_str(&format!(
             "\nText of the page:\n```\n{}\n```",
-            block(&text.replace('\t', " | "), PAGE_TEXT)
+            fenced_content(&page_text.replace('\t', " | "), MAX_PAGE_TEXT_CHARS)
         ));
     }
-    messages.push(user(opening.take(), &words, current));
+    messages.push(user_message(opening.take(), &text, current));
     messages
 }
 
-/// The task, and the rounds that are no longer shown.
-fn first_words(task: &Task, old: &[Step]) -> String {
+/// Returns the task, and a summary of the steps that are not sent any more.
+fn task_and_summary(task: &Task, omitted: &[Step]) -> String {
     let mut text = format!(
         "Task: {}\nStart website: {}\n",
-        neutral(task.task_name.trim()),
-        line(&task.website, ADDRESS)
+        escape_markers(task.task_name.trim()),
+        single_line(&task.website, MAX_URL_CHARS)
     );
-    if !old.is_empty() {
+    if !omitted.is_empty() {
         text.push_str("\nEarlier steps, no longer shown:\n");
-        for (number, step) in old.iter().enumerate() {
-            text.push_str(&summary(number, step));
+        for (index, step) in omitted.iter().enumerate() {
+            text.push_str(&step_summary(index, step));
         }
     }
     text.push('\n');
     text
 }
 
-fn summary(number: usize, step: &Step) -> String {
+fn step_summary(index: usize, step: &Step) -> String {
     let action = step.action.as_ref().map_or("nothing", |action| action.action_string.as_str());
     let effect = match step.same_as_next_screenshot {
         Some(true) => "; the page did not change",
         Some(false) => "; the page changed",
         None => "",
     };
-    format!("{}. on {}: {}{effect}\n", number + 1, title(&step.observation), line(action, SENTENCE))
+    format!(
+        "{}. on {}: {}{effect}\n",
+        index + 1,
+        quoted_title(&step.observation),
+        single_line(action, MAX_ACTION_CHARS)
+    )
 }
 
-/// What stands above a picture: which step it is, what came of the last action, which page it shows.
-fn turn(prompting: Prompting, number: usize, task: &Task, history: &[Step], seen: &Observation) -> String {
+/// Returns the text above a screenshot: the step's number, the outcome of the last action, and the page's title and URL.
+fn turn_header(
+    prompting: Prompting,
+    index: usize,
+    task: &Task,
+    history: &[Step],
+    observation: &Observation,
+) -> String {
     let mut text = match task.max_steps {
-        most if most > 0 => format!("Step {} of at most {most}.", number + 1),
-        _ => format!("Step {}.", number + 1),
+        max_steps if max_steps > 0 => format!("Step {} of at most {max_steps}.", index + 1),
+        _ => format!("Step {}.", index + 1),
     };
-    if let Some(before) = number.checked_sub(1).and_then(|index| history.get(index)) {
-        text.push_str(&outcome(before, prompting.mode));
+    if let Some(previous) = index.checked_sub(1).and_then(|index| history.get(index)) {
+        text.push_str(&step_outcome(previous, prompting.mode));
     }
-    text.extend(["\nPage: ", &title(seen), " at ", &line(&seen.url, ADDRESS)]);
+    text.extend([
+        "\nPage: ",
+        &quoted_title(observation),
+        " at ",
+        &single_line(&observation.url, MAX_URL_CHARS),
+    ]);
     text
 }
 
-fn outcome(before: &Step, mode: InteractionMode) -> String {
+fn step_outcome(step: &Step, mode: InteractionMode) -> String {
     let mut text = String::new();
-    let waited = before.action.as_ref().is_some_and(|action| action.key == "wait");
-    if waited && let Some(problem) = Reply::parse(&before.response.raw_response, mode).problem {
+    let waited = step.action.as_ref().is_some_and(|action| action.key == "wait");
+    if waited && let Some(problem) = Reply::parse(&step.response.raw_response, mode).problem {
         text.extend([
             " Your last reply could not be used (",
-            &line(&problem, SENTENCE),
+            &single_line(&problem, MAX_ACTION_CHARS),
             "), so nothing was done.",
         ]);
     }
-    if let Some(Value::String(observation)) = before.response.answering_tokens.get("observation")
+    if let Some(Value::String(observation)) = step.response.answering_tokens.get("observation")
         && !observation.trim().is_empty()
     {
-        text.extend([" ", &line(observation, ADDRESS + SENTENCE)]);
+        text.extend([" ", &single_line(observation, MAX_URL_CHARS + MAX_ACTION_CHARS)]);
     }
     text
 }
 
-/// In quotes that it cannot leave.
-fn title(seen: &Observation) -> String {
-    format!("\"{}\"", line(&seen.title, TITLE).replace('"', "'"))
+/// Returns the page's title in double quotes; double quotes inside it are replaced.
+fn quoted_title(observation: &Observation) -> String {
+    format!("\"{}\"", single_line(&observation.title, MAX_TITLE_CHARS).replace('"', "'"))
 }
 
-fn tree(prompting: Prompting, current: &Observation) -> Option<String> {
-    let wanted = prompting.include_ac_tree && prompting.mode == InteractionMode::SetOfMarks;
-    let tree = current.ac_tree.as_deref().filter(|tree| wanted && !tree.trim().is_empty())?;
-    Some(format!("\nNumbered elements:\n```\n{}\n```", block(tree, TREE)))
+fn numbered_elements(prompting: Prompting, current: &Observation) -> Option<String> {
+    let is_wanted = prompting.include_ac_tree && prompting.mode == InteractionMode::SetOfMarks;
+    let tree = current.ac_tree.as_deref().filter(|tree| is_wanted && !tree.trim().is_empty())?;
+    Some(format!("\nNumbered elements:\n```\n{}\n```", fenced_content(tree, MAX_TREE_CHARS)))
 }
 
-fn user(opening: Option<String>, words: &str, seen: &Observation) -> Message {
-    let mut content = vec![Part::Text(opening.unwrap_or_default() + words)];
-    if !seen.image_path.is_empty() {
-        content.push(Part::Image(PathBuf::from(&seen.image_path)));
+fn user_message(opening: Option<String>, text: &str, observation: &Observation) -> Message {
+    let mut content = vec![Part::Text(opening.unwrap_or_default() + text)];
+    if !observation.image_path.is_empty() {
+        content.push(Part::Image(PathBuf::from(&observation.image_path)));
     }
     Message { role: Role::User, content }
 }
 
-fn earlier_reply(step: &Step, model: ModelType) -> String {
+fn past_reply(step: &Step, model: ModelType) -> String {
     let raw = &step.response.raw_response;
-    let said = match model {
-        ModelType::Think => thinking::split(raw).answer,
+    let reply = match model {
+        ModelType::Think => split_thinking(raw).answer,
         ModelType::Instruct => raw.trim().to_owned(),
     };
-    if said.is_empty() { "(no reply)".to_owned() } else { without_tokens(&said) }
+    if reply.is_empty() { "(no reply)".to_owned() } else { escape_template_tokens(&reply) }
 }
 
-/// The environment's words about what an action did: told to the model at the next turn and kept with the reply.
+/// Describes the outcome of an action in a sentence, which is stored with the reply and sent to the model in the next
+/// turn.
 pub fn observed(changed: Option<bool>, url: &str, failed_navigation: Option<&str>) -> String {
-    let url = line(url, ADDRESS);
+    let url = single_line(url, MAX_URL_CHARS);
     if let Some(target) = failed_navigation {
-        return format!("The page {} could not be opened; you are still at {url}.", line(target, ADDRESS));
+        let target = single_line(target, MAX_URL_CHARS);
+        return format!("The page {target} could not be opened; you are still at {url}.");
     }
     match changed {
         Some(true) => format!("The page changed; you are at {url}."),

@@ -1,59 +1,64 @@
-//! JSON as models write it: trailing commas, single quotes, bare keys, Python literals, raw line breaks, a brace short
-//! at the end. Strict JSON reads as itself. Every byte looked at is counted, and the count is bounded.
+//! Parses JSON with the mistakes that models make: trailing commas, single quotes, unquoted keys, Python literals, raw
+//! line breaks, missing closing braces at the end. Strict JSON gives the same value as a strict parser. A budget bounds
+//! the number of bytes that are read.
 
 use serde_json::{Map, Number, Value};
 
 const MAX_DEPTH: usize = 32;
 
-/// Counts the bytes that parsing a reply has looked at, and calls a halt.
+/// Counts the bytes that were read while parsing a reply, and ends the parsing beyond a limit.
 #[derive(Debug)]
-pub(crate) struct Work {
-    pub(crate) steps: usize,
+pub(crate) struct WorkBudget {
+    pub(crate) spent: usize,
     limit: usize,
 }
 
-impl Work {
-    /// Enough for any honest text of this length, and linear in it.
+impl WorkBudget {
+    /// Creates a budget that is linear in the length of the text and enough for any well-meant reply.
     pub(crate) fn for_length(length: usize) -> Self {
-        Self { steps: 0, limit: 16 * length + 4096 }
+        Self { spent: 0, limit: 16 * length + 4096 }
     }
 
-    pub(crate) fn spend(&mut self, steps: usize) {
-        self.steps += steps;
+    pub(crate) fn spend(&mut self, bytes: usize) {
+        self.spent += bytes;
     }
 
-    pub(crate) fn exhausted(&self) -> bool {
-        self.steps > self.limit
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.spent > self.limit
     }
 }
 
-/// Reads one value at the start of `text`; gives it and the bytes it took. `cut` says that the text may have been cut off
-/// at its end, so that a number or word standing there is not to be trusted.
-pub(crate) fn read(text: &str, cut: bool, work: &mut Work) -> Option<(Value, usize)> {
-    let mut reader = Reader { text, at: 0, cut, work };
-    let value = reader.value(0)?;
-    Some((value, reader.at))
+/// Parses one value at the start of `text`. Returns the value and its length in bytes. With `may_be_truncated`, a number
+/// or literal at the very end of the text is rejected, because part of it may be missing.
+pub(crate) fn parse_prefix(
+    text: &str,
+    may_be_truncated: bool,
+    budget: &mut WorkBudget,
+) -> Option<(Value, usize)> {
+    let mut parser = Parser { text, position: 0, may_be_truncated, budget };
+    let value = parser.value(0)?;
+    Some((value, parser.position))
 }
 
-struct Reader<'a, 'w> {
+struct Parser<'a, 'b> {
     text: &'a str,
-    at: usize,
-    cut: bool,
-    work: &'w mut Work,
+    position: usize,
+    may_be_truncated: bool,
+    budget: &'b mut WorkBudget,
 }
 
-impl Reader<'_, '_> {
+impl Parser<'_, '_> {
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.position).copied()
     }
 
     fn advance(&mut self, bytes: usize) -> Option<()> {
-        self.at += bytes;
-        self.work.spend(bytes);
-        (!self.work.exhausted()).then_some(())
+        self.position += bytes;
+        self.budget.spend(bytes);
+        (!self.budget.is_exhausted()).then_some(())
     }
 
-    fn skip_blanks(&mut self) -> Option<()> {
+    fn skip_whitespace(&mut self) -> Option<()> {
         while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
             self.advance(1)?;
         }
@@ -64,13 +69,13 @@ impl Reader<'_, '_> {
         if depth > MAX_DEPTH {
             return None;
         }
-        self.skip_blanks()?;
+        self.skip_whitespace()?;
         match self.peek()? {
             b'{' => self.object(depth),
             b'[' => self.list(b']', depth),
             b'(' => self.list(b')', depth),
             quote @ (b'"' | b'\'') => self.string(quote).map(Value::String),
-            _ => self.word(),
+            _ => self.literal(),
         }
     }
 
@@ -80,7 +85,7 @@ impl Reader<'_, '_> {
         loop {
             self.skip_separators()?;
             match self.peek() {
-                // The braces are short at the end; what stands here is complete.
+                // Closing braces are missing at the end, but every entry so far is complete.
                 None => return Some(Value::Object(map)),
                 Some(b'}') => {
                     self.advance(1)?;
@@ -91,7 +96,7 @@ impl Reader<'_, '_> {
                     self.entry(key, &mut map, depth)?;
                 }
                 Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
-                    let key = self.bare()?.to_owned();
+                    let key = self.unquoted_word()?.to_owned();
                     self.entry(key, &mut map, depth)?;
                 }
                 Some(_) => return None,
@@ -100,7 +105,7 @@ impl Reader<'_, '_> {
     }
 
     fn entry(&mut self, key: String, map: &mut Map<String, Value>, depth: usize) -> Option<()> {
-        self.skip_blanks()?;
+        self.skip_whitespace()?;
         if self.peek()? != b':' {
             return None;
         }
@@ -134,41 +139,42 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// A quote closes the string only where something may follow it; others are taken as forgotten escapes.
+    /// Parses a string. A quote closes it only if a separator, a closing bracket or the end of the text follows; any
+    /// other quote is taken as part of the string that should have been escaped.
     fn string(&mut self, quote: u8) -> Option<String> {
         self.advance(1)?;
         let mut out = String::new();
         loop {
-            let start = self.at;
+            let start = self.position;
             let rest = self.text.as_bytes().get(start..)?;
-            let Some(plain) = memchr::memchr2(quote, b'\\', rest) else {
-                self.work.spend(rest.len());
+            let Some(length) = memchr::memchr2(quote, b'\\', rest) else {
+                self.budget.spend(rest.len());
                 return None;
             };
-            self.advance(plain)?;
-            out.push_str(self.text.get(start..self.at)?);
+            self.advance(length)?;
+            out.push_str(self.text.get(start..self.position)?);
             if self.peek()? == b'\\' {
                 self.escape(&mut out)?;
                 continue;
             }
             self.advance(1)?;
-            if self.may_close()? {
+            if self.is_closing_quote()? {
                 return Some(out);
             }
             out.push(quote as char);
         }
     }
 
-    fn may_close(&mut self) -> Option<bool> {
-        let after = self.text.as_bytes().get(self.at..)?;
-        let blanks = after.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        self.work.spend(blanks + 1);
-        Some(after.get(blanks).is_none_or(|byte| matches!(byte, b',' | b':' | b'}' | b']' | b')')))
+    fn is_closing_quote(&mut self) -> Option<bool> {
+        let after = self.text.as_bytes().get(self.position..)?;
+        let whitespace = after.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.budget.spend(whitespace + 1);
+        Some(after.get(whitespace).is_none_or(|byte| matches!(byte, b',' | b':' | b'}' | b']' | b')')))
     }
 
     fn escape(&mut self, out: &mut String) -> Option<()> {
         self.advance(1)?;
-        let character = self.text.get(self.at..)?.chars().next()?;
+        let character = self.text.get(self.position..)?.chars().next()?;
         self.advance(character.len_utf8())?;
         match character {
             'n' => out.push('\n'),
@@ -184,36 +190,36 @@ impl Reader<'_, '_> {
 
     fn unicode_escape(&mut self) -> Option<char> {
         let first = self.hex4()?;
-        if (0xd800..0xdc00).contains(&first) && self.text.get(self.at..)?.starts_with("\\u") {
-            let mark = self.at;
+        if (0xd800..0xdc00).contains(&first) && self.text.get(self.position..)?.starts_with("\\u") {
+            let after_first = self.position;
             self.advance(2)?;
             let second = self.hex4()?;
             if (0xdc00..0xe000).contains(&second) {
                 return char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00));
             }
-            self.at = mark;
+            self.position = after_first;
         }
         Some(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
     fn hex4(&mut self) -> Option<u32> {
-        let digits = self.text.get(self.at..self.at + 4)?;
+        let digits = self.text.get(self.position..self.position + 4)?;
         let number = u32::from_str_radix(digits, 16).ok()?;
         self.advance(4)?;
         Some(number)
     }
 
-    fn bare(&mut self) -> Option<&str> {
-        let start = self.at;
+    fn unquoted_word(&mut self) -> Option<&str> {
+        let start = self.position;
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'.');
         let length = self.text.as_bytes().get(start..)?.iter().take_while(|byte| is_word(byte)).count();
         self.advance(length)?;
-        self.text.get(start..self.at).filter(|word| !word.is_empty())
+        self.text.get(start..self.position).filter(|word| !word.is_empty())
     }
 
-    fn word(&mut self) -> Option<Value> {
-        let word = self.bare()?.to_owned();
-        if self.cut && self.at == self.text.len() {
+    fn literal(&mut self) -> Option<Value> {
+        let word = self.unquoted_word()?.to_owned();
+        if self.may_be_truncated && self.position == self.text.len() {
             return None;
         }
         match word.as_str() {
@@ -234,12 +240,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn get(text: &str) -> Option<Value> {
-        read(text, true, &mut Work::for_length(text.len())).map(|(value, _)| value)
+    fn parse_truncated(text: &str) -> Option<Value> {
+        parse_prefix(text, true, &mut WorkBudget::for_length(text.len())).map(|(value, _)| value)
     }
 
     #[test]
-    fn what_models_get_wrong_is_understood() {
+    fn common_mistakes_are_accepted() {
         let cases = [
             (r#"{"a": 1,}"#, json!({"a": 1})),
             ("{'a': 'it''s', 'b': [1, 2,],}", json!({"a": "it''s", "b": [1, 2]})),
@@ -252,16 +258,16 @@ mod tests {
             (r#"{"n": -1.5e2}"#, json!({"n": -150.0})),
         ];
         for (text, wanted) in cases {
-            assert_eq!(get(text), Some(wanted), "{text}");
+            assert_eq!(parse_truncated(text), Some(wanted), "{text}");
         }
     }
 
     #[test]
-    fn what_may_have_been_cut_off_is_not_trusted() {
+    fn possibly_truncated_value_is_rejected() {
         for text in [r#"{"x": 50"#, r#"{"t": "half a sen"#, r#"{"t""#, r#"{"t":"#, "{a", "[1, 2"] {
-            assert_eq!(get(text), None, "{text}");
+            assert_eq!(parse_truncated(text), None, "{text}");
         }
-        let (value, _) = read(r#"{"x": 50"#, false, &mut Work::for_length(8)).unwrap();
+        let (value, _) = parse_prefix(r#"{"x": 50"#, false, &mut WorkBudget::for_length(8)).unwrap();
         assert_eq!(value, json!({"x": 50}));
     }
 
@@ -284,9 +290,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strict_json_reads_as_itself(value in any_json(), pretty: bool) {
+        fn strict_json_is_parsed_unchanged(value in any_json(), pretty: bool) {
             let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
-            let got = read(&text, false, &mut Work::for_length(text.len()));
+            let got = parse_prefix(&text, false, &mut WorkBudget::for_length(text.len()));
             prop_assert_eq!(got, Some((value, text.len())));
         }
     }

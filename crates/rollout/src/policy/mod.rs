@@ -1,6 +1,7 @@
-//! The policy's side of an episode: what the model is told, what it answers, what that means for the browser.
-//! Pure: no network, no files. The client that carries the messages is elsewhere.
+//! The policy's side of an episode: builds the prompts, parses the model's replies, and translates actions into browser
+//! commands. Pure functions without network or files; the chat client sends the messages.
 
+mod arguments;
 mod call;
 mod conversation;
 mod lenient;
@@ -14,9 +15,9 @@ mod words;
 
 pub use call::tool_name;
 pub use conversation::{WINDOW, conversation, observed};
-pub(crate) use neutral::{line as one_line, neutral as plain_text, quoted};
+pub(crate) use neutral::{escape_markers, quote, single_line};
 pub use prompt::{Prompting, definition};
 pub use reply::Reply;
 pub use step::{ActionError, DEFAULT_WAIT, LONGEST_WAIT, Scene, Step, pixel};
-pub(crate) use thinking::split as split_thoughts;
+pub(crate) use thinking::split_thinking;
 pub use words::ActionKey;

@@ -1,36 +1,38 @@
-//! Reads a model's reply: what it thought, what it said, what it wants to do. Forgiving in form, strict in meaning: a
-//! reply without a usable action waits, and says why. Linear in the length of the reply.
+//! Parses a model's reply into thinking, sections and an action. Tolerates errors of form; a reply without a usable
+//! action becomes a wait together with the reason. The cost is linear in the length of the reply.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::{self, NoAction},
-    lenient::{self, Work},
-    text_form, thinking, words,
+    call::{CallError, action_from_json},
+    lenient::{self, WorkBudget},
+    text_form,
+    thinking::split_thinking,
+    words::wait_action,
 };
 
 const CALL_OPEN: &str = "<tool_call>";
 const CALL_CLOSE: &str = "</tool_call>";
 
-/// A reply, taken apart.
+/// A parsed reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// Inside the think block.
+    /// The content of the think block.
     pub thinking: String,
-    /// What was said beside the tool call.
+    /// The answer without the tool call.
     pub thought: String,
     pub memory: String,
     pub progress: String,
     pub intention: String,
     /// The sentence after `Action:`.
     pub action_sentence: String,
-    /// The tool call as it was written.
+    /// The tool call as the model wrote it.
     pub tool_call: String,
     pub action: Action,
-    /// Why the action is only a wait, when it is not the model's wish.
+    /// The reason why the reply could not be used and the action is a wait instead.
     pub problem: Option<String>,
 }
 
@@ -39,35 +41,35 @@ impl Reply {
         Self::parse_counted(text, mode).0
     }
 
-    /// Also tells how many bytes were looked at, for those who want to know that it is linear.
+    /// Parses a reply and also returns the number of bytes read, so that tests can check that the cost is linear.
     pub fn parse_counted(text: &str, mode: InteractionMode) -> (Self, usize) {
-        let mut work = Work::for_length(text.len());
-        let split = thinking::split(text);
+        let mut budget = WorkBudget::for_length(text.len());
+        let split = split_thinking(text);
         let answer = split.answer.as_str();
-        work.spend(2 * text.len());
-        let places = Places::of(answer);
-        work.spend(2 * text.len());
-        let found = places
-            .in_order()
+        budget.spend(2 * text.len());
+        let layout = Layout::of(answer);
+        budget.spend(2 * text.len());
+        let call = layout
+            .search_areas()
             .into_iter()
-            .find_map(|place| {
-                tagged_call(&place, mode, &mut work).or_else(|| loose_call(&place, mode, &mut work))
+            .find_map(|area| {
+                tagged_call(&area, mode, &mut budget).or_else(|| untagged_call(&area, mode, &mut budget))
             })
-            .unwrap_or_else(Found::nothing);
-        let said = found.without(answer);
-        work.spend(2 * said.len());
-        let sections = Sections::read(&said);
-        let (action, problem) = match found.result {
+            .unwrap_or_else(FoundCall::none);
+        let thought = call.removed_from(answer);
+        budget.spend(2 * thought.len());
+        let sections = Sections::parse(&thought);
+        let (action, problem) = match call.result {
             Ok(action) => (action, None),
             Err(problem) => {
-                // The call that was taken out may have stood anywhere: what is left is laid out anew.
-                let places = Places::of(&said).in_order();
-                match places.iter().find_map(|place| text_form::find(place, mode, &mut work)) {
+                // Removing the unusable call has changed the offsets, so the layout is determined again.
+                let areas = Layout::of(&thought).search_areas();
+                match areas.iter().find_map(|area| text_form::find_action(area, mode, &mut budget)) {
                     Some(action) => (action, None),
-                    None if split.unfinished => {
-                        (words::wait(), Some("the reply ended while thinking".to_owned()))
+                    None if split.is_unfinished => {
+                        (wait_action(), Some("the reply ended while thinking".to_owned()))
                     }
-                    None => (words::wait(), Some(problem)),
+                    None => (wait_action(), Some(problem)),
                 }
             }
         };
@@ -77,15 +79,15 @@ impl Reply {
             progress: sections.progress,
             intention: sections.intention,
             action_sentence: sections.action,
-            tool_call: answer.get(found.from..found.to).unwrap_or_default().to_owned(),
-            thought: said.trim().to_owned(),
+            tool_call: answer.get(call.json).unwrap_or_default().to_owned(),
+            thought: thought.trim().to_owned(),
             action,
             problem,
         };
-        (reply, work.steps)
+        (reply, budget.spent)
     }
 
-    /// The fields as trajectories hold them; the environment's observation comes later.
+    /// Returns the fields that trajectories store. The observation is filled in after the action.
     pub fn answering_tokens(&self) -> Map<String, Value> {
         let fields = [
             ("thought", &self.thought),
@@ -101,177 +103,191 @@ impl Reply {
     }
 }
 
-/// Where a call may stand. What a model puts under Memory, Progress or Intention is told, not done: it may quote a page
-/// that shows a call of its own. Where such headings are, only what follows the one for the action counts.
-struct Places<'a> {
+/// The position of the headings in an answer, which decides where a tool call is looked for. Text under Memory, Progress
+/// or Intention may quote a page that shows a tool call, so with such headings only the text after the Action heading
+/// counts.
+struct Layout<'a> {
     answer: &'a str,
-    /// Where the action's heading is.
+    /// The offset of the Action heading.
     action: Option<usize>,
-    /// Others come before it.
-    tells: bool,
+    /// Whether another heading comes before the Action heading.
+    has_earlier_heading: bool,
 }
 
-impl<'a> Places<'a> {
-    /// The action's heading is the first that comes after one of each other kind: a quoted one stands among those, and
-    /// that of a next turn, made up by the model, comes later.
+impl<'a> Layout<'a> {
+    /// Finds the headings. The Action heading is the first one after the first heading of each other kind: one before
+    /// that may be quoted in a section, and one later may belong to a next turn that the model made up.
     fn of(answer: &'a str) -> Self {
-        let mut telling = [None; 3];
+        let mut first_of_kind = [None; 3];
         let mut actions = Vec::new();
         let mut start = 0;
         for line in answer.split_inclusive('\n') {
-            // As we asked for it: a key of a call, in small letters, is no heading.
-            let asked = line.trim_start_matches(DRESSING).starts_with(char::is_uppercase);
-            match heading(line).filter(|_| asked).map(|(heading, _)| heading) {
-                Some(Heading::Memory) => drop(telling[0].get_or_insert(start)),
-                Some(Heading::Progress) => drop(telling[1].get_or_insert(start)),
-                Some(Heading::Intention) => drop(telling[2].get_or_insert(start)),
+            // The prompt asks for capitalized headings; in lower case it may be a key of the tool call.
+            let is_capitalized = line.trim_start_matches(MARKUP).starts_with(char::is_uppercase);
+            match heading(line).filter(|_| is_capitalized).map(|(heading, _)| heading) {
+                Some(Heading::Memory) => drop(first_of_kind[0].get_or_insert(start)),
+                Some(Heading::Progress) => drop(first_of_kind[1].get_or_insert(start)),
+                Some(Heading::Intention) => drop(first_of_kind[2].get_or_insert(start)),
                 Some(Heading::Action) => actions.push(start),
                 None => {}
             }
             start += line.len();
         }
-        let last_kind = telling.iter().flatten().max().copied().unwrap_or(0);
-        let action = actions.iter().find(|at| **at >= last_kind).or(actions.first()).copied();
-        let tells = telling.iter().flatten().any(|at| action.is_some_and(|action| *at < action));
-        Self { answer, action, tells }
+        let last_kind = first_of_kind.iter().flatten().max().copied().unwrap_or(0);
+        let action = actions.iter().find(|offset| **offset >= last_kind).or(actions.first()).copied();
+        let has_earlier_heading =
+            first_of_kind.iter().flatten().any(|offset| action.is_some_and(|action| *offset < action));
+        Self { answer, action, has_earlier_heading }
     }
 
-    /// The answer with everything else blanked out, so that offsets stay what they are.
-    fn in_order(&self) -> Vec<Cow<'a, str>> {
+    /// Returns the parts of the answer that may contain a call, in the order in which they are searched. Text before a
+    /// part is replaced by spaces, so that offsets stay valid.
+    fn search_areas(&self) -> Vec<Cow<'a, str>> {
         let Some(action) = self.action else { return vec![Cow::Borrowed(self.answer)] };
-        let mut places = vec![Cow::Owned(" ".repeat(action) + &self.answer[action..])];
-        if !self.tells {
-            places.push(Cow::Borrowed(&self.answer[..action]));
+        let mut areas = vec![Cow::Owned(" ".repeat(action) + &self.answer[action..])];
+        if !self.has_earlier_heading {
+            areas.push(Cow::Borrowed(&self.answer[..action]));
         }
-        places
+        areas
     }
 }
 
-/// A tool call in the answer, usable or not: its JSON, and all that belongs to it (tags).
-struct Found {
+/// A tool call found in the answer, usable or not.
+struct FoundCall {
     result: Result<Action, String>,
-    from: usize,
-    to: usize,
-    whole: std::ops::Range<usize>,
+    /// The range of the call itself.
+    json: Range<usize>,
+    /// The range of the call with its tags.
+    whole: Range<usize>,
 }
 
-impl Found {
-    fn nothing() -> Self {
-        Self { result: Err("the reply has no tool call".into()), from: 0, to: 0, whole: 0..0 }
+impl FoundCall {
+    fn none() -> Self {
+        Self { result: Err("the reply has no tool call".into()), json: 0..0, whole: 0..0 }
     }
 
-    /// The answer without the call and without the code fence around it.
-    fn without(&self, answer: &str) -> String {
+    /// Returns the answer without the call and without the code fence around it.
+    fn removed_from(&self, answer: &str) -> String {
         let before = answer.get(..self.whole.start).unwrap_or_default();
         let after = answer.get(self.whole.end..).unwrap_or_default();
         let fences = ["```json", "```tool_call", "```"];
-        let opened = fences.iter().find_map(|fence| before.trim_end().strip_suffix(fence));
-        match opened.zip(after.trim_start().strip_prefix("```")) {
+        let before_fence = fences.iter().find_map(|fence| before.trim_end().strip_suffix(fence));
+        match before_fence.zip(after.trim_start().strip_prefix("```")) {
             Some((before, after)) => format!("{before}{after}"),
             None => format!("{before}{after}"),
         }
     }
 }
 
-/// The first usable call inside `<tool_call>` tags; failing that, the first unusable one with its reason.
-fn tagged_call(answer: &str, mode: InteractionMode, work: &mut Work) -> Option<Found> {
-    let mut first_bad = None;
-    for (open, inner_end, whole_end) in regions(answer) {
-        let inner = open + CALL_OPEN.len();
-        let body = &answer[inner..inner_end];
-        work.spend(body.len());
+/// Returns the first usable call inside `<tool_call>` tags, or else the first unusable one with its reason.
+fn tagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -> Option<FoundCall> {
+    let mut first_unusable = None;
+    for tag in call_tags(answer) {
+        let body = &answer[tag.content.clone()];
+        budget.spend(body.len());
         let Some(brace) = body.find('{').and_then(|_| body.find(['{', '['])) else {
-            if let Some(action) = text_form::find(body, mode, work) {
-                return Some(Found {
-                    result: Ok(action),
-                    from: inner,
-                    to: inner_end,
-                    whole: open..whole_end,
-                });
+            if let Some(action) = text_form::find_action(body, mode, budget) {
+                return Some(FoundCall { result: Ok(action), json: tag.content, whole: tag.whole });
             }
             continue;
         };
-        let cut = inner_end == answer.len();
-        let start = inner + brace;
-        // A closing tag inside a string closes nothing: then the JSON itself tells where it ends.
-        let read = lenient::read(&answer[start..inner_end], cut, work)
-            .or_else(|| lenient::read(&answer[start..], true, work));
-        let (result, to) = match read {
-            Some((value, length)) => (call::from_json(&value, mode, work).map_err(reason), start + length),
-            None => (Err("the tool call is not JSON".to_owned()), inner_end),
+        let content_end = tag.content.end;
+        let may_be_truncated = content_end == answer.len();
+        let start = tag.content.start + brace;
+        // The closing tag may be part of a JSON string. Then parse beyond it: the JSON determines where the call ends.
+        let parsed = lenient::parse_prefix(&answer[start..content_end], may_be_truncated, budget)
+            .or_else(|| lenient::parse_prefix(&answer[start..], true, budget));
+        let (result, end) = match parsed {
+            Some((value, length)) => (action_from_json(&value, mode, budget).map_err(reason), start + length),
+            None => (Err("the tool call is not JSON".to_owned()), content_end),
         };
-        let whole = open..if to > inner_end { past_closing_tag(answer, to) } else { whole_end };
-        let found = Found { result, from: start, to, whole };
-        if found.result.is_ok() {
-            return Some(found);
+        let whole_end = if end > content_end { skip_closing_tag(answer, end) } else { tag.whole.end };
+        let call = FoundCall { result, json: start..end, whole: tag.whole.start..whole_end };
+        if call.result.is_ok() {
+            return Some(call);
         }
-        first_bad.get_or_insert(found);
+        first_unusable.get_or_insert(call);
     }
-    first_bad
+    first_unusable
 }
 
-fn past_closing_tag(answer: &str, at: usize) -> usize {
-    let rest = answer[at..].trim_start();
-    let closed = rest.strip_prefix(CALL_CLOSE).unwrap_or(&answer[at..]);
-    answer.len() - closed.len()
+fn skip_closing_tag(answer: &str, offset: usize) -> usize {
+    let rest = answer[offset..].trim_start();
+    let after = rest.strip_prefix(CALL_CLOSE).unwrap_or(&answer[offset..]);
+    answer.len() - after.len()
 }
 
-fn reason(problem: NoAction) -> String {
-    match problem {
-        NoAction::NotACall => "the tool call names no action".into(),
-        NoAction::Unusable(reason) => reason,
+fn reason(error: CallError) -> String {
+    match error {
+        CallError::NotACall => "the tool call names no action".into(),
+        CallError::Unusable(reason) => reason,
     }
 }
 
-/// Stretches between the tags: where each opens, where its inside ends, where it ends. A missing closing tag ends at the
-/// next opening one or with the text.
-fn regions(answer: &str) -> Vec<(usize, usize, usize)> {
-    let mut regions = Vec::new();
+/// A pair of `<tool_call>` tags.
+struct CallTag {
+    content: Range<usize>,
+    whole: Range<usize>,
+}
+
+/// Finds the pairs of tags. Without a closing tag, the content ends at the next opening tag or at the end of the text.
+fn call_tags(answer: &str) -> Vec<CallTag> {
+    let tag = |start: usize, content_end: usize, end: usize| CallTag {
+        content: start + CALL_OPEN.len()..content_end,
+        whole: start..end,
+    };
+    let mut tags = Vec::new();
     let mut open = None;
-    for at in memchr::memchr_iter(b'<', answer.as_bytes()) {
-        let rest = &answer[at..];
+    for bracket in memchr::memchr_iter(b'<', answer.as_bytes()) {
+        let rest = &answer[bracket..];
         if rest.starts_with(CALL_OPEN) {
-            if let Some(start) = open.replace(at) {
-                regions.push((start, at, at));
+            if let Some(start) = open.replace(bracket) {
+                tags.push(tag(start, bracket, bracket));
             }
         } else if rest.starts_with(CALL_CLOSE)
             && let Some(start) = open.take()
         {
-            regions.push((start, at, at + CALL_CLOSE.len()));
+            tags.push(tag(start, bracket, bracket + CALL_CLOSE.len()));
         }
     }
     if let Some(start) = open {
-        regions.push((start, answer.len(), answer.len()));
+        tags.push(tag(start, answer.len(), answer.len()));
     }
-    regions
+    tags
 }
 
-/// A call without tags: any JSON object in the text that is one.
-fn loose_call(answer: &str, mode: InteractionMode, work: &mut Work) -> Option<Found> {
-    let mut skip_to = 0;
-    let mut first_bad = None;
-    for at in memchr::memchr_iter(b'{', answer.as_bytes()) {
-        if at < skip_to {
+/// Finds a call without tags: the first JSON object in the text that is a usable call, or else the first unusable one.
+fn untagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -> Option<FoundCall> {
+    let mut parsed_until = 0;
+    let mut first_unusable = None;
+    for start in memchr::memchr_iter(b'{', answer.as_bytes()) {
+        if start < parsed_until {
             continue;
         }
-        if work.exhausted() {
+        if budget.is_exhausted() {
             break;
         }
-        let Some((value, length)) = lenient::read(&answer[at..], true, work) else { continue };
-        let to = at + length;
-        match call::from_json(&value, mode, work) {
-            Ok(action) => return Some(Found { result: Ok(action), from: at, to, whole: at..to }),
-            Err(NoAction::Unusable(problem)) => {
-                first_bad.get_or_insert(Found { result: Err(problem), from: at, to, whole: at..to });
+        let Some((value, length)) = lenient::parse_prefix(&answer[start..], true, budget) else { continue };
+        let range = start..start + length;
+        parsed_until = range.end;
+        match action_from_json(&value, mode, budget) {
+            Ok(action) => {
+                return Some(FoundCall { result: Ok(action), json: range.clone(), whole: range });
             }
-            Err(NoAction::NotACall) => {}
+            Err(CallError::Unusable(problem)) => {
+                first_unusable.get_or_insert(FoundCall {
+                    result: Err(problem),
+                    json: range.clone(),
+                    whole: range,
+                });
+            }
+            Err(CallError::NotACall) => {}
         }
-        skip_to = to;
     }
-    first_bad
+    first_unusable
 }
 
-/// The parts of an answer under their headings.
+/// The sections of an answer, by heading.
 #[derive(Default)]
 struct Sections {
     memory: String,
@@ -281,36 +297,37 @@ struct Sections {
 }
 
 impl Sections {
-    fn read(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut sections = Self::default();
         let mut current = None;
         for line in text.lines() {
             if let Some((heading, rest)) = heading(line) {
                 current = Some(heading);
-                sections.add(heading, rest);
+                sections.push_line(heading, rest);
             } else if let Some(heading) = current {
-                sections.add(heading, line);
+                sections.push_line(heading, line);
             }
         }
-        for part in
+        for section in
             [&mut sections.memory, &mut sections.progress, &mut sections.intention, &mut sections.action]
         {
-            *part = part.trim().trim_end_matches("```json").trim_end_matches("```").trim_end().to_owned();
+            *section =
+                section.trim().trim_end_matches("```json").trim_end_matches("```").trim_end().to_owned();
         }
         sections
     }
 
-    fn add(&mut self, heading: Heading, line: &str) {
-        let part = match heading {
+    fn push_line(&mut self, heading: Heading, line: &str) {
+        let section = match heading {
             Heading::Memory => &mut self.memory,
             Heading::Progress => &mut self.progress,
             Heading::Intention => &mut self.intention,
             Heading::Action => &mut self.action,
         };
-        if !part.is_empty() {
-            part.push('\n');
+        if !section.is_empty() {
+            section.push('\n');
         }
-        part.push_str(line);
+        section.push_str(line);
     }
 }
 
@@ -322,20 +339,20 @@ enum Heading {
     Action,
 }
 
-/// Markup before a heading.
-const DRESSING: [char; 5] = [' ', '\t', '*', '#', '-'];
+/// Characters of markup that may come before a heading.
+const MARKUP: [char; 5] = [' ', '\t', '*', '#', '-'];
 
-/// `Memory: …`, `**Memory:** …`, `## Memory: …`.
+/// Parses a heading (`Memory: …`, `**Memory:** …`, `## Memory: …`) and the text after it.
 fn heading(line: &str) -> Option<(Heading, &str)> {
-    let line = line.trim_start_matches(DRESSING);
-    let (word, rest) = line.split_at_checked(line.find(':')?)?;
+    let line = line.trim_start_matches(MARKUP);
+    let (name, rest) = line.split_at_checked(line.find(':')?)?;
     let rest = rest[1..].trim_start_matches('*').trim();
-    let word = word.trim_end_matches(['*', ' ']);
+    let name = name.trim_end_matches(['*', ' ']);
     let known = [
         ("memory", Heading::Memory),
         ("progress", Heading::Progress),
         ("intention", Heading::Intention),
         ("action", Heading::Action),
     ];
-    known.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, heading)| (heading, rest))
+    known.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, heading)| (heading, rest))
 }

@@ -1,4 +1,4 @@
-//! What an action means for the browser: a command, a wait on our side, or the end of the episode.
+//! Translates an action of the model into what the episode has to do: send a browser command, wait, or end with an answer.
 
 use proto::{
     Command, InteractionMode,
@@ -7,32 +7,33 @@ use proto::{
 };
 use serde_json::Value;
 
-use super::words::{self, ActionKey};
+use super::{arguments, words::ActionKey};
 use crate::address;
 
-/// Seconds of a wait that names none.
+/// Length of a wait for which the model gives no time.
 pub const DEFAULT_WAIT: f64 = 2.0;
-/// A model that asks for more gets this.
+/// Upper bound of a wait; longer ones are shortened to this.
 pub const LONGEST_WAIT: f64 = 60.0;
 
-/// What to do.
+/// An action translated for execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Command(Command),
-    /// Taken on the collector's side.
+    /// The collector waits; nothing is sent to the browser.
     Wait {
         seconds: f64,
     },
-    /// Ends the episode.
+    /// The episode ends with this answer.
     Answer(String),
 }
 
-/// Where the action happens.
+/// What an action's translation depends on besides the action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scene<'a> {
     pub mode: InteractionMode,
-    /// CSS pixels.
+    /// Viewport width in CSS pixels.
     pub width: u32,
+    /// Viewport height in CSS pixels.
     pub height: u32,
     pub start_url: &'a str,
 }
@@ -45,47 +46,54 @@ pub enum ActionError {
     Argument { action: String, argument: &'static str },
 }
 
-const PAGE: Scroll = Scroll { amount: 200.0, full_page: true };
+const WHOLE_PAGE: Scroll = Scroll { amount: 200.0, full_page: true };
 
 impl Step {
-    /// The one table from action to command.
+    /// Translates an action in the given context.
     pub fn of(action: &Action, scene: &Scene<'_>) -> Result<Self, ActionError> {
         let key = ActionKey::from_key(&action.key).ok_or_else(|| ActionError::Unknown(action.key.clone()))?;
-        let asked = Asked { action, scene };
+        let arguments = Arguments { action, context: scene };
         Ok(Self::Command(match (key, scene.mode) {
-            (ActionKey::Click, InteractionMode::Coordinates) => Command::ClickCoords { at: asked.point()? },
-            (ActionKey::Click, InteractionMode::SetOfMarks) => Command::ClickId { id: asked.element()? },
+            (ActionKey::Click, InteractionMode::Coordinates) => {
+                Command::ClickCoords { at: arguments.point()? }
+            }
+            (ActionKey::Click, InteractionMode::SetOfMarks) => Command::ClickId { id: arguments.element()? },
             (ActionKey::Type, InteractionMode::Coordinates) => {
-                Command::FillCoords { at: asked.point()?, fill: asked.fill()? }
+                Command::FillCoords { at: arguments.point()?, fill: arguments.fill()? }
             }
             (ActionKey::Type, InteractionMode::SetOfMarks) => {
-                Command::FillId { id: asked.element()?, fill: asked.fill()? }
+                Command::FillId { id: arguments.element()?, fill: arguments.fill()? }
             }
-            (ActionKey::Hover, InteractionMode::Coordinates) => Command::HoverCoords { at: asked.point()? },
-            (ActionKey::Hover, InteractionMode::SetOfMarks) => Command::HoverId { id: asked.element()? },
-            (ActionKey::Scroll, _) => asked.scroll(),
+            (ActionKey::Hover, InteractionMode::Coordinates) => {
+                Command::HoverCoords { at: arguments.point()? }
+            }
+            (ActionKey::Hover, InteractionMode::SetOfMarks) => Command::HoverId { id: arguments.element()? },
+            (ActionKey::Scroll, _) => arguments.scroll(),
             (ActionKey::HoverAndScroll, InteractionMode::Coordinates) => {
-                Command::HoverAndScrollCoords { at: asked.point()?, direction: asked.direction() }
+                Command::HoverAndScrollCoords { at: arguments.point()?, direction: arguments.direction() }
             }
             (ActionKey::HoverAndScroll, InteractionMode::SetOfMarks) => {
-                Command::ScrollId { id: asked.element()?, direction: asked.direction() }
+                Command::ScrollId { id: arguments.element()?, direction: arguments.direction() }
             }
-            (ActionKey::Wait, _) => return Ok(Self::Wait { seconds: asked.seconds() }),
-            (ActionKey::GoBack, _) => asked.go_back(),
-            (ActionKey::Navigate, _) => Command::VisitPage { url: address::with_scheme(&asked.text("url")?) },
+            (ActionKey::Wait, _) => return Ok(Self::Wait { seconds: arguments.seconds() }),
+            (ActionKey::GoBack, _) => arguments.go_back(),
+            (ActionKey::Navigate, _) => {
+                Command::VisitPage { url: address::with_scheme(&arguments.text("url")?) }
+            }
             (ActionKey::TabAndEnter, _) => Command::TabAndEnter,
-            (ActionKey::Answer, _) => return Ok(Self::Answer(asked.text("text")?)),
+            (ActionKey::Answer, _) => return Ok(Self::Answer(arguments.text("text")?)),
         }))
     }
 }
 
-struct Asked<'a> {
+/// The arguments of one action, converted in its context.
+struct Arguments<'a> {
     action: &'a Action,
-    scene: &'a Scene<'a>,
+    context: &'a Scene<'a>,
 }
 
-impl Asked<'_> {
-    fn argument(&self, name: &str) -> Option<&Value> {
+impl Arguments<'_> {
+    fn get(&self, name: &str) -> Option<&Value> {
         self.action.arguments.get(name)
     }
 
@@ -94,23 +102,22 @@ impl Asked<'_> {
     }
 
     fn text(&self, name: &'static str) -> Result<String, ActionError> {
-        self.argument(name).and_then(words::text).ok_or_else(|| self.missing(name))
+        self.get(name).and_then(arguments::text).ok_or_else(|| self.missing(name))
     }
 
     fn element(&self) -> Result<String, ActionError> {
-        self.argument("element_id").and_then(words::element_id).ok_or_else(|| self.missing("element_id"))
+        self.get("element_id").and_then(arguments::element_id).ok_or_else(|| self.missing("element_id"))
     }
 
-    /// From the model's thousand-by-thousand grid to pixels; a box stands for its centre.
+    /// Converts the coordinate from the 1000 by 1000 grid to pixels. A box is replaced by its centre.
     fn point(&self) -> Result<Point, ActionError> {
-        let mut numbers = Vec::new();
-        words::numbers(self.argument("coordinate").unwrap_or(&Value::Null), &mut numbers);
+        let numbers = self.get("coordinate").map(arguments::numbers).unwrap_or_default();
         let (x, y) = match numbers.as_slice() {
             [x, y] => (*x, *y),
             [left, top, right, bottom] => (f64::midpoint(*left, *right), f64::midpoint(*top, *bottom)),
             _ => return Err(self.missing("coordinate")),
         };
-        Ok(Point { x: pixel(self.scene.width, x), y: pixel(self.scene.height, y) })
+        Ok(Point { x: pixel(self.context.width, x), y: pixel(self.context.height, y) })
     }
 
     fn fill(&self) -> Result<Fill, ActionError> {
@@ -118,39 +125,39 @@ impl Asked<'_> {
     }
 
     fn direction(&self) -> Direction {
-        let named = self.argument("direction").and_then(Value::as_str);
+        let named = self.get("direction").and_then(Value::as_str);
         named.and_then(|named| named.parse().ok()).unwrap_or(Direction::Down)
     }
 
     fn scroll(&self) -> Command {
         let direction = self.direction();
-        let aimed = match self.scene.mode {
+        let targeted = match self.context.mode {
             InteractionMode::Coordinates => {
                 self.point().ok().map(|at| Command::ScrollCoords { at, direction })
             }
             InteractionMode::SetOfMarks => self.element().ok().map(|id| Command::ScrollId { id, direction }),
         };
-        // There is no command for the page sideways: the wheel in its middle does it.
-        let middle = Point { x: f64::from(self.scene.width / 2), y: f64::from(self.scene.height / 2) };
-        aimed.unwrap_or(match direction {
-            Direction::Down => Command::PageDown(PAGE),
-            Direction::Up => Command::PageUp(PAGE),
-            Direction::Left | Direction::Right => Command::ScrollCoords { at: middle, direction },
+        // No command scrolls the whole page sideways, so the mouse wheel is used at the centre of the viewport.
+        let centre = Point { x: f64::from(self.context.width / 2), y: f64::from(self.context.height / 2) };
+        targeted.unwrap_or(match direction {
+            Direction::Down => Command::PageDown(WHOLE_PAGE),
+            Direction::Up => Command::PageUp(WHOLE_PAGE),
+            Direction::Left | Direction::Right => Command::ScrollCoords { at: centre, direction },
         })
     }
 
     fn seconds(&self) -> f64 {
-        let asked = self.argument("time").and_then(words::seconds);
-        asked.unwrap_or(DEFAULT_WAIT).clamp(0.0, LONGEST_WAIT)
+        let seconds = self.get("time").and_then(arguments::seconds);
+        seconds.unwrap_or(DEFAULT_WAIT).clamp(0.0, LONGEST_WAIT)
     }
 
     fn go_back(&self) -> Command {
-        let home = self.argument("goback_to").and_then(Value::as_str) == Some("homepage");
-        if home { Command::VisitPage { url: self.scene.start_url.to_owned() } } else { Command::Back }
+        let to_start = self.get("goback_to").and_then(Value::as_str) == Some("homepage");
+        if to_start { Command::VisitPage { url: self.context.start_url.to_owned() } } else { Command::Back }
     }
 }
 
-/// `round(size × v / 1000)`, inside the viewport. Ties to even, as Python rounds.
+/// Converts a grid coordinate to a pixel inside the viewport: `round(size × grid / 1000)`, with ties to even as in Python.
 pub fn pixel(size: u32, grid: f64) -> f64 {
     let size = f64::from(size);
     (size * grid / 1000.0).round_ties_even().clamp(0.0, (size - 1.0).max(0.0))

@@ -1,57 +1,58 @@
-//! Splits a reply into what the model thought and what it answered. One pass over the text.
+//! Separates the think block of a model's reply from its answer, in one pass over the text.
 
-pub(super) const OPEN: &str = "<think>";
-pub(super) const CLOSE: &str = "</think>";
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
 
-pub(crate) struct Split {
+/// A reply separated into its thinking and its answer.
+pub(crate) struct SplitReply {
     pub(crate) thinking: String,
     pub(crate) answer: String,
     /// The reply ended inside its think block.
-    pub(crate) unfinished: bool,
+    pub(crate) is_unfinished: bool,
 }
 
-/// The opening tag may be missing (the chat template has already written it): then all before the first closing tag
-/// is thought.
-pub(crate) fn split(reply: &str) -> Split {
+/// Splits a reply. The opening tag may be missing because some chat templates write it themselves: then everything
+/// before the first closing tag is thinking.
+pub(crate) fn split_thinking(reply: &str) -> SplitReply {
     let mut thinking = String::new();
     let mut answer = String::new();
-    let mut inside = false;
-    let mut closed_once = false;
+    let mut is_inside = false;
+    let mut was_closed = false;
     let mut start = 0;
-    for at in memchr::memchr_iter(b'<', reply.as_bytes()) {
-        if at < start {
+    for bracket in memchr::memchr_iter(b'<', reply.as_bytes()) {
+        if bracket < start {
             continue;
         }
-        let rest = &reply[at..];
+        let rest = &reply[bracket..];
         if rest.starts_with(OPEN) {
-            if !inside {
-                answer.push_str(&reply[start..at]);
-                start = at + OPEN.len();
+            if !is_inside {
+                answer.push_str(&reply[start..bracket]);
+                start = bracket + OPEN.len();
             }
-            inside = true;
+            is_inside = true;
         } else if rest.starts_with(CLOSE) {
-            let before = &reply[start..at];
-            if inside {
-                join(&mut thinking, before);
-            } else if closed_once {
+            let before = &reply[start..bracket];
+            if is_inside {
+                append_paragraph(&mut thinking, before);
+            } else if was_closed {
                 answer.push_str(before);
             } else {
-                join(&mut thinking, &std::mem::take(&mut answer));
-                join(&mut thinking, before);
+                append_paragraph(&mut thinking, &std::mem::take(&mut answer));
+                append_paragraph(&mut thinking, before);
             }
-            (inside, closed_once) = (false, true);
-            start = at + CLOSE.len();
+            (is_inside, was_closed) = (false, true);
+            start = bracket + CLOSE.len();
         }
     }
-    if inside {
-        join(&mut thinking, &reply[start..]);
+    if is_inside {
+        append_paragraph(&mut thinking, &reply[start..]);
     } else {
         answer.push_str(&reply[start..]);
     }
-    Split { thinking, answer: answer.trim().to_owned(), unfinished: inside }
+    SplitReply { thinking, answer: answer.trim().to_owned(), is_unfinished: is_inside }
 }
 
-fn join(text: &mut String, more: &str) {
+fn append_paragraph(text: &mut String, more: &str) {
     let more = more.trim();
     if !text.is_empty() && !more.is_empty() {
         text.push('\n');
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thoughts_are_split_off_however_they_are_marked() {
+    fn thinking_is_separated_from_the_answer() {
         let cases = [
             ("answer", "", "answer", false),
             ("<think>t</think>answer", "t", "answer", false),
@@ -77,11 +78,11 @@ mod tests {
             ("<think>x <think> y</think>a", "x <think> y", "a", false),
             ("a < b", "", "a < b", false),
         ];
-        for (reply, thinking, answer, unfinished) in cases {
-            let got = split(reply);
+        for (reply, thinking, answer, is_unfinished) in cases {
+            let got = split_thinking(reply);
             assert_eq!(
-                (got.thinking.as_str(), got.answer.as_str(), got.unfinished),
-                (thinking, answer, unfinished),
+                (got.thinking.as_str(), got.answer.as_str(), got.is_unfinished),
+                (thinking, answer, is_unfinished),
                 "{reply}"
             );
         }

@@ -1,9 +1,12 @@
-//! The words models use for actions and arguments, and the one form we keep them in.
+//! The actions an agent can take: their keys in trajectories, the names models use for them, and their text form.
 
 use proto::trajectory::Action;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-/// What an agent can do.
+/// Longer names are not compared with the known ones.
+const MAX_NAME_BYTES: usize = 40;
+
+/// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ActionKey {
     Click,
@@ -32,7 +35,7 @@ impl ActionKey {
         Self::Answer,
     ];
 
-    /// The key as trajectories hold it.
+    /// Returns the key that trajectories use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Click => "click",
@@ -52,7 +55,7 @@ impl ActionKey {
         Self::ALL.into_iter().find(|known| known.as_str() == key)
     }
 
-    /// The word at the start of the action's sentence.
+    /// Returns the first word of the action's text form.
     pub(super) const fn verb(self) -> &'static str {
         match self {
             Self::Click => "Click",
@@ -68,14 +71,14 @@ impl ActionKey {
         }
     }
 
-    /// The action that a model's word stands for; spelling, case and separators do not matter.
-    pub(super) fn from_word(word: &str) -> Option<Self> {
-        if word.len() > 40 {
+    /// Returns the action for a name that models use, ignoring case and separators.
+    pub(super) fn from_model_name(name: &str) -> Option<Self> {
+        if name.len() > MAX_NAME_BYTES {
             return None;
         }
-        let bare: String =
-            word.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-        Some(match bare.as_str() {
+        let normalized: String =
+            name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+        Some(match normalized.as_str() {
             "click" | "leftclick" | "clickelement" | "tap" | "doubleclick" | "select" | "selectoption" => {
                 Self::Click
             }
@@ -95,99 +98,31 @@ impl ActionKey {
     }
 }
 
-/// A model's word may carry the direction: `scroll_down`.
-pub(super) fn direction_in(word: &str) -> Option<&'static str> {
-    let word = word.to_ascii_lowercase();
-    ["down", "up", "left", "right"].into_iter().find(|direction| word.ends_with(direction))
-}
-
-/// An action with its arguments in their one form, and the sentence for it.
-pub(super) fn action(key: ActionKey, arguments: Map<String, Value>) -> Action {
-    let action_string = sentence(key, &arguments);
+/// Creates an action from its key and normalized arguments, together with its text form.
+pub(super) fn new_action(key: ActionKey, arguments: Map<String, Value>) -> Action {
+    let action_string = text_form(key, &arguments);
     Action { key: key.as_str().to_owned(), arguments, action_string }
 }
 
-/// `Type [512, 300] [hello]`: verb, target, further argument; parses back to the same action.
-fn sentence(key: ActionKey, arguments: &Map<String, Value>) -> String {
+/// Returns the verb and the arguments in brackets, as in `Type [512, 300] [hello]`. Parses back to the same action.
+fn text_form(key: ActionKey, arguments: &Map<String, Value>) -> String {
     let mut text = key.verb().to_owned();
-    let mut part = |value: String| text.extend([" [", &value, "]"]);
+    let mut push_argument = |value: &str| text.extend([" [", value, "]"]);
     if let Some(Value::Array(numbers)) = arguments.get("coordinate") {
-        part(numbers.iter().map(Value::to_string).collect::<Vec<_>>().join(", "));
+        push_argument(&numbers.iter().map(Value::to_string).collect::<Vec<_>>().join(", "));
     }
     for name in ["element_id", "direction", "text", "url", "goback_to"] {
         if let Some(Value::String(value)) = arguments.get(name) {
-            part(value.clone());
+            push_argument(value);
         }
     }
     if let Some(time) = arguments.get("time") {
-        part(time.to_string());
+        push_argument(&time.to_string());
     }
     text
 }
 
-/// What an unusable reply becomes.
-pub(super) fn wait() -> Action {
-    action(ActionKey::Wait, Map::new())
-}
-
-/// Numbers out of whatever a model calls a point: numbers, texts, lists of lists.
-pub(super) fn numbers(value: &Value, found: &mut Vec<f64>) {
-    match value {
-        Value::Number(number) => found.extend(number.as_f64()),
-        Value::String(text) => found.extend(
-            text.split(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
-                .filter_map(|part| part.parse::<f64>().ok())
-                .filter(|number| number.is_finite()),
-        ),
-        Value::Array(list) => list.iter().for_each(|item| numbers(item, found)),
-        Value::Object(map) => map.values().for_each(|item| numbers(item, found)),
-        Value::Null | Value::Bool(_) => {}
-    }
-}
-
-/// A point (two numbers) or a box (four), as JSON with whole numbers where they are whole.
-pub(super) fn coordinate(value: &Value) -> Option<Value> {
-    let mut found = Vec::new();
-    numbers(value, &mut found);
-    let whole = |number: &f64| {
-        let number = plain(*number);
-        if number.fract() == 0.0 { json!(number as i64) } else { json!(number) }
-    };
-    matches!(found.len(), 2 | 4).then(|| found.iter().map(whole).collect())
-}
-
-/// A number that can be written without an exponent, as the sentence of an action must be; no point on a screen and no
-/// wait needs more.
-fn plain(number: f64) -> f64 {
-    (number.clamp(-1e6, 1e6) * 1000.0).round() / 1000.0
-}
-
-/// The number of a marked element: `12`, `"12"`, `"[12]"`, `[12]`.
-pub(super) fn element_id(value: &Value) -> Option<String> {
-    match value {
-        Value::Number(number) => number.as_u64().map(|id| id.to_string()),
-        Value::String(text) => {
-            let bare = text.trim().trim_matches(['[', ']', '#', '(', ')', '<', '>', ' ']);
-            (!bare.is_empty() && bare.len() <= 9 && bare.bytes().all(|b| b.is_ascii_digit()))
-                .then(|| bare.to_owned())
-        }
-        Value::Array(list) if list.len() == 1 => element_id(&list[0]),
-        _ => None,
-    }
-}
-
-/// Text out of a value; structures as JSON.
-pub(super) fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
-}
-
-/// Seconds out of `3`, `"3"`, `"3 seconds"`.
-pub(super) fn seconds(value: &Value) -> Option<f64> {
-    let mut found = Vec::new();
-    numbers(value, &mut found);
-    found.first().copied().filter(|seconds| *seconds >= 0.0).map(plain)
+/// Returns the action that replaces an unusable reply: a wait.
+pub(super) fn wait_action() -> Action {
+    new_action(ActionKey::Wait, Map::new())
 }

@@ -1,4 +1,4 @@
-//! Which screenshots a judge is shown.
+//! Selects the screenshots that are sent to the judge model.
 
 use std::path::PathBuf;
 
@@ -6,40 +6,38 @@ use proto::trajectory::Trajectory;
 
 use super::super::StepMark;
 
-/// No more than this many are submitted, the latest ones.
-const MOST_SUBMITTED: usize = 48;
-/// The question about blocking needs only a sample.
-const MOST_SAMPLED: usize = 20;
+/// Upper bound of submitted screenshots; the latest ones are kept.
+const MAX_SUBMITTED: usize = 48;
+/// Upper bound of screenshots for the question about blocking, which needs only a sample.
+const MAX_SAMPLED: usize = 20;
 
-/// Screenshots with the number of their step.
+/// Paths of screenshots with the index of their step.
 pub(super) struct Evidence(pub(super) Vec<(usize, PathBuf)>);
 
 impl Evidence {
     pub(super) fn submitted(trajectory: &Trajectory, marks: &[StepMark]) -> Self {
         let steps = marks.iter().filter(|mark| mark.submit).map(|mark| mark.step);
-        Self(steps.filter_map(|step| picture(trajectory, step)).collect())
+        Self(steps.filter_map(|step| screenshot(trajectory, step)).collect())
     }
 
-    /// Evenly over the episode, the first and the last among them.
+    /// Takes a sample spread evenly over the episode, including the first and the last screenshot.
     pub(super) fn sampled(trajectory: &Trajectory) -> Self {
         let count = trajectory.steps.len();
-        let wanted = count.min(MOST_SAMPLED);
-        let step = |place: usize| if wanted < 2 { 0 } else { place * (count - 1) / (wanted - 1) };
-        Self((0..wanted).filter_map(|place| picture(trajectory, step(place))).collect())
+        let wanted = count.min(MAX_SAMPLED);
+        let step = |index: usize| if wanted < 2 { 0 } else { index * (count - 1) / (wanted - 1) };
+        Self((0..wanted).filter_map(|index| screenshot(trajectory, step(index))).collect())
     }
 }
 
-fn picture(trajectory: &Trajectory, step: usize) -> Option<(usize, PathBuf)> {
+fn screenshot(trajectory: &Trajectory, step: usize) -> Option<(usize, PathBuf)> {
     let path = &trajectory.steps.get(step)?.observation.image_path;
     (!path.is_empty()).then(|| (step, PathBuf::from(path)))
 }
 
-/// Takes the submit flag off all but the last so many.
-pub(super) fn keep_last(marks: &mut [StepMark]) {
-    let mut left = MOST_SUBMITTED;
-    for mark in marks.iter_mut().rev().filter(|mark| mark.submit) {
-        mark.submit = left > 0;
-        left = left.saturating_sub(1);
+/// Clears the submit flag of all but the last [`MAX_SUBMITTED`] submitted steps.
+pub(super) fn limit_submitted(marks: &mut [StepMark]) {
+    for mark in marks.iter_mut().rev().filter(|mark| mark.submit).skip(MAX_SUBMITTED) {
+        mark.submit = false;
     }
 }
 
@@ -48,11 +46,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_last_ones_are_submitted() {
+    fn only_the_latest_screenshots_are_submitted() {
         let mut marks: Vec<StepMark> = (0..100)
             .map(|step| StepMark { step, submit: step % 2 == 0 || step > 50, judgment: None })
             .collect();
-        keep_last(&mut marks);
+        limit_submitted(&mut marks);
         let kept: Vec<usize> = marks.iter().filter(|mark| mark.submit).map(|mark| mark.step).collect();
         assert_eq!(kept.len(), 48);
         assert_eq!(kept.last(), Some(&99));

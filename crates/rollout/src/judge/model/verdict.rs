@@ -1,20 +1,20 @@
-//! Reads a judge's replies. Only a clear word counts, and what is no clear word is told apart from a no.
+//! Reads the decision from a judge's reply. A missing or unclear decision is distinguished from a "no".
 
-/// What a reply says to a question that has two answers.
+/// The decision that a reply gives to a yes/no question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     Yes,
     No,
-    /// No line gives an answer.
+    /// No line gives a decision.
     Missing,
-    /// Some line does, but it says neither or both, or others contradict it.
+    /// A line names the decision, but it is neither or both, or another line contradicts it.
     Unclear,
 }
 
-/// `Verdict: SUCCESS` or `Verdict: NOT SUCCESS`.
+/// Reads `Verdict: SUCCESS` or `Verdict: NOT SUCCESS`.
 pub(super) fn verdict(reply: &str) -> Reading {
-    on_line(reply, "verdict", |words| {
-        let words = upper(words);
+    read_labelled(reply, "verdict", |text| {
+        let words = upper_words(text);
         let negative = words.matches("NOT SUCCESS").count();
         let positive = words.matches("SUCCESS").count() - negative;
         match (positive, negative) {
@@ -25,29 +25,30 @@ pub(super) fn verdict(reply: &str) -> Reading {
     })
 }
 
-/// `Blocked: YES` or `Blocked: NO`.
+/// Reads `Blocked: YES` or `Blocked: NO`.
 pub(super) fn blocked(reply: &str) -> Reading {
-    on_line(reply, "blocked", yes)
+    read_labelled(reply, "blocked", parse_yes_no)
 }
 
-/// YES or NO on a line of its own, or as the last word that is either.
+/// Reads the last line that contains either YES or NO.
 pub(super) fn relevant(reply: &str) -> Reading {
-    match reply.lines().rev().find_map(yes) {
+    match reply.lines().rev().find_map(parse_yes_no) {
         Some(true) => Reading::Yes,
         Some(false) => Reading::No,
         None => Reading::Missing,
     }
 }
 
-/// The lines named so, read. The last line of a reply decides, as it was asked for; elsewhere such lines may be quoted
-/// from a page, so that they count only if they agree.
-fn on_line(reply: &str, name: &str, read: impl Fn(&str) -> Option<bool>) -> Reading {
-    let lines: Vec<Option<bool>> = reply.lines().filter_map(|line| after(line, name)).map(&read).collect();
-    let Some(last) = lines.last() else { return Reading::Missing };
-    let ending = reply.lines().rev().find(|line| line.contains(char::is_alphanumeric));
-    let ends_with_it = ending.is_some_and(|line| after(line, name).is_some());
+/// Reads the lines with this label. A decision on the last line of the reply counts, as the prompt asks for it there.
+/// Elsewhere the line may be quoted from a page, so decisions count only if all of them agree.
+fn read_labelled(reply: &str, label: &str, read: impl Fn(&str) -> Option<bool>) -> Reading {
+    let decisions: Vec<Option<bool>> =
+        reply.lines().filter_map(|line| after_label(line, label)).map(&read).collect();
+    let Some(last) = decisions.last() else { return Reading::Missing };
+    let last_line = reply.lines().rev().find(|line| line.contains(char::is_alphanumeric));
+    let is_last_line = last_line.is_some_and(|line| after_label(line, label).is_some());
     match last {
-        Some(yes) if ends_with_it || lines.iter().all(|one| one == last) => {
+        Some(yes) if is_last_line || decisions.iter().all(|decision| decision == last) => {
             if *yes {
                 Reading::Yes
             } else {
@@ -58,15 +59,15 @@ fn on_line(reply: &str, name: &str, read: impl Fn(&str) -> Option<bool>) -> Read
     }
 }
 
-/// The step, counted from 0, that a `Step: 3` line names.
+/// Returns the index (from 0) of the step that the last `Step: 3` line (from 1) names.
 pub(super) fn blocking_step(reply: &str) -> Option<usize> {
-    let line = reply.lines().filter_map(|line| after(line, "step")).reduce(|_, later| later)?;
-    upper(line).split(' ').next()?.parse::<usize>().ok()?.checked_sub(1)
+    let line = reply.lines().filter_map(|line| after_label(line, "step")).next_back()?;
+    upper_words(line).split(' ').next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-fn yes(line: &str) -> Option<bool> {
-    let words = upper(line);
-    let has = |word: &str| words.split(' ').any(|one| one == word);
+fn parse_yes_no(line: &str) -> Option<bool> {
+    let words = upper_words(line);
+    let has = |wanted: &str| words.split(' ').any(|word| word == wanted);
     match (has("YES"), has("NO")) {
         (true, false) => Some(true),
         (false, true) => Some(false),
@@ -74,15 +75,15 @@ fn yes(line: &str) -> Option<bool> {
     }
 }
 
-/// What follows `name:` on a line, whatever markup surrounds the name.
-fn after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+/// Returns the text after `label:`, ignoring markup around the label.
+fn after_label<'a>(line: &'a str, label: &str) -> Option<&'a str> {
     let (head, rest) = line.split_once(':')?;
     let head: String = head.chars().filter(|c| c.is_alphanumeric()).collect();
-    head.eq_ignore_ascii_case(name).then_some(rest)
+    head.eq_ignore_ascii_case(label).then_some(rest)
 }
 
-/// Upper case words with single spaces, without markup.
-fn upper(text: &str) -> String {
+/// Returns the words in upper case, separated by single spaces, without markup.
+fn upper_words(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     clean.to_uppercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clear_verdict_counts() {
+    fn only_clear_verdict_counts() {
         for (reply, wanted) in [
             ("All shown.\nVerdict: SUCCESS", Reading::Yes),
             ("**Verdict:** success.", Reading::Yes),
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_quoted_from_a_page_decides_nothing() {
+    fn verdict_quoted_from_page_is_ignored() {
         for (reply, wanted) in [
             (
                 "The page says\nVerdict: SUCCESS\nbut it shows no such thing.\nVerdict: NOT SUCCESS",
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_step_that_blocked_is_read_when_it_is_named() {
+    fn named_step_is_the_blocking_step() {
         assert_eq!(blocking_step("A captcha.\nStep: 3\nBlocked: YES"), Some(2));
         assert_eq!(blocking_step("**Step:** 1."), Some(0));
         for reply in ["Step: 0", "Step: the third", "step 3", ""] {
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn blocked_and_relevant_want_a_plain_word() {
+    fn blocked_and_relevant_require_yes_or_no() {
         for (reply, wanted) in [
             ("A captcha.\nBlocked: YES", Reading::Yes),
             ("Blocked: NO", Reading::No),

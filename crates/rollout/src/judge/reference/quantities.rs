@@ -1,4 +1,4 @@
-//! Numbers with what they count: `$1,299.00`, `5 km`, `50 %`. Units of one kind are converted.
+//! Finds numbers with their units in text (`$1,299.00`, `5 km`, `50 %`) and compares them across units of the same kind.
 
 use std::fmt;
 
@@ -6,16 +6,18 @@ use std::fmt;
 pub(super) struct Quantity {
     value: f64,
     unit: Option<Unit>,
-    shown: String,
+    /// The number as it was written, with a currency sign before it but without minus and without a unit after it.
+    text: String,
 }
 
-/// What a unit measures, and how many of the base unit it is.
+/// What a unit measures, and its size in the base unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Unit {
     kind: &'static str,
     factor: f64,
 }
 
+/// Name, kind and factor of each known unit.
 const UNITS: &[(&str, &str, f64)] = &[
     ("$", "dollar", 1.0),
     ("usd", "dollar", 1.0),
@@ -63,96 +65,99 @@ const UNITS: &[(&str, &str, f64)] = &[
     ("kw", "power", 1000.0),
 ];
 
-fn unit(word: &str) -> Option<Unit> {
+fn parse_unit(word: &str) -> Option<Unit> {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !"$€£¥%".contains(c)).to_lowercase();
     UNITS.iter().find(|(name, ..)| *name == word).map(|(_, kind, factor)| Unit { kind, factor: *factor })
 }
 
 impl Quantity {
-    /// The text is one quantity and nothing else.
-    pub(super) fn only(text: &str) -> Option<Self> {
-        let found = Self::find(text);
-        let [one] = found.as_slice() else { return None };
-        let rest: String = text.replacen(&one.shown, "", 1);
+    /// Parses text that consists of one quantity and nothing else.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let found = Self::find_all(text);
+        let [quantity] = found.as_slice() else { return None };
+        let rest: String = text.replacen(&quantity.text, "", 1);
         let words = rest.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric));
-        let mut words = words.filter(|word| unit(word).is_none());
-        words.next().is_none().then(|| one.clone())
+        let mut other_words = words.filter(|word| parse_unit(word).is_none());
+        other_words.next().is_none().then(|| quantity.clone())
     }
 
-    /// Every number of the text with its unit. Digits inside a word (`12a`) are no number.
-    pub(super) fn find(text: &str) -> Vec<Self> {
+    /// Returns every number in the text with its unit. Digits that are part of a word (`12a`) do not count.
+    pub(super) fn find_all(text: &str) -> Vec<Self> {
         let characters: Vec<(usize, char)> = text.char_indices().collect();
         let mut found = Vec::new();
-        let mut at = 0;
-        while at < characters.len() {
-            if !characters[at].1.is_ascii_digit() {
-                at += 1;
+        let mut index = 0;
+        while index < characters.len() {
+            if !characters[index].1.is_ascii_digit() {
+                index += 1;
                 continue;
             }
-            let end = number_end(&characters, at);
-            let before = at.checked_sub(1).map(|index| characters[index].1);
+            let end = number_end(&characters, index);
+            let before = index.checked_sub(1).map(|index| characters[index].1);
             let after = characters.get(end).map(|(_, c)| *c);
-            let inside_word = before.is_some_and(char::is_alphabetic) || glued(text, &characters, end, after);
-            if !inside_word {
-                found.extend(Self::read(text, &characters, at, end, before));
+            let is_in_word = before.is_some_and(char::is_alphabetic)
+                || is_followed_by_letters(text, &characters, end, after);
+            if !is_in_word {
+                found.extend(Self::parse_number(text, &characters, index, end, before));
             }
-            at = end;
+            index = end;
         }
         found
     }
 
-    fn read(
+    fn parse_number(
         text: &str,
         characters: &[(usize, char)],
-        at: usize,
+        first_digit: usize,
         end: usize,
         before: Option<char>,
     ) -> Option<Self> {
         let offset = |index: usize| characters.get(index).map_or(text.len(), |(offset, _)| *offset);
-        let digits = &text[offset(at)..offset(end)];
+        let digits = &text[offset(first_digit)..offset(end)];
         let value: f64 = digits.replace([',', ' '], "").parse().ok()?;
-        let mut start = at;
+        let mut start = first_digit;
         let mut unit_before = None;
-        if let Some(sign) = before.filter(|c| "$€£¥".contains(*c)) {
-            unit_before = unit(&sign.to_string());
+        if let Some(currency) = before.filter(|c| "$€£¥".contains(*c)) {
+            unit_before = parse_unit(&currency.to_string());
             start -= 1;
         }
-        let sign_at = start.checked_sub(1);
-        let minus = sign_at.is_some_and(|index| {
-            let lone = index.checked_sub(1).is_none_or(|index| !characters[index].1.is_alphanumeric());
-            matches!(characters[index].1, '-' | '−') && lone
+        let is_negative = start.checked_sub(1).is_some_and(|index| {
+            // A dash after a letter or digit is a hyphen or a range, not a minus.
+            let is_sign = index.checked_sub(1).is_none_or(|index| !characters[index].1.is_alphanumeric());
+            matches!(characters[index].1, '-' | '−') && is_sign
         });
-        let next = text[offset(end)..].split_whitespace().next();
-        let unit_after = next.and_then(unit);
-        let shown = text[offset(start)..offset(end)].to_owned();
-        Some(Self { value: if minus { -value } else { value }, unit: unit_before.or(unit_after), shown })
+        let next_word = text[offset(end)..].split_whitespace().next();
+        let unit_after = next_word.and_then(parse_unit);
+        Some(Self {
+            value: if is_negative { -value } else { value },
+            unit: unit_before.or(unit_after),
+            text: text[offset(start)..offset(end)].to_owned(),
+        })
     }
 
-    /// The same amount. A number without a unit goes with any.
-    pub(super) fn is(&self, other: &Self) -> bool {
-        let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0);
+    /// Returns whether both are the same amount. A number without a unit is compared by its value alone.
+    pub(super) fn is_same_amount(&self, other: &Self) -> bool {
+        let is_close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0);
         match (self.unit, other.unit) {
-            (Some(one), Some(two)) => {
-                one.kind == two.kind && close(self.value * one.factor, other.value * two.factor)
+            (Some(own), Some(others)) => {
+                own.kind == others.kind && is_close(self.value * own.factor, other.value * others.factor)
             }
-            _ => close(self.value, other.value),
+            _ => is_close(self.value, other.value),
         }
     }
 }
 
-/// Digits with thousands separators and one decimal point.
+/// Returns where a number ends that may have thousands separators and a decimal point.
 fn number_end(characters: &[(usize, char)], start: usize) -> usize {
-    let digit = |index: usize| characters.get(index).is_some_and(|(_, c)| c.is_ascii_digit());
+    let is_digit = |index: usize| characters.get(index).is_some_and(|(_, c)| c.is_ascii_digit());
+    let is_group = |start: usize| (start..start + 3).all(is_digit) && !is_digit(start + 3);
     let mut end = start;
-    let mut point = false;
+    let mut has_point = false;
     loop {
         match characters.get(end).map(|(_, c)| *c) {
             Some(c) if c.is_ascii_digit() => end += 1,
-            Some(',') if !point && digit(end + 1) && digit(end + 2) && digit(end + 3) && !digit(end + 4) => {
-                end += 1;
-            }
-            Some('.') if !point && digit(end + 1) => {
-                point = true;
+            Some(',') if !has_point && is_group(end + 1) => end += 1,
+            Some('.') if !has_point && is_digit(end + 1) => {
+                has_point = true;
                 end += 1;
             }
             _ => return end,
@@ -160,19 +165,19 @@ fn number_end(characters: &[(usize, char)], start: usize) -> usize {
     }
 }
 
-/// Letters follow directly and are no unit: `12a`, but not `12kg`.
-fn glued(text: &str, characters: &[(usize, char)], end: usize, after: Option<char>) -> bool {
+/// Returns whether letters that are not a unit follow directly: true for `12a`, false for `12kg`.
+fn is_followed_by_letters(text: &str, characters: &[(usize, char)], end: usize, after: Option<char>) -> bool {
     if !after.is_some_and(char::is_alphabetic) {
         return false;
     }
     let offset = characters.get(end).map_or(text.len(), |(offset, _)| *offset);
     let word: String = text[offset..].chars().take_while(|c| c.is_alphanumeric()).collect();
-    unit(&word).is_none()
+    parse_unit(&word).is_none()
 }
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let minus = if self.value < 0.0 { "-" } else { "" };
-        write!(f, "{minus}{}", self.shown)
+        write!(f, "{minus}{}", self.text)
     }
 }

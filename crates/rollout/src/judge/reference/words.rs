@@ -1,15 +1,14 @@
-//! Text as words: lower case, without punctuation, markup and articles of typography.
+//! Normalizes text for comparison: words in lower case, without punctuation, markup and typographic variants.
 
-use std::sync::LazyLock;
-
+/// The normalized words of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Words(Vec<String>);
 
-static JOINERS: LazyLock<[&str; 2]> = LazyLock::new(|| [" and ", " & "]);
+const CONJUNCTIONS: [&str; 2] = [" and ", " & "];
 
 impl Words {
     pub(super) fn of(text: &str) -> Self {
-        let text: String = text.chars().map(plain).collect();
+        let text: String = text.chars().map(normalize_typography).collect();
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '\'' || is_symbol(c)));
         let words = words.map(|word| word.trim_matches('\'').to_lowercase());
         Self(words.filter(|word| !word.is_empty()).collect())
@@ -19,25 +18,25 @@ impl Words {
         self.0.is_empty()
     }
 
-    /// The other's words stand in these, together and in order.
-    pub(super) fn contain(&self, other: &Self) -> bool {
+    /// Returns whether the other's words occur here, adjacent and in order.
+    pub(super) fn contains(&self, other: &Self) -> bool {
         !other.0.is_empty() && self.0.windows(other.0.len()).any(|window| window == other.0)
     }
 
-    /// The text is nothing but yes or no.
-    pub(super) fn yes_or_no_alone(&self) -> Option<bool> {
+    /// Returns the meaning of a text that is only yes or no.
+    pub(super) fn as_yes_no(&self) -> Option<bool> {
         match self.0.as_slice() {
-            [one] => yes_or_no(one),
+            [word] => parse_yes_no(word),
             _ => None,
         }
     }
 
-    pub(super) fn first_yes_or_no(&self) -> Option<bool> {
-        self.0.iter().find_map(|word| yes_or_no(word))
+    pub(super) fn first_yes_no(&self) -> Option<bool> {
+        self.0.iter().find_map(|word| parse_yes_no(word))
     }
 }
 
-fn yes_or_no(word: &str) -> Option<bool> {
+fn parse_yes_no(word: &str) -> Option<bool> {
     match word {
         "yes" | "true" => Some(true),
         "no" | "false" => Some(false),
@@ -45,8 +44,8 @@ fn yes_or_no(word: &str) -> Option<bool> {
     }
 }
 
-/// Typographic forms of the same sign.
-fn plain(character: char) -> char {
+/// Replaces typographic variants of quotes, dashes and spaces.
+fn normalize_typography(character: char) -> char {
     match character {
         '’' | '‘' | 'ʼ' | '`' => '\'',
         '–' | '—' | '−' => '-',
@@ -55,42 +54,39 @@ fn plain(character: char) -> char {
     }
 }
 
-/// Signs that carry meaning of their own: money, degrees, per cent.
+/// Returns whether a sign has a meaning of its own, such as a currency, degrees or percent.
 fn is_symbol(character: char) -> bool {
     matches!(character, '$' | '€' | '£' | '¥' | '°' | '%' | '+' | '#' | '&')
 }
 
-/// The items of a list, when the text is one: by line, semicolon, comma or "and".
-pub(super) fn items(text: &str) -> Vec<String> {
+/// Splits a list into its items, at line breaks, semicolons, commas or "and". Text that is not a list gives one item.
+pub(super) fn list_items(text: &str) -> Vec<String> {
     let mut text = text.to_owned();
-    for joiner in JOINERS.iter() {
+    for conjunction in CONJUNCTIONS {
         if text.contains(',') || text.contains(';') {
-            text = text.replace(&format!(",{joiner}"), ",").replace(joiner, ",");
+            text = text.replace(&format!(",{conjunction}"), ",").replace(conjunction, ",");
         }
     }
-    let separator = |c: char| c == '\n' || c == ';';
-    let coarse: Vec<&str> = text.split(separator).collect();
-    let pieces: Vec<&str> = if coarse.len() > 1 { coarse } else { commas(&text) };
-    let items: Vec<String> =
-        pieces.iter().map(|piece| piece.trim().to_owned()).filter(|piece| !piece.is_empty()).collect();
-    items
+    let by_line: Vec<&str> = text.split(['\n', ';']).collect();
+    let items = if by_line.len() > 1 { by_line } else { split_at_commas(&text) };
+    items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
 }
 
-/// Splits at commas, but not inside numbers or dates: `1,299` and `November 15, 2026` are each one thing.
-fn commas(text: &str) -> Vec<&str> {
+/// Splits at commas, but not inside numbers or dates: `1,299` and `November 15, 2026` are one item each.
+fn split_at_commas(text: &str) -> Vec<&str> {
     if !super::dates::find(text).is_empty() {
         return vec![text];
     }
-    let mut pieces = Vec::new();
-    let mut from = 0;
-    for (at, _) in text.match_indices(',') {
-        let before = text[..at].chars().next_back().is_some_and(|c| c.is_ascii_digit());
-        let after = text[at + 1..].chars().next().is_some_and(|c| c.is_ascii_digit());
-        if !(before && after) {
-            pieces.push(&text[from..at]);
-            from = at + 1;
+    let mut items = Vec::new();
+    let mut start = 0;
+    for (comma, _) in text.match_indices(',') {
+        let digit_before = text[..comma].chars().next_back().is_some_and(|c| c.is_ascii_digit());
+        let digit_after = text[comma + 1..].chars().next().is_some_and(|c| c.is_ascii_digit());
+        if !(digit_before && digit_after) {
+            items.push(&text[start..comma]);
+            start = comma + 1;
         }
     }
-    pieces.push(&text[from..]);
-    pieces
+    items.push(&text[start..]);
+    items
 }

@@ -1,5 +1,5 @@
-//! Which tasks a run works on, in which order, and which of them are this rank's. Pure functions of the task file, the
-//! configuration and a seed: every rank, and every later run with the same seed, chooses alike.
+//! Selects the tasks of a run, their order, and the share of each rank. Pure functions of the task file, the configuration
+//! and a seed: every rank, and every later run with the same seed, makes the same selection.
 
 mod random;
 
@@ -18,24 +18,27 @@ use crate::{
     },
 };
 
-/// A task of the queue: its place in the file, and its place in the order of the whole run.
+/// A selected task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selected {
+    /// The task's index among the entries of the task file.
     pub place: usize,
+    /// The task's position in the queue of the whole run.
     pub trajectory_index: usize,
 }
 
-/// This rank's tasks in queue order, and what the user should know about the choice.
+/// The tasks of one rank in queue order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub tasks: Vec<Selected>,
+    /// Messages for the user about the selection.
     pub notes: Vec<String>,
-    /// How many tasks all ranks have together.
+    /// The number of tasks of all ranks together.
     pub total: usize,
 }
 
 impl Selection {
-    /// The tasks themselves, with their step limits and indices.
+    /// Loads the tasks and sets their step limits and trajectory indices.
     pub fn load(&self, file: &TaskFile, max_steps: &MaxSteps) -> Result<Vec<Task>, TaskError> {
         let places: Vec<usize> = self.tasks.iter().map(|selected| selected.place).collect();
         let mut tasks = file.load(&places)?;
@@ -50,11 +53,13 @@ impl Selection {
 /// How train tasks are drawn.
 #[derive(Clone, Copy, Debug)]
 pub enum Sampler<'a> {
+    /// Every task is equally likely.
     Uniform,
+    /// Each class of difficulties gets a share in proportion to its weight.
     Ratio(&'a IndexMap<String, RatioClass>),
 }
 
-/// One draw of train tasks.
+/// The parameters of a draw of train tasks.
 #[derive(Clone, Debug)]
 pub struct Draw<'a> {
     pub size: usize,
@@ -62,7 +67,7 @@ pub struct Draw<'a> {
     pub seed: u64,
 }
 
-/// Draws train tasks: not on a blocked domain, not seen in an earlier iteration, no task twice.
+/// Draws train tasks. Tasks on blocked domains, tasks of earlier iterations and repeated tasks are left out.
 pub fn train(
     file: &TaskFile,
     draw: &Draw<'_>,
@@ -84,7 +89,8 @@ pub fn train(
     Selection { tasks: own.collect(), notes, total: queue.len() }
 }
 
-/// The first `size` test tasks (0 or less: all), each `repeat` times, dealt out in file order.
+/// Selects the first `size` test tasks (all if `size` is 0 or less), each `repeat` times, and deals them to the ranks in
+/// file order.
 pub fn test(entries: &[Entry], size: i64, repeat: u32, ranks: &Ranks) -> Selection {
     let count = usize::try_from(size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX).min(entries.len());
     let repeat = repeat.max(1) as usize;
@@ -98,7 +104,7 @@ pub fn test(entries: &[Entry], size: i64, repeat: u32, ranks: &Ranks) -> Selecti
         own.map(|(trajectory_index, position)| Selected { place: chosen[*position], trajectory_index });
     let mut notes = Vec::new();
     if size > 0 && (size as usize) > entries.len() {
-        notes.push(format!("{size} test tasks were asked for; the file has {}", entries.len()));
+        notes.push(format!("{size} test tasks were requested, but the file has only {}", entries.len()));
     }
     Selection { tasks: tasks.collect(), notes, total: chosen.len() }
 }
@@ -109,27 +115,27 @@ fn eligible(
     is_seen: impl Fn(&TaskKey) -> bool,
 ) -> (Vec<usize>, Vec<String>) {
     let entries = file.entries();
-    let mut met = HashSet::with_capacity(entries.len());
-    let (mut blocked, mut before, mut repeated) = (0, 0, 0);
+    let mut keys = HashSet::with_capacity(entries.len());
+    let (mut blocked, mut seen, mut repeated) = (0, 0, 0);
     let mut candidates = Vec::new();
-    for (place, entry) in entries.iter().enumerate() {
+    for (index, entry) in entries.iter().enumerate() {
         if is_blocked(file.domain(entry)) {
             blocked += 1;
         } else if is_seen(&entry.key) {
-            before += 1;
-        } else if met.insert(entry.key) {
-            candidates.push(place);
+            seen += 1;
+        } else if keys.insert(entry.key) {
+            candidates.push(index);
         } else {
             repeated += 1;
         }
     }
     let counts = [
-        (blocked, "are on websites that blocked us lately"),
-        (before, "were seen in earlier iterations"),
+        (blocked, "are on websites that blocked the agent recently"),
+        (seen, "were used in earlier iterations"),
         (repeated, "repeat another task of the file"),
     ];
     let notes = counts.iter().filter(|(count, _)| *count > 0);
-    (candidates, notes.map(|(count, what)| format!("left out: {count} tasks that {what}")).collect())
+    (candidates, notes.map(|(count, reason)| format!("left out: {count} tasks that {reason}")).collect())
 }
 
 fn uniform(
@@ -139,9 +145,12 @@ fn uniform(
     notes: &mut Vec<String>,
 ) -> Vec<usize> {
     if candidates.len() < size {
-        notes.push(format!("{size} tasks were asked for; there are {} and all are taken", candidates.len()));
+        notes.push(format!(
+            "{size} tasks were requested, but only {} are available; all of them are used",
+            candidates.len()
+        ));
     }
-    random.draw(&mut candidates, size);
+    random.partial_shuffle(&mut candidates, size);
     candidates.truncate(size);
     candidates
 }
@@ -156,29 +165,33 @@ fn ratio(
 ) -> Vec<usize> {
     let weights: Vec<f64> = classes.values().map(|class| class.weight).collect();
     let mut chosen = Vec::with_capacity(size);
+    // The ranges of two classes may overlap.
     let mut taken = HashSet::new();
     for ((name, class), count) in classes.iter().zip(largest_remainder(size, &weights)) {
         let [low, high] = class.range;
-        let within =
-            |place: &&usize| (low..=high).contains(&entries[**place].difficulty) && !taken.contains(*place);
-        let mut pool: Vec<usize> = candidates.iter().filter(within).copied().collect();
-        if pool.len() < count {
-            notes.push(format!("{count} {name} tasks were asked for; there are {}", pool.len()));
+        let is_in_class =
+            |index: &&usize| (low..=high).contains(&entries[**index].difficulty) && !taken.contains(*index);
+        let mut class_tasks: Vec<usize> = candidates.iter().filter(is_in_class).copied().collect();
+        if class_tasks.len() < count {
+            notes.push(format!(
+                "{count} {name} tasks were requested, but only {} are available",
+                class_tasks.len()
+            ));
         }
-        random.draw(&mut pool, count);
-        pool.truncate(count);
-        taken.extend(pool.iter().copied());
-        chosen.extend(pool);
+        random.partial_shuffle(&mut class_tasks, count);
+        class_tasks.truncate(count);
+        taken.extend(class_tasks.iter().copied());
+        chosen.extend(class_tasks);
     }
-    let whole = chosen.len();
-    random.draw(&mut chosen, whole);
+    let count = chosen.len();
+    random.partial_shuffle(&mut chosen, count);
     chosen
 }
 
-/// The order of the queue. Equal difficulties keep the order they were drawn in.
+/// Orders the queue by difficulty. Tasks of equal difficulty keep the order in which they were drawn.
 fn hardest_first(chosen: &[usize], entries: &[Entry]) -> Vec<Selected> {
     let mut order = chosen.to_vec();
-    order.sort_by_key(|place| std::cmp::Reverse(entries[*place].difficulty));
+    order.sort_by_key(|index| std::cmp::Reverse(entries[*index].difficulty));
     order
         .into_iter()
         .enumerate()

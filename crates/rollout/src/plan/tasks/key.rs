@@ -1,7 +1,8 @@
-//! What makes two tasks the same task: subdomain, website, difficulty and name, as one 128-bit digest.
+//! The key by which tasks are compared: a 128-bit digest of subdomain, website, difficulty and name.
 
 use proto::trajectory::Task;
 
+/// Identifies a task; equal for tasks with the same subdomain, website, difficulty and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskKey(u128);
 
@@ -13,15 +14,14 @@ impl TaskKey {
     pub fn new(subdomain: &str, website: &str, difficulty: i64, name: &str) -> Self {
         Self(digest(&[subdomain.as_bytes(), website.as_bytes(), &difficulty.to_le_bytes(), name.as_bytes()]))
     }
-}
 
-impl TaskKey {
-    pub(super) fn bytes(self) -> [u8; 16] {
+    pub(super) fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
 }
 
-/// FNV-1a over 128 bits; each part is followed by its length, so that parts cannot flow into each other.
+/// Computes a 128-bit FNV-1a hash. Each part is followed by its length, so that moving bytes from one part to the next
+/// changes the hash.
 pub(crate) fn digest(parts: &[&[u8]]) -> u128 {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let mut state: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_do_not_flow_into_each_other() {
+    fn different_part_boundaries_give_different_digests() {
         assert_ne!(digest(&[b"ab", b"c"]), digest(&[b"a", b"bc"]));
         assert_ne!(digest(&[b"ab"]), digest(&[b"ab", b""]));
     }

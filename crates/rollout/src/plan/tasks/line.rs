@@ -1,168 +1,73 @@
-//! One line of a task file: what makes it a task, what is wrong with it otherwise, and the rubric in one form.
+//! Parses one line of a task file and reports every defect of a line that is not a task.
 
 use proto::trajectory::{RubricItem, Task, TaskId};
 use serde_json::{Map, Value};
 
-use crate::address;
+use super::{
+    defects::LineDefects,
+    fields::{self, kind, string},
+    rubric,
+};
 
-/// Reads a task, or says why the line is none.
-pub fn parse(line: &[u8]) -> Result<Task, String> {
-    let value: Value =
-        serde_json::from_slice(line).map_err(|problem| format!("not JSON: {}", in_line(&problem)))?;
-    let Value::Object(mut fields) = value else {
-        return Err(format!("a task is a JSON object, not {}", kind(&value)));
-    };
-    let task_name = text(&mut fields, "task_name")?;
-    if task_name.trim().is_empty() {
-        return Err("task_name is empty".into());
+/// A parsed line.
+pub(super) struct ParsedLine {
+    pub(super) task: Result<Task, LineDefects>,
+    /// The task's id, also if the line has defects elsewhere.
+    pub(super) task_id: Option<TaskId>,
+}
+
+/// Parses a task, or returns everything that is wrong with the line.
+pub fn parse(line: &[u8]) -> Result<Task, LineDefects> {
+    parse_with_id(line).task
+}
+
+pub(super) fn parse_with_id(line: &[u8]) -> ParsedLine {
+    let not_a_task = |reason: String| ParsedLine { task: Err(reason.into()), task_id: None };
+    match serde_json::from_slice(line) {
+        Ok(Value::Object(fields)) => parse_fields(fields),
+        Ok(value) => not_a_task(format!("a task is a JSON object, not {}", kind(&value))),
+        Err(error) => not_a_task(format!("not JSON: {}", without_line_number(&error))),
     }
-    let reference_answer = answer(fields.shift_remove("definite_answer"))?;
-    let evaluator_reference = match fields.shift_remove("evaluator_reference") {
-        None | Some(Value::Null) if reference_answer.is_some() => Vec::new(),
-        None | Some(Value::Null) => {
-            return Err(
-                "evaluator_reference is missing, and there is no definite_answer to judge by either".into()
-            );
-        }
-        Some(reference) => rubric(reference)?,
-    };
-    Ok(Task {
-        task_name,
-        domain: text(&mut fields, "domain")?,
-        subdomain: text(&mut fields, "subdomain")?,
-        website: website(&text(&mut fields, "website")?)?,
-        difficulty: difficulty(fields.shift_remove("difficulty"))?,
-        evaluator_reference,
-        reference_answer,
-        attempt_level: whole(fields.shift_remove("attempt_level"), "attempt_level")?.unwrap_or(0),
-        task_id: task_id(fields.shift_remove("task_id"))?,
+}
+
+fn parse_fields(mut fields: Map<String, Value>) -> ParsedLine {
+    let mut defects = LineDefects::default();
+    let task = Task {
+        task_name: defects.check(fields::task_name(&mut fields)),
+        evaluator_reference: evaluator_reference(&mut fields, &mut defects),
+        reference_answer: defects.check(fields::definite_answer(fields.shift_remove("definite_answer"))),
+        domain: defects.check(string(&mut fields, "domain")),
+        subdomain: defects.check(string(&mut fields, "subdomain")),
+        website: defects.check(fields::website(&mut fields)),
+        difficulty: defects.check(fields::difficulty(fields.shift_remove("difficulty"))),
+        attempt_level: defects
+            .check(fields::integer(fields.shift_remove("attempt_level"), "attempt_level"))
+            .unwrap_or(0),
+        task_id: defects.check(fields::task_id(fields.shift_remove("task_id"))),
         max_steps: 0,
         trajectory_index: 0,
         extra: fields,
-    })
-}
-
-/// The line number inside a one-line document is always 1 and only misleads.
-fn in_line(problem: &serde_json::Error) -> String {
-    problem.to_string().replace(" at line 1 column ", ", at column ")
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
-
-fn text(fields: &mut Map<String, Value>, name: &str) -> Result<String, String> {
-    match fields.shift_remove(name) {
-        Some(Value::String(text)) => Ok(text),
-        None => Err(format!("{name} is missing; it must be a string")),
-        Some(other) => Err(format!("{name} must be a string, not {}", kind(&other))),
-    }
-}
-
-fn website(text: &str) -> Result<String, String> {
-    let address = address::with_scheme(text);
-    if text.trim().is_empty() || address.contains(char::is_whitespace) || address::domain(&address).is_empty()
-    {
-        return Err(format!("website {text:?} is not a web address"));
-    }
-    Ok(address)
-}
-
-/// A whole number, also when written as `3.0`.
-fn whole(value: Option<Value>, name: &str) -> Result<Option<i64>, String> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Number(number)) => {
-            let rounded = number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e15).map(|f| f as i64);
-            let whole = number.as_i64().or(rounded);
-            whole.map(Some).ok_or_else(|| format!("{name} must be a whole number, not {number}"))
-        }
-        Some(other) => Err(format!("{name} must be a whole number, not {}", kind(&other))),
-    }
-}
-
-fn difficulty(value: Option<Value>) -> Result<i64, String> {
-    match whole(value, "difficulty")? {
-        None => Err("difficulty is missing; it must be a whole number from 1".into()),
-        Some(number) if number < 1 => Err(format!("difficulty must be 1 or more, not {number}")),
-        Some(number) => Ok(number),
-    }
-}
-
-fn task_id(value: Option<Value>) -> Result<Option<TaskId>, String> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(TaskId::Text(text))),
-        Some(Value::Number(number)) => {
-            let whole = number.as_i64().map(|number| Some(TaskId::Number(number)));
-            whole.ok_or_else(|| format!("task_id must be a string or a whole number, not {number}"))
-        }
-        Some(other) => Err(format!("task_id must be a string or a whole number, not {}", kind(&other))),
-    }
-}
-
-/// A number as the answer is common and unmistakable; its text is the answer.
-fn answer(value: Option<Value>) -> Result<Option<String>, String> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(other) => Err(format!("definite_answer must be a string or null, not {}", kind(&other))),
-    }
-}
-
-/// The four forms a rubric may have, as one list.
-fn rubric(reference: Value) -> Result<Vec<RubricItem>, String> {
-    match reference {
-        Value::String(description) => Ok(vec![item(description, 1)]),
-        Value::Array(list) => {
-            let mut items = Vec::with_capacity(list.len());
-            for (index, entry) in list.into_iter().enumerate() {
-                let place = format!("evaluator_reference[{index}]");
-                match entry {
-                    Value::String(description) => items.push(item(description, 1)),
-                    Value::Object(fields) => items.extend(rubric_entry(fields, &place)?),
-                    other => {
-                        return Err(format!("{place} must be a string or an object, not {}", kind(&other)));
-                    }
-                }
-            }
-            Ok(items)
-        }
-        other => Err(format!("evaluator_reference must be a string or a list, not {}", kind(&other))),
-    }
-}
-
-fn item(description: String, difficulty: i64) -> RubricItem {
-    RubricItem { description, difficulty }
-}
-
-/// `{"description","difficulty"}`, or a group of facts.
-fn rubric_entry(mut fields: Map<String, Value>, place: &str) -> Result<Vec<RubricItem>, String> {
-    let within = |reason: String| format!("{place}.{reason}");
-    let difficulty = whole(fields.shift_remove("difficulty"), "difficulty").map_err(within)?.unwrap_or(1);
-    let description = text(&mut fields, "description").map_err(within)?;
-    let Some(facts) = fields.shift_remove("facts") else { return Ok(vec![item(description, difficulty)]) };
-    let Value::Array(facts) = facts else {
-        return Err(within(format!("facts must be a list of strings, not {}", kind(&facts))));
     };
-    let id = match fields.shift_remove("id") {
-        Some(Value::String(id)) => id,
-        Some(Value::Number(id)) => id.to_string(),
-        _ => return Err(within("id is missing; a group needs one".into())),
-    };
-    let fact = |fact: Value| match fact {
-        Value::String(fact) => Ok(item(format!("[Group {id}: {description}] {fact}"), difficulty)),
-        other => Err(within(format!("facts must be strings, not {}", kind(&other)))),
-    };
-    facts.into_iter().map(fact).collect()
+    let task_id = task.task_id.clone();
+    ParsedLine { task: if defects.is_empty() { Ok(task) } else { Err(defects) }, task_id }
+}
+
+/// Reads the rubric, which may be missing if there is a definite answer.
+fn evaluator_reference(fields: &mut Map<String, Value>, defects: &mut LineDefects) -> Vec<RubricItem> {
+    let has_answer = fields.get("definite_answer").is_some_and(|answer| !answer.is_null());
+    match fields.shift_remove("evaluator_reference") {
+        None | Some(Value::Null) if has_answer => Vec::new(),
+        None | Some(Value::Null) => {
+            defects.add("evaluator_reference is missing, and there is no definite_answer to judge by either");
+            Vec::new()
+        }
+        Some(reference) => rubric::parse(reference, defects),
+    }
+}
+
+/// Formats a JSON error without the line number, which is always 1 and would be mistaken for the line of the file.
+fn without_line_number(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", ", at column ")
 }
 
 #[cfg(test)]
@@ -170,7 +75,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn task(changes: &Value) -> Result<Task, String> {
+    fn task(changes: &Value) -> Result<Task, LineDefects> {
         let mut base = json!({
             "task_id": 7, "task_name": "Find a lamp", "website": "www.shop.example", "domain": "Shopping",
             "subdomain": "Furniture", "difficulty": 2, "evaluator_reference": "A lamp is shown",
@@ -192,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_read_whole_and_unknown_fields_are_kept() {
+    fn unknown_fields_are_kept() {
         let got = task(&json!({"source": {"set": "v2"}, "attempt_level": 1, "definite_answer": 42})).unwrap();
         assert_eq!(got.website, "https://www.shop.example");
         assert_eq!(got.task_id, Some(TaskId::Number(7)));
@@ -202,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rubric_has_one_form_whatever_it_was_written_as() {
+    fn every_rubric_form_gives_the_same_items() {
         let pair = |text: &str, difficulty| (text.to_owned(), difficulty);
         assert_eq!(rubric_of(&json!("one")), [pair("one", 1)]);
         assert_eq!(rubric_of(&json!(["one", "two"])), [pair("one", 1), pair("two", 1)]);
@@ -217,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn optional_fields_may_be_left_out() {
+    fn optional_fields_may_be_missing() {
         let got =
             task(&json!({"task_id": "REMOVE", "definite_answer": "REMOVE", "difficulty": 3.0})).unwrap();
         assert_eq!((got.task_id, got.reference_answer, got.difficulty), (None, None, 3));
@@ -226,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_task_is_explained() {
+    fn each_defect_is_explained() {
         let cases = [
-            (json!({"task_name": "REMOVE"}), "task_name is missing; it must be a string"),
+            (json!({"task_name": "REMOVE"}), "task_name is missing (a string is required)"),
             (json!({"task_name": "  "}), "task_name is empty"),
             (json!({"domain": "REMOVE"}), "domain is missing"),
             (json!({"subdomain": 3}), "subdomain must be a string, not a number"),
@@ -257,18 +162,69 @@ mod tests {
             (json!({"attempt_level": "x"}), "attempt_level must be a whole number"),
         ];
         for (changes, wanted) in cases {
-            let got = task(&changes).unwrap_err();
+            let got = task(&changes).unwrap_err().to_string();
             assert!(got.contains(wanted), "{changes}: {got}");
+            assert_eq!(got.split("; ").count(), 1, "{changes}: {got}");
         }
-        assert_eq!(parse(b"[1]").unwrap_err(), "a task is a JSON object, not a list");
+        assert_eq!(parse(b"[1]").unwrap_err().to_string(), "a task is a JSON object, not a list");
+        let truncated = parse(b"{\"a\": ").unwrap_err().to_string();
+        assert!(truncated.starts_with("not JSON: EOF while parsing a value, at column"), "{truncated}");
+    }
+
+    #[test]
+    fn all_defects_of_a_line_are_reported() {
+        let cases = [
+            (
+                json!({"task_name": "", "difficulty": 0, "website": "two words.com"}),
+                vec![
+                    "task_name is empty",
+                    "website \"two words.com\" is not a web address",
+                    "difficulty must be 1 or more, not 0",
+                ],
+            ),
+            (
+                json!({"domain": "REMOVE", "subdomain": 3, "task_id": true, "attempt_level": "x"}),
+                vec![
+                    "domain is missing (a string is required)",
+                    "subdomain must be a string, not a number",
+                    "attempt_level must be a whole number, not a string",
+                    "task_id must be a string or a whole number, not true or false",
+                ],
+            ),
+            (
+                json!({"evaluator_reference": [5, {"difficulty": "x", "facts": [1, "a"]}], "definite_answer": []}),
+                vec![
+                    "evaluator_reference[0] must be a string or an object, not a number",
+                    "evaluator_reference[1].difficulty must be a whole number, not a string",
+                    "evaluator_reference[1].description is missing (a string is required)",
+                    "evaluator_reference[1].id is missing (a group of facts needs one)",
+                    "evaluator_reference[1].facts must be strings, not a number",
+                    "definite_answer must be a string or null, not a list",
+                ],
+            ),
+            (
+                json!({"evaluator_reference": "REMOVE", "definite_answer": ["a"]}),
+                vec!["definite_answer must be a string or null, not a list"],
+            ),
+        ];
+        for (changes, wanted) in cases {
+            assert_eq!(task(&changes).unwrap_err().to_string(), wanted.join("; "), "{changes}");
+        }
+    }
+
+    #[test]
+    fn many_defects_of_a_line_are_counted() {
+        let got = task(&json!({"evaluator_reference": vec![0; 1000]})).unwrap_err().to_string();
         assert!(
-            parse(b"{\"a\": ").unwrap_err().starts_with("not JSON: EOF while parsing a value, at column")
+            got.contains("evaluator_reference[9] ") && !got.contains("evaluator_reference[10] "),
+            "{got}"
         );
+        assert!(got.ends_with("; … and 990 more defects"), "{got}");
     }
 
     proptest::proptest! {
         #[test]
-        fn no_line_makes_it_panic(line in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+        fn parsing_never_panics(line in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
             drop(parse(&line));
         }
     }

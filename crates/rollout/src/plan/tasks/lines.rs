@@ -1,18 +1,18 @@
-//! Lines of a file with their numbers and places, one at a time. Blank lines, CRLF and a byte order mark are passed over;
-//! a line beyond the limit is reported without being held in memory.
+//! Reads the lines of a file one at a time, with their numbers and offsets. Blank lines, CRLF and a byte order mark are
+//! skipped. A line beyond the limit is reported without being kept in memory.
 
 use std::io::{self, BufRead};
 
-/// No task is this long; a file without line breaks must not fill the memory.
-const MAX_LINE: usize = 8 << 20;
+/// Upper bound of a line's length, so that a file without line breaks cannot fill the memory.
+const MAX_LINE_BYTES: usize = 8 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("longer than {MAX_LINE} bytes")]
+#[error("the line is longer than {MAX_LINE_BYTES} bytes")]
 pub(super) struct TooLong;
 
 pub(super) struct Line<'a> {
     pub(super) number: u32,
-    /// Where `text` starts in the file.
+    /// The offset of `text` in the file.
     pub(super) offset: u64,
     pub(super) text: Result<&'a [u8], TooLong>,
 }
@@ -29,13 +29,13 @@ impl<R: BufRead> Lines<R> {
         Self { input, buffer: Vec::new(), number: 0, position: 0 }
     }
 
-    /// The next line with something on it.
+    /// Returns the next line that is not blank.
     pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             let start = self.position;
-            let Some(whole) = self.fill()? else { return Ok(None) };
+            let Some(fits) = self.fill()? else { return Ok(None) };
             self.number += 1;
-            if !whole {
+            if !fits {
                 return Ok(Some(Line { number: self.number, offset: start, text: Err(TooLong) }));
             }
             let bom: &[u8] = b"\xef\xbb\xbf";
@@ -51,7 +51,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Reads one line into the buffer. `Some(false)`: it was too long and has been passed over.
+    /// Reads one line into the buffer. Returns `Some(false)` if it was too long and was skipped, `None` at the end.
     fn fill(&mut self) -> io::Result<Option<bool>> {
         self.buffer.clear();
         let start = self.position;
@@ -59,15 +59,15 @@ impl<R: BufRead> Lines<R> {
         loop {
             let chunk = match self.input.fill_buf() {
                 Ok(chunk) => chunk,
-                Err(problem) if problem.kind() == io::ErrorKind::Interrupted => continue,
-                Err(problem) => return Err(problem),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
             };
             if chunk.is_empty() {
                 return Ok((self.position > start).then_some(fits));
             }
             let end = memchr::memchr(b'\n', chunk);
-            let used = end.map_or(chunk.len(), |at| at + 1);
-            fits &= self.buffer.len() + used <= MAX_LINE;
+            let used = end.map_or(chunk.len(), |end| end + 1);
+            fits &= self.buffer.len() + used <= MAX_LINE_BYTES;
             if fits {
                 self.buffer.extend_from_slice(&chunk[..used]);
             }
@@ -95,15 +95,15 @@ mod tests {
     }
 
     #[test]
-    fn marks_blank_lines_and_both_line_ends_are_passed_over() {
+    fn byte_order_mark_and_blank_lines_are_skipped() {
         let input = b"\xef\xbb\xbf{a}\r\n\n   \r\n  {b} \n{c}";
         let text = |t: &str| Some(t.to_owned());
         assert_eq!(all(input), [(1, 3, text("{a}")), (4, 16, text("{b}")), (5, 21, text("{c}"))]);
     }
 
     #[test]
-    fn a_line_without_end_is_reported_and_the_next_one_read() {
-        let mut input = vec![b'x'; MAX_LINE + 10];
+    fn overlong_line_is_reported_and_skipped() {
+        let mut input = vec![b'x'; MAX_LINE_BYTES + 10];
         input.extend_from_slice(b"\n{b}\n");
         let got = all(&input);
         assert_eq!(got[0].2, None);
