@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use proto::{InteractionMode, trajectory::Observation};
 use client::chat::{Part, Role};
-use rollout::{config::{ModelType, PromptVersion}, policy::{Prompting, conversation}, plan::tasks::parse_line};
+use rollout::{config::{ModelType, PromptVersion}, policy::{PromptOptions, build_conversation}, plan::tasks::parse_line};
 
 const TASK: &[u8] = br#"{"task_name":"find it","website":"https://start.example","domain":"d","subdomain":"s","difficulty":1,"evaluator_reference":["seen"]}"#;
 
@@ -17,13 +17,13 @@ fuzz_target!(|bytes: &[u8]| {
         title: text.clone(),
         url: text.clone(),
     };
-    let prompting = Prompting {
+    let prompting = PromptOptions {
         mode: InteractionMode::SetOfMarks,
         model_type: ModelType::Think,
         version: PromptVersion::Complete,
         include_ac_tree: true,
     };
-    for message in conversation(prompting, &task, &[], &seen, Some(&text)) {
+    for message in build_conversation(prompting, &task, &[], &seen, Some(&text)) {
         if message.role == Role::System {
             continue;
         }

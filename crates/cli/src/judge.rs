@@ -8,7 +8,7 @@ use rollout::{
     config::{Config, Judge as Choice, Question},
     judge::{
         Judge, ModelJudge,
-        rejudge::{Rejudging, rejudge},
+        rejudge::{RejudgeOptions, rejudge},
     },
 };
 use store::{SavePath, Split};
@@ -42,19 +42,19 @@ pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
             config.openai_config.openai_api_key_env_var
         );
     }
-    let what = Rejudging {
+    let options = RejudgeOptions {
         only_unjudged: args.only_unjudged,
         iteration: args.iteration,
         split: args.split,
-        at_once: config.env_config.evaluation_workers,
+        concurrency: config.env_config.evaluation_workers,
     };
-    let report = rejudge(&SavePath::new(&args.save_path), &judge, &what).await?;
+    let report = rejudge(&SavePath::new(&args.save_path), &judge, &options).await?;
     for note in &report.notes {
         eprintln!("{}", net::escape::escape_terminal(note));
     }
     println!(
-        "{} judged ({} changed, {} kept their earlier verdict, {} still unjudged), {} left alone",
-        report.judged, report.changed, report.kept, report.still_unjudged, report.left_alone
+        "{} judged ({} changed, {} kept their earlier verdict, {} still unjudged), {} skipped",
+        report.judged, report.changed, report.kept, report.still_unjudged, report.skipped
     );
     Ok(if report.still_unjudged == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }

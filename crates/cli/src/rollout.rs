@@ -11,7 +11,7 @@ use rollout::{
     config::{Config, Resolved},
     episode::{Settings, Surroundings, screenshots},
     plan::{self, Plan, PlanError, Unfinished},
-    policy::Prompting,
+    policy::PromptOptions,
     run::{
         self, Collected, RunLimits, Source, Stop,
         event::{Announcer, Stage},
@@ -288,7 +288,7 @@ fn shared_pools(config: &Config, plan: &Plan) -> rollout::config::HttpPools {
 fn settings(config: &Config, plan: &Plan) -> Settings {
     let env = &config.env_config;
     Settings {
-        prompting: Prompting {
+        prompting: PromptOptions {
             mode: config.context_config.interaction_mode,
             model_type: config.model_config.model_type,
             version: config.model_config.prompt_version,

@@ -49,7 +49,7 @@ async fn ask(url: &str, options: ModelOptions) -> Result<Completion, ModelError>
 }
 
 #[tokio::test]
-async fn the_policy_request_has_every_field() {
+async fn policy_request_has_every_field() {
     let server = Server::start(vec![good()]).await;
     let client = ModelClient::vllm(&format!("{}/", server.url()), options()).unwrap();
     let request = ChatRequest {
@@ -80,7 +80,7 @@ async fn the_policy_request_has_every_field() {
 }
 
 #[tokio::test]
-async fn a_service_gets_its_key_and_only_what_it_understands() {
+async fn openai_request_has_key_and_standard_fields_only() {
     let server = Server::start(vec![good()]).await;
     let base = format!("{}/v1beta/openai/", server.url());
     let client = ModelClient::openai(&base, Some("sk-1"), options()).unwrap();
@@ -107,7 +107,7 @@ fn picture_address(body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn pictures_travel_as_told() {
+async fn images_are_sent_as_configured() {
     let folder = tempfile::tempdir().unwrap();
     let request = with_picture(folder.path());
     let server = Server::start(vec![good()]).await;
@@ -122,7 +122,7 @@ async fn pictures_travel_as_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_read_our_files_gets_the_pictures_inside_from_then_on() {
+async fn images_are_inlined_after_file_url_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let request = with_picture(folder.path());
     let server = Server::start(vec![answer(400, &json!({"error": "no local media"})), good()]).await;
@@ -137,7 +137,7 @@ async fn a_server_that_cannot_read_our_files_gets_the_pictures_inside_from_then_
 }
 
 #[tokio::test]
-async fn a_refusal_for_another_reason_is_reported_as_it_is() {
+async fn refusal_for_another_reason_is_returned() {
     let folder = tempfile::tempdir().unwrap();
     let request = with_picture(folder.path());
     let server = Server::start(vec![answer(400, &json!({"error": "context too long"}))]).await;
@@ -153,7 +153,7 @@ async fn a_refusal_for_another_reason_is_reported_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_missing_picture_is_named() {
+async fn missing_image_is_named_in_the_error() {
     let missing = Message { role: Role::User, content: vec![Part::Image("/none/here.png".into())] };
     let request = ChatRequest { messages: vec![missing], ..request() };
     let client =
@@ -164,7 +164,7 @@ async fn a_missing_picture_is_named() {
 }
 
 #[tokio::test]
-async fn passing_trouble_is_tried_again() {
+async fn temporary_failure_is_retried() {
     for trouble in [
         say(500, "text/plain", "oops"),
         say(503, "text/html", "<html>busy</html>"),
@@ -180,7 +180,7 @@ async fn passing_trouble_is_tried_again() {
 }
 
 #[tokio::test]
-async fn lasting_trouble_is_told_by_kind_after_the_retries() {
+async fn lasting_failure_is_returned_after_retries() {
     let server = Server::start(vec![say(502, "text/html", "<h1>Bad   Gateway</h1>")]).await;
     let problem = ask(&server.url(), options()).await.unwrap_err();
     assert!(
@@ -192,7 +192,7 @@ async fn lasting_trouble_is_told_by_kind_after_the_retries() {
 }
 
 #[tokio::test]
-async fn what_will_not_change_is_not_tried_again() {
+async fn permanent_failure_is_not_retried() {
     type IsRight = fn(&ModelError) -> bool;
     let cases: [(Answer, IsRight); 3] = [
         (say(404, "application/json", "{}"), |p| matches!(p, ModelError::Refused { status: 404, .. })),
@@ -208,14 +208,14 @@ async fn what_will_not_change_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn json_under_a_wrong_content_type_is_still_an_answer() {
+async fn json_with_wrong_content_type_is_accepted() {
     let body = json!({"choices": [{"message": {"content": "hello"}}]}).to_string();
     let server = Server::start(vec![say(200, "text/plain", body)]).await;
     assert_eq!(ask(&server.url(), options()).await.unwrap().text, "hello");
 }
 
 #[tokio::test]
-async fn a_flood_is_cut_off() {
+async fn oversized_response_is_rejected() {
     let server = Server::start(vec![say(200, "application/json", vec![b' '; 5000])]).await;
     let problem = ask(&server.url(), ModelOptions { largest_answer: 1000, ..options() }).await.unwrap_err();
     assert!(matches!(problem, ModelError::TooLarge { limit: 1000 }), "{problem}");
@@ -223,7 +223,7 @@ async fn a_flood_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_flood_without_end_is_cut_off_too() {
+async fn endless_response_is_rejected() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -242,13 +242,13 @@ async fn a_flood_without_end_is_cut_off_too() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unreachable() {
+async fn closed_port_is_unreachable() {
     let problem = ask(&nobody().await, options()).await.unwrap_err();
     assert!(matches!(problem, ModelError::Unreachable { .. }) && problem.is_infrastructure(), "{problem}");
 }
 
 #[tokio::test]
-async fn silence_ends_an_attempt_and_the_deadline_ends_the_call() {
+async fn silence_ends_attempt_and_deadline_ends_call() {
     let server = Server::start(vec![Answer::Silence]).await;
     let quick = ModelOptions { attempt_timeout: Duration::from_millis(30), ..options() };
     let problem = ask(&server.url(), quick).await.unwrap_err();
@@ -261,7 +261,7 @@ async fn silence_ends_an_attempt_and_the_deadline_ends_the_call() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_patience_beyond_the_deadline_is_not_waited_for() {
+async fn retry_after_beyond_deadline_is_not_waited_for() {
     let later = Answer::Say { status: 429, headers: vec![("retry-after", "3600".into())], body: vec![] };
     let server = Server::start(vec![later]).await;
     let problem = ask(&server.url(), options()).await.unwrap_err();
@@ -274,7 +274,7 @@ async fn a_server_that_asks_for_patience_beyond_the_deadline_is_not_waited_for()
 }
 
 #[tokio::test]
-async fn no_more_requests_at_once_than_sessions() {
+async fn sessions_bound_concurrent_requests() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let router = {

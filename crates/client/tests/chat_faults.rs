@@ -64,7 +64,7 @@ fn completion_of(content: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_cut_off_in_bounded_memory() {
+async fn endless_body_is_rejected_in_bounded_memory() {
     let again = format!("10000\r\n{}\r\n", "[".repeat(0x10000)).into_bytes();
     let endless = RogueReply::Endless(head("200 OK", &[JSON, CHUNKED]), again);
     let limit = ModelOptions::default().largest_answer;
@@ -75,7 +75,7 @@ async fn an_answer_without_end_is_cut_off_in_bounded_memory() {
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_cut_off_in_bounded_memory() {
+async fn endless_header_is_rejected_in_bounded_memory() {
     let line = format!("x-more: {}\r\n", "y".repeat(4000)).into_bytes();
     let endless = RogueReply::Endless(b"HTTP/1.1 200 OK\r\n".to_vec(), line);
     let ((problem, words, _), peak) = heap::peak_of(always(options(), endless)).await;
@@ -84,7 +84,7 @@ async fn a_head_without_end_is_cut_off_in_bounded_memory() {
 }
 
 #[tokio::test]
-async fn what_an_answer_is_made_of_does_not_multiply_its_memory() {
+async fn response_structure_does_not_multiply_memory() {
     let size = 12 << 20;
     for (filling, end) in [("0,", "0"), ("[],", "0"), ("{},", "0"), ("{\"\":0},", "0"), ("\"\",", "0")] {
         let many = filling.repeat(size / filling.len());
@@ -104,7 +104,7 @@ async fn what_an_answer_is_made_of_does_not_multiply_its_memory() {
 }
 
 #[tokio::test]
-async fn ten_megabytes_of_words_are_no_answer() {
+async fn ten_megabyte_completion_is_rejected() {
     let wrong = RogueReply::http("200 OK", &[JSON], completion_of(&"so ".repeat(10 << 20 >> 2)));
     let (problem, words, asked) = always(options(), wrong).await;
     assert!(matches!(problem, ModelError::TooLarge { .. }) && words.contains("larger than"), "{words}");
@@ -112,7 +112,7 @@ async fn ten_megabytes_of_words_are_no_answer() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_named_and_asked_for_again() {
+async fn invalid_response_is_described_and_retried() {
     let html = "<html>\u{1b}[2Jplease log in</html>";
     for (wrong, named) in [
         (RogueReply::http("200 OK", &[JSON], ""), "it is empty"),
@@ -144,7 +144,7 @@ async fn answers_that_are_none_are_named_and_asked_for_again() {
 
 /// A small parcel that would unpack to a thousand times its size stays shut.
 #[tokio::test]
-async fn a_packed_answer_is_not_unpacked() {
+async fn compressed_response_is_not_decompressed() {
     let parcel = [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".as_slice(), &vec![0xec; 1 << 20]].concat();
     let wrong = RogueReply::http("200 OK", &[JSON, "content-encoding: gzip"], parcel);
     let ((problem, words, _), peak) = heap::peak_of(always(options(), wrong)).await;
@@ -154,7 +154,7 @@ async fn a_packed_answer_is_not_unpacked() {
 
 /// Every byte comes in time, the answer never does.
 #[tokio::test]
-async fn a_slow_drip_does_not_outlast_the_deadline() {
+async fn slow_response_ends_at_the_deadline() {
     let drip = || RogueReply::Drip(head("200 OK", &[JSON, CHUNKED]), Duration::from_millis(50));
     for wrong in [
         RogueReply::Drip(head("200 OK", &[JSON]), Duration::from_millis(50)),
@@ -176,7 +176,7 @@ async fn a_slow_drip_does_not_outlast_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_tried_again() {
+async fn broken_connection_is_retried() {
     let half = [head("200 OK", &[JSON, "content-length: 1000"]), b"{\"choices\":".to_vec()].concat();
     for wrong in [
         RogueReply::Reset(half.clone()),
@@ -197,7 +197,7 @@ async fn a_connection_that_breaks_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_storm_of_errors_ends_with_the_retries() {
+async fn repeated_server_errors_end_with_the_retries() {
     for status in
         ["500 Internal Server Error", "502 Bad Gateway", "503 Service Unavailable", "529 Overloaded"]
     {
@@ -208,7 +208,7 @@ async fn a_storm_of_errors_ends_with_the_retries() {
 }
 
 #[tokio::test]
-async fn a_storm_of_requests_for_patience_ends_with_the_deadline() {
+async fn repeated_rate_limiting_ends_at_the_deadline() {
     for wrong in [
         RogueReply::http("429 Too Many Requests", &[], ""),
         RogueReply::http("429 Too Many Requests", &["retry-after: 0"], ""),
@@ -226,7 +226,7 @@ async fn a_storm_of_requests_for_patience_ends_with_the_deadline() {
 }
 
 #[tokio::test]
-async fn patience_beyond_all_measure_is_not_shown() {
+async fn excessive_retry_after_is_not_waited_for() {
     for asked_for in ["3600", "1e15", "99999999999999999999", "Thu, 31 Dec 9998 23:59:59 GMT"] {
         let header = format!("retry-after: {asked_for}");
         let (problem, words, asked) = always(options(), RogueReply::http("429 Slow", &[&header], "")).await;
@@ -237,7 +237,7 @@ async fn patience_beyond_all_measure_is_not_shown() {
 
 /// The key and the prompt go to nobody but whom they were meant for.
 #[tokio::test]
-async fn a_redirect_is_named_and_not_followed() {
+async fn redirect_is_reported_and_not_followed() {
     let elsewhere = RogueServer::start(|_, _| RogueReply::completion("stolen")).await;
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
         let header = format!("location: {}/v1/chat/completions", elsewhere.url());
@@ -262,7 +262,7 @@ fn says_once(bytes: &'static [u8]) -> (std::net::SocketAddr, std::thread::JoinHa
 }
 
 #[tokio::test]
-async fn a_wrong_scheme_is_named() {
+async fn wrong_scheme_is_named_in_the_error() {
     for (scheme, bytes, named) in [
         ("https", b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), "does not speak TLS"),
         // An alert is what a TLS server says to plain HTTP.

@@ -30,19 +30,19 @@ fn complaint(status: u16) -> Answer {
 }
 
 #[tokio::test]
-async fn a_listed_model_is_taken_without_a_further_question() {
+async fn listed_model_is_chosen_without_probing() {
     let (chosen, asked) = choose(Some("b"), vec![serving(&["a", "b"])]).await;
     assert_eq!(chosen.unwrap(), "b");
     assert_eq!(asked, ["/v1/models"]);
 }
 
 #[tokio::test]
-async fn without_a_name_the_only_model_is_taken() {
+async fn only_model_is_chosen_without_a_name() {
     assert_eq!(choose(None, vec![serving(&["org/only"])]).await.0.unwrap(), "org/only");
 }
 
 #[tokio::test]
-async fn without_a_name_several_models_are_listed() {
+async fn several_models_without_a_name_are_an_error() {
     let error = choose(None, vec![serving(&["a", "b"])]).await.0.unwrap_err();
     assert!(matches!(error, ModelError::NoneNamed { .. }) && error.to_string().contains("a, b"), "{error}");
     let error = choose(None, vec![say(404, "text/plain", "no"), complaint(422)]).await.0.unwrap_err();
@@ -50,7 +50,7 @@ async fn without_a_name_several_models_are_listed() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_served_is_told_with_those_that_are() {
+async fn unserved_model_error_lists_served_models() {
     let error = choose(Some("typo"), vec![serving(&["a", "b"]), complaint(404)]).await.0.unwrap_err();
     assert!(matches!(error, ModelError::NotServed { .. }), "{error}");
     assert!(error.to_string().contains("typo") && error.to_string().contains("a, b"), "{error}");
@@ -58,7 +58,7 @@ async fn a_model_that_is_not_served_is_told_with_those_that_are() {
 
 /// Gateways do not list all they have, and some servers take any name.
 #[tokio::test]
-async fn an_unlisted_model_that_answers_is_taken() {
+async fn unlisted_model_that_answers_is_chosen() {
     let (chosen, asked) = choose(Some("hidden"), vec![serving(&["a"]), answer(200, &json!({}))]).await;
     assert_eq!(chosen.unwrap(), "hidden");
     assert_eq!(asked, ["/v1/models", "/v1/chat/completions"]);
@@ -67,7 +67,7 @@ async fn an_unlisted_model_that_answers_is_taken() {
 }
 
 #[tokio::test]
-async fn a_server_of_something_else_is_no_chat_server() {
+async fn non_chat_server_is_rejected() {
     let page = || say(200, "text/html", "<html>hello</html>");
     for answers in [
         vec![page(), page()],
@@ -80,7 +80,7 @@ async fn a_server_of_something_else_is_no_chat_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_ready_or_wants_a_key_is_refused() {
+async fn unready_or_unauthorized_server_is_rejected() {
     for status in [401, 403, 503] {
         let error = choose(Some("m"), vec![complaint(status)]).await.0.unwrap_err();
         assert!(matches!(error, ModelError::Refused { status: told, .. } if told == status), "{error}");
@@ -91,7 +91,7 @@ async fn a_server_that_is_not_ready_or_wants_a_key_is_refused() {
 }
 
 #[tokio::test]
-async fn any_answer_is_a_sign_of_life() {
+async fn any_response_means_server_is_there() {
     let server = Server::start(vec![say(404, "text/plain", "no")]).await;
     assert!(ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap().is_there(LIMIT).await);
 }

@@ -58,7 +58,7 @@ fn click() -> Command {
 const MARKS: InteractionMode = InteractionMode::SetOfMarks;
 
 #[tokio::test]
-async fn a_browser_is_borrowed_and_given_back() {
+async fn lease_is_acquired_and_released() {
     let granted = json!({"instance_id": "u-1:9000", "node": "http://10.0.0.1:8080"});
     let server = Server::start(vec![answer(200, &granted), success()]).await;
     let farm = client(&server);
@@ -74,7 +74,7 @@ async fn a_browser_is_borrowed_and_given_back() {
 }
 
 #[tokio::test]
-async fn a_full_farm_is_asked_again_until_the_deadline() {
+async fn full_farm_is_retried_until_the_deadline() {
     let full = answer(503, &json!({"detail": "No available nodes with capacity to create new instance"}));
     let granted = answer(200, &json!({"instance_id": "a:1", "node": "n"}));
     let script = vec![full.clone(), full.clone(), full.clone(), full.clone(), full.clone(), granted];
@@ -88,7 +88,7 @@ async fn a_full_farm_is_asked_again_until_the_deadline() {
 }
 
 #[tokio::test]
-async fn commands_travel_in_the_shape_of_the_contract() {
+async fn commands_are_sent_in_contract_format() {
     let server = Server::start(vec![answer(200, &json!({"title": "T", "url": "u"}))]).await;
     let farm = client(&server);
     let got = farm.execute(&lease(), &Command::GetPageMetadata, soon()).await.unwrap();
@@ -105,7 +105,7 @@ async fn commands_travel_in_the_shape_of_the_contract() {
 }
 
 #[tokio::test]
-async fn screen_size_life_and_state_are_asked_for() {
+async fn metadata_probe_and_info_are_read() {
     let info = json!({"nodes": [{"url": "u", "hash": "h", "healthy": true, "capacity": 4, "available": 3, "instances": ["a:1"], "new": 1}]});
     let script = vec![
         answer(200, &json!({"width": 1280, "height": 768.0})),
@@ -123,7 +123,7 @@ async fn screen_size_life_and_state_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_screenshot_must_be_a_picture() {
+async fn screenshot_must_be_an_image() {
     let dead = say(200, "image/png", "Internal Server Error");
     let server = Server::start(vec![say(200, "image/png", png()), dead]).await;
     let farm = client(&server);
@@ -138,7 +138,7 @@ async fn a_screenshot_must_be_a_picture() {
 }
 
 #[tokio::test]
-async fn what_can_be_done_twice_is_tried_again_and_what_cannot_is_not() {
+async fn only_idempotent_commands_are_retried() {
     for trouble in
         [Answer::BreakOff, answer(500, &json!({"detail": "x"})), answer(504, &json!({"detail": "slow"}))]
     {
@@ -158,7 +158,7 @@ async fn what_can_be_done_twice_is_tried_again_and_what_cannot_is_not() {
 }
 
 #[tokio::test]
-async fn giving_back_twice_because_an_answer_was_lost_is_success() {
+async fn second_release_after_lost_response_succeeds() {
     let not_in_use = answer(400, &json!({"detail": "Instance not in use or already released"}));
     let server = Server::start(vec![Answer::BreakOff, not_in_use.clone()]).await;
     assert_eq!(client(&server).reset(&lease(), soon()).await, Ok(()));
@@ -167,7 +167,7 @@ async fn giving_back_twice_because_an_answer_was_lost_is_success() {
 }
 
 #[tokio::test]
-async fn the_ways_of_not_answering_are_told_apart() {
+async fn failures_to_answer_have_distinct_errors() {
     let unreachable = FarmClient::new(&nobody().await, "k", options()).unwrap();
     let problem = unreachable.execute(&lease(), &click(), soon()).await.unwrap_err();
     assert!(matches!(problem, ClientError::Unreachable(_)), "{problem}");
@@ -200,7 +200,7 @@ fn observation(data: impl Serialize) -> Value {
 }
 
 #[tokio::test]
-async fn a_step_is_one_round_trip_where_the_farm_offers_it() {
+async fn step_is_one_request_if_farm_supports_it() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let server = Server::start(vec![answer(200, &observation(STANDARD.encode(png())))]).await;
     let look = Look::whole(MARKS);
@@ -245,7 +245,7 @@ struct Packed<'a> {
 }
 
 #[tokio::test]
-async fn an_observation_may_come_packed_with_raw_bytes() {
+async fn observation_is_read_from_messagepack() {
     let bytes = png();
     let packed = Packed {
         error: Some(json!({"code": "navigation_failed", "detail": "net::ERR_X"})),
@@ -267,7 +267,7 @@ async fn an_observation_may_come_packed_with_raw_bytes() {
 }
 
 #[tokio::test]
-async fn a_farm_without_step_is_driven_by_plain_calls() {
+async fn farm_without_step_uses_separate_calls() {
     let info = json!({
         "visible_rects": [1], "rects_above": [], "rects_below": [], "id_mapping": {"1": 40},
         "interactive_regions": {"40": {"aria_name": "Buy", "tag_name": "button", "role": "button", "v_scrollable": false, "rects": []}},
@@ -311,7 +311,7 @@ async fn a_farm_without_step_is_driven_by_plain_calls() {
 }
 
 #[tokio::test]
-async fn a_lost_browser_ends_a_step_instead_of_being_looked_at() {
+async fn lost_browser_ends_step_without_observing() {
     let script =
         vec![answer(405, &json!({})), answer(500, &json!({"detail": "gone", "code": "instance_lost"}))];
     let server = Server::start(script).await;
@@ -321,7 +321,7 @@ async fn a_lost_browser_ends_a_step_instead_of_being_looked_at() {
 }
 
 #[tokio::test]
-async fn the_openapi_document_tells_what_the_farm_offers_and_is_read_once() {
+async fn openapi_document_is_read_once() {
     let ours = json!({"paths": {"/step": {}, "/observe": {}}});
     for (script, wanted) in [
         (answer(200, &ours), true),
@@ -337,7 +337,7 @@ async fn the_openapi_document_tells_what_the_farm_offers_and_is_read_once() {
 }
 
 #[tokio::test]
-async fn a_picture_in_another_format_is_checked_as_such() {
+async fn screenshot_format_is_checked() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let mut body = observation(STANDARD.encode(b"\xff\xd8\xff\xe0rest"));
     body["screenshot"]["format"] = json!("jpeg");

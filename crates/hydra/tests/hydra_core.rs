@@ -164,7 +164,7 @@ fn differences(folder: &Path, cases: &[Case]) -> Vec<String> {
 }
 
 #[test]
-fn the_composer_agrees_with_hydra_core() {
+fn composer_agrees_with_hydra_core() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in BASE {
         std::fs::write(folder.path().join(format!("{name}.yaml")), text).unwrap();
@@ -176,7 +176,7 @@ fn the_composer_agrees_with_hydra_core() {
 }
 
 #[test]
-fn hydra_core_reads_the_files_we_ship_as_we_do() {
+fn shipped_files_agree_with_hydra_core() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/main").canonicalize().unwrap();
     let overrides = vec!["save_path=/data/exp1", "env_config.server_size=4"];
     let names = ["rollout", "rollout_train", "rollout_test"];

@@ -27,7 +27,7 @@ use rollout::{
     config::{HttpPools, ModelType, PolicyConfig, PromptVersion, Split},
     episode::{Settings, Surroundings},
     judge::Judge,
-    policy::Prompting,
+    policy::PromptOptions,
     run::{
         self, RunLimits, Source, Stop,
         event::Announcer,
@@ -354,7 +354,7 @@ fn surroundings(
         leases: Some(LeaseLog::open(root).unwrap()),
         journal,
         settings: Settings {
-            prompting: Prompting {
+            prompting: PromptOptions {
                 mode: InteractionMode::Coordinates,
                 model_type: ModelType::Instruct,
                 version: PromptVersion::Complete,

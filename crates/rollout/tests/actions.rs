@@ -8,20 +8,20 @@ use proto::{
     command::{Direction, Fill, Point, Scroll},
     trajectory::Action,
 };
-use rollout::policy::{ActionError, Reply, Scene, Step, pixel};
+use rollout::policy::{ActionContext, ActionError, Reply, ResolvedAction, grid_to_pixel};
 use serde_json::{Value, json};
 
-const SCENE: Scene<'_> =
-    Scene { mode: Coordinates, width: 1280, height: 768, start_url: "https://start.example" };
+const CONTEXT: ActionContext<'_> =
+    ActionContext { mode: Coordinates, width: 1280, height: 768, start_url: "https://start.example" };
 
-fn step(mode: InteractionMode, call: &Value) -> Step {
+fn step(mode: InteractionMode, call: &Value) -> ResolvedAction {
     let reply = Reply::parse(&format!("<tool_call>{call}</tool_call>"), mode);
     assert_eq!(reply.problem, None, "{call}");
-    Step::of(&reply.action, &Scene { mode, ..SCENE }).unwrap()
+    ResolvedAction::resolve(&reply.action, &ActionContext { mode, ..CONTEXT }).unwrap()
 }
 
 #[test]
-fn every_row_of_the_action_table_holds() {
+fn every_action_resolves_to_its_command() {
     let at = Point { x: 640.0, y: 384.0 };
     let page = Scroll { amount: 200.0, full_page: true };
     let fill = Fill { value: "t".into(), press_enter: true, delete_existing: true };
@@ -79,16 +79,25 @@ fn every_row_of_the_action_table_holds() {
         (Coordinates, json!({"action": "tab_and_enter"}), Command::TabAndEnter),
     ];
     for (mode, call, command) in rows {
-        assert_eq!(step(mode, &call), Step::Command(command), "{call}");
+        assert_eq!(step(mode, &call), ResolvedAction::Command(command), "{call}");
     }
-    assert_eq!(step(Coordinates, &json!({"action": "wait"})), Step::Wait { seconds: 2.0 });
-    assert_eq!(step(Coordinates, &json!({"action": "wait", "time": 5})), Step::Wait { seconds: 5.0 });
-    assert_eq!(step(Coordinates, &json!({"action": "wait", "time": 1e9})), Step::Wait { seconds: 60.0 });
-    assert_eq!(step(Coordinates, &json!({"action": "answer", "text": "42"})), Step::Answer("42".into()));
+    assert_eq!(step(Coordinates, &json!({"action": "wait"})), ResolvedAction::Wait { seconds: 2.0 });
+    assert_eq!(
+        step(Coordinates, &json!({"action": "wait", "time": 5})),
+        ResolvedAction::Wait { seconds: 5.0 }
+    );
+    assert_eq!(
+        step(Coordinates, &json!({"action": "wait", "time": 1e9})),
+        ResolvedAction::Wait { seconds: 60.0 }
+    );
+    assert_eq!(
+        step(Coordinates, &json!({"action": "answer", "text": "42"})),
+        ResolvedAction::Answer("42".into())
+    );
 }
 
 #[test]
-fn grid_numbers_become_pixels_inside_the_viewport() {
+fn grid_coordinates_become_pixels_inside_the_viewport() {
     for (size, grid, wanted) in [
         (1280, 0.0, 0.0),
         (1280, 1000.0, 1279.0),
@@ -98,20 +107,23 @@ fn grid_numbers_become_pixels_inside_the_viewport() {
         (768, 10.5, 8.0),
         (0, 5.0, 0.0),
     ] {
-        assert!((pixel(size, grid) - wanted).abs() < 1e-9, "{size} {grid}");
+        assert!((grid_to_pixel(size, grid) - wanted).abs() < 1e-9, "{size} {grid}");
     }
     let boxed = step(Coordinates, &json!({"action": "click", "coordinate": [400, 400, 600, 600]}));
-    assert_eq!(boxed, Step::Command(Command::ClickCoords { at: Point { x: 640.0, y: 384.0 } }));
+    assert_eq!(boxed, ResolvedAction::Command(Command::ClickCoords { at: Point { x: 640.0, y: 384.0 } }));
 }
 
 #[test]
-fn an_action_that_is_none_is_an_error() {
+fn unknown_action_is_an_error() {
     let action = |key: &str| Action {
         key: key.into(),
         arguments: serde_json::Map::new(),
         action_string: String::new(),
     };
-    assert_eq!(Step::of(&action("invalid_step"), &SCENE), Err(ActionError::Unknown("invalid_step".into())));
+    assert_eq!(
+        ResolvedAction::resolve(&action("invalid_step"), &CONTEXT),
+        Err(ActionError::Unknown("invalid_step".into()))
+    );
     let missing = ActionError::Argument { action: "click".into(), argument: "coordinate" };
-    assert_eq!(Step::of(&action("click"), &SCENE), Err(missing));
+    assert_eq!(ResolvedAction::resolve(&action("click"), &CONTEXT), Err(missing));
 }

@@ -31,7 +31,7 @@ fn config(overrides: &[&str]) -> Config {
 }
 
 #[test]
-fn the_shipped_files_say_what_the_code_says() {
+fn shipped_files_equal_the_defaults_in_code() {
     assert_eq!(with("rollout", None, &[]).unwrap().config, Config::default());
     let train = config(&[]);
     assert_eq!(train.env_config.difficulty_ratio.len(), 3);
@@ -44,7 +44,7 @@ fn the_shipped_files_say_what_the_code_says() {
 }
 
 #[test]
-fn a_folder_comes_before_the_built_in_files_and_may_build_on_them() {
+fn user_folder_overrides_built_in_files() {
     let folder = tempfile::tempdir().unwrap();
     let text =
         "defaults: [rollout_test, _self_]\nenv_config: {server_size: 3, train_difficulty_max_steps: []}\n";
@@ -62,7 +62,7 @@ fn a_folder_comes_before_the_built_in_files_and_may_build_on_them() {
 }
 
 #[test]
-fn a_file_written_for_the_python_system_is_accepted() {
+fn file_of_the_python_system_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let text = "defaults:\n  - default\n  - rollout\n  - _self_\nenv_config:\n  host_ip: 10.0.0.1\n  verbose: False\n  \
                 use_rich_actree: False\n  instance_lifetime_max: 45\n  train_difficulty_max_steps: []\n  split: \"test\"\n  \
@@ -76,7 +76,7 @@ fn a_file_written_for_the_python_system_is_accepted() {
 }
 
 #[test]
-fn overrides_reach_keys_that_no_file_names() {
+fn override_can_set_key_missing_in_files() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bare.yaml"), "save_path: /x\n").unwrap();
     let overrides = ["env_config.server_size=4", "+env_config.seed=1"];
@@ -91,7 +91,7 @@ fn overrides_reach_keys_that_no_file_names() {
 }
 
 #[test]
-fn values_of_every_kind_are_read() {
+fn values_of_every_type_are_read() {
     let got = config(&[
         "save_path=/data/exp-1",
         "judge=reference",
@@ -117,7 +117,7 @@ fn values_of_every_kind_are_read() {
 }
 
 #[test]
-fn unknown_keys_are_named_with_place_and_nearest_key() {
+fn unknown_key_error_names_origin_and_nearest_key() {
     let got = error(&["env_config.sever_size=4"]);
     assert_eq!(
         got,
@@ -135,7 +135,7 @@ fn unknown_keys_are_named_with_place_and_nearest_key() {
 }
 
 #[test]
-fn values_of_the_wrong_type_are_named_with_place() {
+fn wrong_type_error_names_origin() {
     let cases = [
         (
             "env_config.server_size=many",
@@ -163,7 +163,7 @@ fn values_of_the_wrong_type_are_named_with_place() {
 }
 
 #[test]
-fn senseless_values_are_refused_all_at_once() {
+fn all_invalid_values_are_reported_together() {
     let cases = [
         ("env_config.server_size=0", "at least 1"),
         ("env_config.http_pools.execute=0", "at least 1"),
@@ -207,13 +207,13 @@ fn senseless_values_are_refused_all_at_once() {
 }
 
 #[test]
-fn a_secret_in_the_place_of_a_variable_name_is_refused_and_not_repeated() {
+fn secret_instead_of_variable_name_is_not_printed() {
     let got = error(&["openai_config.openai_api_key_env_var=sk-abc.123"]);
     assert!(got.contains("never the secret itself") && !got.contains("sk-abc"), "{got}");
 }
 
 #[test]
-fn the_record_of_a_run_is_appended_as_yaml_documents_without_secrets() {
+fn hyperparameters_are_appended_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let got = with(
         "rollout",
@@ -245,7 +245,7 @@ fn the_record_of_a_run_is_appended_as_yaml_documents_without_secrets() {
 }
 
 #[test]
-fn the_record_reads_back_as_the_same_configuration() {
+fn hyperparameters_file_reads_back_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let odd = "data_path=\"yes: 'no' # 12 \\t é | ~ \"";
     let got =
@@ -259,7 +259,7 @@ fn the_record_reads_back_as_the_same_configuration() {
 }
 
 #[test]
-fn config_show_says_where_each_value_came_from() {
+fn config_show_prints_the_origin_of_each_value() {
     let got = with("rollout_test", None, &["save_path=/data/exp1", "env_config.server_size=4"]).unwrap();
     insta::assert_snapshot!(got.show());
 }
@@ -294,7 +294,7 @@ fn derived_values_follow_the_contract() {
 }
 
 #[test]
-fn missing_and_unsupported_files_are_explained() {
+fn missing_or_unsupported_file_is_explained() {
     let got = with("rollout_tran", None, &[]).unwrap_err().to_string();
     assert!(got.contains("did you mean \"rollout_train\"?"), "{got}");
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use proto::InteractionMode::{self, Coordinates, SetOfMarks};
-use rollout::policy::{ActionKey, Reply, Scene, Step};
+use rollout::policy::{ActionContext, ActionKey, Reply, ResolvedAction};
 use serde_json::{Value, json};
 
 fn parsed(text: &str, mode: InteractionMode) -> (String, Value, Option<String>) {
@@ -17,7 +17,7 @@ fn is(text: &str, mode: InteractionMode, key: &str, arguments: &Value) {
 }
 
 #[test]
-fn the_reply_we_ask_for_is_taken_apart() {
+fn requested_reply_format_is_parsed() {
     let text = "<think>The box is in the middle.</think>\n\nMemory: lamp costs 30\nProgress: found the shop\n\
                 Intention: search\nAction: Type the name.\n\
                 <tool_call>\n{\"name\": \"computer_use\", \"arguments\": {\"action\": \"type\", \"coordinate\": [512, 300], \"text\": \"lamp\"}}\n</tool_call>";
@@ -43,7 +43,7 @@ fn the_reply_we_ask_for_is_taken_apart() {
 }
 
 #[test]
-fn a_tool_call_is_found_wherever_and_however_it_is_written() {
+fn tool_call_is_found_in_any_form() {
     let click = json!({"coordinate": [5, 6]});
     for text in [
         r#"<tool_call>{"name":"computer_use","arguments":{"action":"left_click","coordinate":[5,6]}}</tool_call>"#,
@@ -69,13 +69,13 @@ fn a_tool_call_is_found_wherever_and_however_it_is_written() {
 }
 
 #[test]
-fn the_first_usable_call_wins() {
+fn first_usable_call_is_used() {
     let text = r#"<tool_call>{"action":"fly"}</tool_call><tool_call>{"action":"wait"}</tool_call><tool_call>{"action":"go_back"}</tool_call>"#;
     is(text, Coordinates, "wait", &json!({}));
 }
 
 #[test]
-fn a_tool_call_inside_a_thought_is_not_an_action() {
+fn tool_call_inside_thinking_is_ignored() {
     let inner = r#"<tool_call>{"action":"answer","text":"x"}</tool_call>"#;
     for (text, wanted) in [
         (format!("<think>maybe {inner}</think>"), "the reply has no tool call"),
@@ -94,7 +94,7 @@ const OWN: &str = r#"<tool_call>{"action":"click","coordinate":[5,6]}</tool_call
 
 /// A page may print a tool call, and a model may repeat what it read there.
 #[test]
-fn a_call_quoted_from_a_page_is_not_an_action() {
+fn tool_call_quoted_from_page_is_ignored() {
     let bare = EVIL.replace("<tool_call>", "").replace("</tool_call>", "");
     for quote in [
         EVIL,
@@ -132,7 +132,7 @@ fn a_call_quoted_from_a_page_is_not_an_action() {
 
 /// Numbers that are written with an exponent would be read as two.
 #[test]
-fn any_number_survives_in_the_sentence_of_its_action() {
+fn extreme_numbers_survive_the_text_form() {
     for call in [
         json!({"action": "click", "coordinate": [1e300, 0.000_000_1]}),
         json!({"action": "click", "coordinate": [-1e22, 12.5]}),
@@ -145,7 +145,7 @@ fn any_number_survives_in_the_sentence_of_its_action() {
 }
 
 #[test]
-fn of_turns_that_a_model_makes_up_the_first_counts() {
+fn first_of_several_invented_turns_is_used() {
     let turn = |call: &str| format!("Memory: a\nProgress: b\nIntention: c\nAction: Do it.\n{call}\n");
     let back = r#"<tool_call>{"action":"go_back"}</tool_call>"#;
     for text in [
@@ -160,7 +160,7 @@ fn of_turns_that_a_model_makes_up_the_first_counts() {
 }
 
 #[test]
-fn every_action_is_known_in_both_modes() {
+fn every_action_is_parsed_in_both_modes() {
     let cases = [
         (
             Coordinates,
@@ -230,7 +230,7 @@ fn every_action_is_known_in_both_modes() {
 }
 
 #[test]
-fn an_unusable_call_waits_and_says_why() {
+fn unusable_call_becomes_wait_with_reason() {
     let cases = [
         (Coordinates, r#"{"action": "click"}"#, "click needs a coordinate of two numbers"),
         (Coordinates, r#"{"action": "click", "element_id": 3}"#, "click needs a coordinate of two numbers"),
@@ -260,7 +260,7 @@ fn an_unusable_call_waits_and_says_why() {
 }
 
 #[test]
-fn the_text_forms_parse_to_the_same_actions() {
+fn text_form_is_parsed_to_the_same_action() {
     let cases = [
         (Coordinates, "Click [512, 300]", "click", json!({"coordinate": [512, 300]})),
         (Coordinates, "Memory: x\nAction: Click [512, 300]", "click", json!({"coordinate": [512, 300]})),
@@ -317,19 +317,19 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_sentence_of_an_action_parses_back_to_it((mode, call) in any_action()) {
+    fn action_string_parses_back_to_its_action((mode, call) in any_action()) {
         let first = Reply::parse(&call.to_string(), mode).action;
         let again = Reply::parse(&first.action_string, mode);
         prop_assert_eq!(again.action, first);
     }
 
     #[test]
-    fn no_reply_makes_it_panic(text in ".{0,200}") {
+    fn parsing_any_text_never_panics(text in ".{0,200}") {
         drop(Reply::parse(&text, Coordinates));
     }
 
     #[test]
-    fn no_jumble_of_our_own_markers_makes_it_panic(
+    fn parsing_mixed_markers_never_panics(
         parts in prop::collection::vec(prop::sample::select(vec![
             "<think>", "</think>", "<tool_call>", "</tool_call>", "{", "}", "[", "]", "\"", "'", "\\", "\\u", "d800", ":", ",", " ",
             "\n", "action", "click", "coordinate", "Type [1] [", "ANSWER [", "Action:", "```", "é", "1", "-", "true", "\u{feff}",
@@ -339,14 +339,14 @@ proptest! {
         for mode in [Coordinates, SetOfMarks] {
             let reply = Reply::parse(&text, mode);
             prop_assert!(ActionKey::from_key(&reply.action.key).is_some());
-            let scene = Scene { mode, width: 1280, height: 768, start_url: "https://start.example" };
-            prop_assert!(Step::of(&reply.action, &scene).is_ok());
+            let context = ActionContext { mode, width: 1280, height: 768, start_url: "https://start.example" };
+            prop_assert!(ResolvedAction::resolve(&reply.action, &context).is_ok());
         }
     }
 }
 
 #[test]
-fn hostile_text_takes_linear_work() {
+fn hostile_reply_is_parsed_in_linear_time() {
     let pieces = [
         "{",
         "}",

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rollout::{
     config::{MaxSteps, RatioClass},
     plan::{
-        sampler::{Draw, Sampler, Selection, test, train},
+        sampler::{Draw, Sampler, Selection, draw_train_tasks, select_test_tasks},
         shares::Ranks,
         tasks::{TaskFile, TaskKey},
     },
@@ -31,15 +31,21 @@ fn tasks(difficulties: &[i64]) -> (tempfile::TempDir, TaskFile) {
 }
 
 fn uniform(file: &TaskFile, size: usize, seed: u64) -> Selection {
-    train(file, &Draw { size, sampler: Sampler::Uniform, seed }, |_| false, |_| false, &Ranks::single())
+    draw_train_tasks(
+        file,
+        &Draw { size, sampler: Sampler::Uniform, seed },
+        |_| false,
+        |_| false,
+        &Ranks::single(),
+    )
 }
 
 fn places(selection: &Selection) -> Vec<usize> {
-    selection.tasks.iter().map(|selected| selected.place).collect()
+    selection.tasks.iter().map(|selected| selected.entry_index).collect()
 }
 
 #[test]
-fn the_same_seed_draws_the_same_tasks_for_ever() {
+fn same_seed_draws_the_same_tasks() {
     let (_folder, file) = tasks(&[1; 100]);
     assert_eq!(places(&uniform(&file, 6, 7)), places(&uniform(&file, 6, 7)));
     assert_ne!(places(&uniform(&file, 6, 7)), places(&uniform(&file, 6, 8)));
@@ -48,18 +54,18 @@ fn the_same_seed_draws_the_same_tasks_for_ever() {
 }
 
 #[test]
-fn uniform_draws_without_replacement_and_says_when_there_are_too_few() {
+fn uniform_draw_is_without_replacement() {
     let (_folder, file) = tasks(&[1; 10]);
     let got = uniform(&file, 4, 1);
     assert_eq!(places(&got).iter().collect::<BTreeSet<_>>().len(), 4);
     assert!(got.notes.is_empty());
     let all = uniform(&file, 20, 1);
     assert_eq!(all.tasks.len(), 10);
-    assert_eq!(all.notes, ["20 tasks were asked for; there are 10 and all are taken"]);
+    assert_eq!(all.notes, ["20 tasks were requested, but only 10 are available; all of them are used"]);
 }
 
 #[test]
-fn the_same_task_is_drawn_only_once_however_often_the_file_has_it() {
+fn repeated_task_is_drawn_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tasks.jsonl");
     let line = json!({"task_name": "t", "website": "a.example", "domain": "d", "subdomain": "s", "difficulty": 1, "evaluator_reference": "r"});
@@ -73,11 +79,11 @@ fn the_same_task_is_drawn_only_once_however_often_the_file_has_it() {
 }
 
 #[test]
-fn blocked_sites_and_tasks_seen_before_are_left_out() {
+fn blocked_and_already_used_tasks_are_left_out() {
     let (_folder, file) = tasks(&[1; 5]);
     let seen: HashSet<TaskKey> = HashSet::from([file.entries()[2].key]);
     let blocked = |domain: &str| domain == "s4.example";
-    let got = train(
+    let got = draw_train_tasks(
         &file,
         &Draw { size: 9, sampler: Sampler::Uniform, seed: 1 },
         blocked,
@@ -85,13 +91,13 @@ fn blocked_sites_and_tasks_seen_before_are_left_out() {
         &Ranks::single(),
     );
     assert_eq!(places(&got).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 3]));
-    assert!(got.notes[0].contains("1 tasks that are on websites that blocked us"), "{:?}", got.notes);
-    assert!(got.notes[1].contains("1 tasks that were seen in earlier iterations"), "{:?}", got.notes);
+    assert!(got.notes[0].contains("1 tasks that are on websites that blocked the agent"), "{:?}", got.notes);
+    assert!(got.notes[1].contains("1 tasks that were used in earlier iterations"), "{:?}", got.notes);
 }
 
 fn ratio(file: &TaskFile, size: usize, classes: &IndexMap<String, RatioClass>) -> Selection {
     let draw = Draw { size, sampler: Sampler::Ratio(classes), seed: 3 };
-    train(file, &draw, |_| false, |_| false, &Ranks::single())
+    draw_train_tasks(file, &draw, |_| false, |_| false, &Ranks::single())
 }
 
 fn classes(weights: [f64; 3]) -> IndexMap<String, RatioClass> {
@@ -117,35 +123,36 @@ fn ratio_draws_each_class_by_its_weight() {
 }
 
 #[test]
-fn ratio_says_which_class_has_too_few() {
+fn ratio_notes_class_with_too_few_tasks() {
     let (_folder, file) = tasks(&[1, 1, 1, 1, 8]);
     let classes = classes([1.0, 0.0, 1.0]);
     let got = ratio(&file, 4, &classes);
     assert_eq!(got.tasks.len(), 3);
-    assert_eq!(got.notes, ["2 hard tasks were asked for; there are 1"]);
+    assert_eq!(got.notes, ["2 hard tasks were requested, but only 1 are available"]);
 }
 
 #[test]
-fn test_takes_the_first_in_order_and_repeats_them() {
+fn test_split_repeats_the_first_tasks() {
     let (_folder, file) = tasks(&[2, 9, 2, 5]);
-    let got = test(file.entries(), 3, 2, &Ranks::single());
+    let got = select_test_tasks(file.entries(), 3, 2, &Ranks::single());
     assert_eq!(places(&got), [1, 1, 0, 0, 2, 2]);
     assert_eq!(got.tasks.iter().map(|s| s.trajectory_index).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     for (size, repeat, count) in [(0, 0, 4), (-1, 1, 4), (9, 1, 4), (1, 0, 1)] {
-        assert_eq!(test(file.entries(), size, repeat, &Ranks::single()).tasks.len(), count);
+        assert_eq!(select_test_tasks(file.entries(), size, repeat, &Ranks::single()).tasks.len(), count);
     }
 }
 
 #[test]
-fn the_hardest_come_first_and_equals_keep_their_order() {
+fn queue_is_sorted_by_difficulty() {
     let (_folder, file) = tasks(&[1, 7, 4, 7, 1]);
-    assert_eq!(places(&test(file.entries(), 0, 1, &Ranks::single())), [1, 3, 2, 0, 4]);
+    assert_eq!(places(&select_test_tasks(file.entries(), 0, 1, &Ranks::single())), [1, 3, 2, 0, 4]);
 }
 
 #[test]
-fn loaded_tasks_carry_their_index_and_step_limit() {
+fn loaded_tasks_have_index_and_step_limit() {
     let (_folder, file) = tasks(&[3, 7, 4]);
-    let got = test(file.entries(), 0, 1, &Ranks::single()).load(&file, &MaxSteps::TRAIN).unwrap();
+    let got =
+        select_test_tasks(file.entries(), 0, 1, &Ranks::single()).load(&file, &MaxSteps::TRAIN).unwrap();
     let facts: Vec<_> = got.iter().map(|t| (t.task_name.as_str(), t.trajectory_index, t.max_steps)).collect();
     assert_eq!(facts, [("t1", 0, 30), ("t2", 1, 20), ("t0", 2, 10)]);
 }
@@ -155,7 +162,7 @@ fn test_tasks_are_dealt_in_file_order() {
     let (_folder, file) = tasks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     let of_rank = |rank| {
         let ranks = Ranks::new(rank, &[2.0, 1.0, 1.0]).unwrap();
-        places(&test(file.entries(), 0, 1, &ranks)).into_iter().collect::<BTreeSet<_>>()
+        places(&select_test_tasks(file.entries(), 0, 1, &ranks)).into_iter().collect::<BTreeSet<_>>()
     };
     assert_eq!(of_rank(0), BTreeSet::from([0, 3, 4, 7]));
     assert_eq!(of_rank(1), BTreeSet::from([1, 5]));
@@ -165,7 +172,7 @@ fn test_tasks_are_dealt_in_file_order() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn the_shares_of_all_ranks_are_the_whole_sample_once(
+    fn shares_of_all_ranks_form_the_sample(
         difficulties in prop::collection::vec(1_i64..12, 1..60),
         size in 1_u32..70, seed: u64,
         weights in prop::collection::vec(1_u32..6, 1..5),
@@ -174,9 +181,9 @@ proptest! {
         let (_folder, file) = tasks(&difficulties);
         let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
         let select = |ranks: &Ranks| if is_test {
-            test(file.entries(), i64::from(size), 2, ranks)
+            select_test_tasks(file.entries(), i64::from(size), 2, ranks)
         } else {
-            train(&file, &Draw { size: size as usize, sampler: Sampler::Uniform, seed }, |_| false, |_| false, ranks)
+            draw_train_tasks(&file, &Draw { size: size as usize, sampler: Sampler::Uniform, seed }, |_| false, |_| false, ranks)
         };
         let whole = select(&Ranks::single());
         let mut together: Vec<_> = (0..weights.len())
@@ -184,7 +191,7 @@ proptest! {
             .collect();
         together.sort_by_key(|selected| selected.trajectory_index);
         prop_assert_eq!(&together, &whole.tasks);
-        let order: Vec<i64> = whole.tasks.iter().map(|s| file.entries()[s.place].difficulty).collect();
+        let order: Vec<i64> = whole.tasks.iter().map(|s| file.entries()[s.entry_index].difficulty).collect();
         prop_assert!(order.is_sorted_by(|a, b| a >= b));
     }
 }

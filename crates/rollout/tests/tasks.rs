@@ -25,7 +25,7 @@ fn file(text: &str) -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn chosen_tasks_are_read_back_from_their_places() {
+fn selected_tasks_are_loaded_by_index() {
     let text = format!("\u{feff}{}\r\n\r\n  {}\n{}", task(0), task(1), task(2));
     let (_folder, path) = file(&text);
     let tasks = TaskFile::open(&path, false).unwrap();
@@ -40,7 +40,7 @@ fn chosen_tasks_are_read_back_from_their_places() {
 }
 
 #[test]
-fn bad_lines_stop_the_run_and_the_first_twenty_are_told() {
+fn bad_lines_are_an_error_listing_the_first_twenty() {
     let mut text = format!("{}\n", task(0));
     for _ in 0..25 {
         text.push_str("{\"task_name\": 3}\n");
@@ -55,7 +55,7 @@ fn bad_lines_stop_the_run_and_the_first_twenty_are_told() {
 }
 
 #[test]
-fn bad_lines_are_left_out_when_told_so() {
+fn bad_lines_are_skipped_when_configured() {
     let (_folder, path) = file(&format!("{}\nnot json\n{}\n", task(0), task(1)));
     let tasks = TaskFile::open(&path, true).unwrap();
     assert_eq!(tasks.entries().len(), 2);
@@ -64,7 +64,7 @@ fn bad_lines_are_left_out_when_told_so() {
 }
 
 #[test]
-fn a_repeated_task_id_is_reported_with_the_first_line() {
+fn repeated_task_id_is_reported_with_first_line() {
     let mut other = task(1);
     other["task_id"] = json!(0);
     let mut text_id = task(2);
@@ -72,11 +72,11 @@ fn a_repeated_task_id_is_reported_with_the_first_line() {
     let (_folder, path) = file(&format!("{}\n{other}\n{text_id}\n", task(0)));
     let problem = TaskFile::open(&path, false).unwrap_err();
     let TaskError::BadLines(bad) = problem else { panic!("{problem}") };
-    assert_eq!(bad.first, [(2, "task_id 0 is already that of line 1".to_owned())]);
+    assert_eq!(bad.first, [(2, "task_id 0 is already used in line 1".to_owned().into())]);
 }
 
 #[test]
-fn an_empty_and_a_missing_file_are_errors() {
+fn empty_or_missing_file_is_an_error() {
     let (folder, path) = file("\n \n");
     assert!(matches!(TaskFile::open(&path, false), Err(TaskError::Empty { .. })));
     let problem = TaskFile::open(&folder.path().join("none.jsonl"), false).unwrap_err().to_string();
@@ -84,7 +84,7 @@ fn an_empty_and_a_missing_file_are_errors() {
 }
 
 #[test]
-fn a_file_that_changed_under_us_is_noticed() {
+fn changed_file_is_detected_while_loading() {
     let (_folder, path) = file(&format!("{}\n{}\n", task(0), task(1)));
     let tasks = TaskFile::open(&path, false).unwrap();
     std::fs::write(&path, format!("{}\n{}\n", task(5), task(6))).unwrap();
@@ -93,7 +93,7 @@ fn a_file_that_changed_under_us_is_noticed() {
 }
 
 #[test]
-fn a_huge_file_costs_little_memory() {
+fn huge_file_needs_little_memory() {
     // An unoptimised build reads as correctly, only slowly.
     const COUNT: usize = if cfg!(debug_assertions) { 60_000 } else { 300_000 };
     let mut text = String::new();

@@ -9,7 +9,7 @@ use proto::{
 };
 use rollout::{
     config::{ModelType, PromptVersion},
-    policy::{Prompting, Reply, Scene, Step, conversation, observed},
+    policy::{ActionContext, PromptOptions, Reply, ResolvedAction, build_conversation, describe_outcome},
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const TEXT_LINES: usize = 300;
 pub(crate) struct Player {
     instance: Instance,
     page_text: bool,
-    prompting: Prompting,
+    prompting: PromptOptions,
     verbose: bool,
 }
 
@@ -42,7 +42,7 @@ type Trouble = Box<dyn std::error::Error>;
 
 impl Player {
     pub(crate) fn new(instance: Instance, page_text: bool, version: PromptVersion, verbose: bool) -> Self {
-        let prompting = Prompting {
+        let prompting = PromptOptions {
             mode: InteractionMode::SetOfMarks,
             model_type: ModelType::Instruct,
             version,
@@ -75,20 +75,24 @@ impl Player {
         let task = given(task, max_steps);
         self.instance.execute(&Command::VisitPage { url: task.website.clone() }).await?;
         let mut seen = self.look().await?;
-        let scene =
-            Scene { mode: InteractionMode::SetOfMarks, width: 1280, height: 768, start_url: &task.website };
+        let context = ActionContext {
+            mode: InteractionMode::SetOfMarks,
+            width: 1280,
+            height: 768,
+            start_url: &task.website,
+        };
         for _ in 0..max_steps {
             let said = self.ask(&task, history, &seen)?;
             let reply = Reply::parse(&said, InteractionMode::SetOfMarks);
             if let Some(problem) = &reply.problem {
                 return Err(format!("unusable reply: {problem}").into());
             }
-            let todo = Step::of(&reply.action, &scene)?;
+            let todo = ResolvedAction::resolve(&reply.action, &context)?;
             history.push(record(&seen, &reply, said));
             match todo {
-                Step::Answer(text) => return Ok(Some(text)),
-                Step::Wait { .. } => {}
-                Step::Command(command) => {
+                ResolvedAction::Answer(text) => return Ok(Some(text)),
+                ResolvedAction::Wait { .. } => {}
+                ResolvedAction::Command(command) => {
                     if let Err(error) = self.instance.execute(&command).await {
                         self.say(|| format!("   ! {error}"));
                     }
@@ -97,7 +101,7 @@ impl Player {
             let next = self.look().await?;
             let changed = next.picture != seen.picture;
             if let Some(last) = history.last_mut() {
-                let words = observed(Some(changed), &next.observation.url, None);
+                let words = describe_outcome(Some(changed), &next.observation.url, None);
                 last.response.answering_tokens.insert("observation".to_owned(), words.into());
                 last.same_as_next_screenshot = Some(!changed);
             }
@@ -135,7 +139,7 @@ impl Player {
 
     fn ask(&self, task: &Task, history: &[Record], seen: &Seen) -> Result<String, Trouble> {
         let text = seen.text.as_deref();
-        let messages = conversation(self.prompting, task, history, &seen.observation, text);
+        let messages = build_conversation(self.prompting, task, history, &seen.observation, text);
         let request = json!({"model": "baseline", "messages": chat::to_json(&messages, &chat::file_url)});
         let said = baseline::reply(&request)?;
         self.say(|| {

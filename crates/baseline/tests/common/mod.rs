@@ -8,7 +8,7 @@ use proto::{
 };
 use rollout::{
     config::{ModelType, PromptVersion},
-    policy::{Prompting, Reply, conversation, observed},
+    policy::{PromptOptions, Reply, build_conversation, describe_outcome},
 };
 use serde_json::{Map, Value, json};
 
@@ -24,14 +24,14 @@ pub(crate) struct Seen {
 
 /// An episode played against pages that do not move by themselves.
 pub(crate) struct Episode {
-    pub(crate) prompting: Prompting,
+    pub(crate) prompting: PromptOptions,
     task: Task,
     history: Vec<Step>,
 }
 
 impl Episode {
     pub(crate) fn new(task: &str, max_steps: i64) -> Self {
-        let prompting = Prompting {
+        let prompting = PromptOptions {
             mode: InteractionMode::SetOfMarks,
             model_type: ModelType::Instruct,
             version: PromptVersion::Complete,
@@ -61,7 +61,8 @@ impl Episode {
 
     /// The request for the next turn.
     pub(crate) fn request(&self, seen: &Seen) -> Value {
-        let messages = conversation(self.prompting, &self.task, &self.history, &observation(seen), seen.text);
+        let messages =
+            build_conversation(self.prompting, &self.task, &self.history, &observation(seen), seen.text);
         json!({"model": baseline::MODEL, "messages": chat::to_json(&messages, &chat::file_url)})
     }
 
@@ -75,7 +76,8 @@ impl Episode {
         let reply = Reply::parse(&said, self.prompting.mode);
         assert_eq!(reply.problem, None, "{said}");
         let mut answering_tokens = reply.answering_tokens();
-        answering_tokens.insert("observation".to_owned(), observed(Some(changed), seen.url, None).into());
+        answering_tokens
+            .insert("observation".to_owned(), describe_outcome(Some(changed), seen.url, None).into());
         self.history.push(Step {
             observation: observation(seen),
             action: Some(reply.action.clone()),

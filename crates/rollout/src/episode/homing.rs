@@ -3,7 +3,7 @@
 
 use crate::{
     config::Split,
-    policy::{ActionError, Step},
+    policy::{ActionError, ResolvedAction},
 };
 use proto::Command;
 
@@ -37,11 +37,11 @@ impl Homing {
         goes_back: bool,
         url: &str,
         start_url: &str,
-        step: Result<Step, ActionError>,
-    ) -> Result<Step, ActionError> {
+        step: Result<ResolvedAction, ActionError>,
+    ) -> Result<ResolvedAction, ActionError> {
         match (goes_back && self.at_home(url), self.in_a_row) {
-            (true, 1) => Ok(Step::Command(Command::VisitPage { url: start_url.to_owned() })),
-            (true, _) => Ok(Step::Wait { seconds: 0.0 }),
+            (true, 1) => Ok(ResolvedAction::Command(Command::VisitPage { url: start_url.to_owned() })),
+            (true, _) => Ok(ResolvedAction::Wait { seconds: 0.0 }),
             (false, _) => step,
         }
     }
@@ -58,18 +58,18 @@ mod tests {
 
     const START: &str = "http://a.test/";
 
-    fn back() -> Result<Step, ActionError> {
-        Ok(Step::Command(Command::Back))
+    fn back() -> Result<ResolvedAction, ActionError> {
+        Ok(ResolvedAction::Command(Command::Back))
     }
 
     #[test]
     fn the_first_going_back_at_home_reloads_and_the_next_two_do_nothing() {
         let mut homing = Homing::new(START);
         assert!(!homing.ends_episode(true, "http://a.test", Split::Train));
-        let reload = Ok(Step::Command(Command::VisitPage { url: START.into() }));
+        let reload = Ok(ResolvedAction::Command(Command::VisitPage { url: START.into() }));
         assert_eq!(homing.command(true, "http://a.test/#top", START, back()), reload);
         assert!(!homing.ends_episode(true, START, Split::Train));
-        assert_eq!(homing.command(true, START, START, back()), Ok(Step::Wait { seconds: 0.0 }));
+        assert_eq!(homing.command(true, START, START, back()), Ok(ResolvedAction::Wait { seconds: 0.0 }));
         assert!(homing.ends_episode(true, START, Split::Train), "the third ends a train episode");
     }
 
@@ -79,7 +79,7 @@ mod tests {
         for _ in 0..5 {
             assert!(!homing.ends_episode(true, START, Split::Test));
         }
-        assert_eq!(homing.command(true, START, START, back()), Ok(Step::Wait { seconds: 0.0 }));
+        assert_eq!(homing.command(true, START, START, back()), Ok(ResolvedAction::Wait { seconds: 0.0 }));
     }
 
     #[test]

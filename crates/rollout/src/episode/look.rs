@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Ending, Episode, Hands, View, session::Seen};
 use crate::{
     episode::screenshots::Face,
-    policy::{ActionError, ActionKey, Step, observed},
+    policy::{ActionError, ActionKey, ResolvedAction, describe_outcome},
     run::event::{Event, Stage},
 };
 
@@ -37,20 +37,20 @@ impl Episode {
     pub(super) async fn act(
         &mut self,
         hands: &Hands,
-        todo: Result<Step, ActionError>,
+        todo: Result<ResolvedAction, ActionError>,
         action: &Action,
         before: View,
     ) -> Result<View, Ending> {
         self.at(Stage::Execute);
         let since = Instant::now();
         let (failed, seen) = match todo {
-            Ok(Step::Command(command)) => hands.act(self.steps.len(), &command).await?,
-            Ok(Step::Wait { seconds }) => {
+            Ok(ResolvedAction::Command(command)) => hands.act(self.steps.len(), &command).await?,
+            Ok(ResolvedAction::Wait { seconds }) => {
                 tokio::time::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
                 (None, hands.look(self.steps.len()).await?)
             }
             // An answer never comes here; an action that means nothing changes nothing.
-            Ok(Step::Answer(_)) | Err(_) => (None, hands.look(self.steps.len()).await?),
+            Ok(ResolvedAction::Answer(_)) | Err(_) => (None, hands.look(self.steps.len()).await?),
         };
         if let Some(why) = &failed {
             self.trouble(Stage::Execute, why);
@@ -108,7 +108,7 @@ impl Episode {
 
     fn tell_last_step(&mut self, changed: bool, url: &str, failed_navigation: Option<&str>) {
         let Some(step) = self.steps.last_mut() else { return };
-        let words = observed(Some(changed), url, failed_navigation);
+        let words = describe_outcome(Some(changed), url, failed_navigation);
         step.response.answering_tokens.insert("observation".to_owned(), words.into());
         step.same_as_next_screenshot = Some(!changed);
     }

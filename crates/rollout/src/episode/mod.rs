@@ -20,7 +20,7 @@ pub(crate) use think::prompts;
 use crate::{
     config::{PolicyConfig, Split},
     episode::screenshots::{Face, Gallery},
-    policy::{ActionKey, Prompting, Scene, Step},
+    policy::{ActionContext, ActionKey, PromptOptions, ResolvedAction},
     run::{
         event::{Announcer, Event, Stage},
         leases::LeaseLog,
@@ -44,7 +44,7 @@ pub struct Surroundings {
 /// What the configuration says about every episode.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub prompting: Prompting,
+    pub prompting: PromptOptions,
     /// Lines of a page's text that the model is given; 0 for none.
     pub page_text_lines: usize,
     pub model: String,
@@ -123,12 +123,17 @@ impl Episode {
         let mut homing = Homing::new(&view.observation.url);
         for number in 0..self.task.max_steps.max(1) {
             let thought = self.think(&view).await?;
-            let scene =
-                Scene { mode: self.around.settings.prompting.mode, width, height, start_url: &start_url };
-            let (step, action) = (Step::of(&thought.action, &scene), thought.action.clone());
+            let action_context = ActionContext {
+                mode: self.around.settings.prompting.mode,
+                width,
+                height,
+                start_url: &start_url,
+            };
+            let (step, action) =
+                (ResolvedAction::resolve(&thought.action, &action_context), thought.action.clone());
             self.record(view.observation.clone(), thought);
             self.note_step().await?;
-            if let Ok(Step::Answer(_)) = &step {
+            if let Ok(ResolvedAction::Answer(_)) = &step {
                 return Ok(Ending::Answered);
             }
             let goes_back = ActionKey::from_key(&action.key) == Some(ActionKey::GoBack);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Ending, Episode, View};
 use crate::{
-    policy::{Prompting, Reply, conversation},
+    policy::{PromptOptions, Reply, build_conversation},
     run::event::{Event, Stage},
 };
 use client::chat::{self, Completion, ModelError};
@@ -26,7 +26,7 @@ impl Episode {
         let around = &self.around;
         let prompting = around.settings.prompting;
         let messages =
-            conversation(prompting, &self.task, &self.steps, &seen.observation, seen.text.as_deref());
+            build_conversation(prompting, &self.task, &self.steps, &seen.observation, seen.text.as_deref());
         let request = around.settings.policy.request(&around.settings.model, messages);
         // Waiting for a session may take as long as the task does; each attempt has its own limit.
         let answered = around.policy.converse(request, self.deadline).await;
@@ -74,12 +74,12 @@ impl Episode {
 
 /// Writes the prompts back into the steps of a finished episode. A prompt is made of the steps before it and of what was
 /// seen, so it need not be kept in memory while thousands of episodes run.
-pub(crate) fn prompts(prompting: Prompting, trajectory: &mut Trajectory) {
+pub(crate) fn prompts(prompting: PromptOptions, trajectory: &mut Trajectory) {
     let Trajectory { task, steps, .. } = trajectory;
     for number in 0..steps.len() {
         let step = &steps[number];
         if step.response.raw_prompt.is_empty() && !step.response.raw_response.is_empty() {
-            let messages = conversation(prompting, task, &steps[..number], &step.observation, None);
+            let messages = build_conversation(prompting, task, &steps[..number], &step.observation, None);
             steps[number].response.raw_prompt = chat::raw_prompt(&messages);
         }
     }

@@ -14,7 +14,7 @@ pub(crate) use model::final_answer;
 
 /// The judge's decision about one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StepMark {
+pub struct StepJudgment {
     pub step: usize,
     /// Whether the step's screenshot was part of the evidence.
     pub submit: bool,
@@ -27,14 +27,19 @@ pub struct StepMark {
 pub struct Verdict {
     pub outcome: Outcome,
     pub evaluation: Evaluation,
-    pub marks: Vec<StepMark>,
+    pub step_judgments: Vec<StepJudgment>,
     /// The step whose page blocked the agent, if the judge named it.
     pub blocked_at: Option<usize>,
 }
 
 impl Verdict {
     pub fn new(outcome: Outcome, evaluation: impl Into<String>) -> Self {
-        Self { outcome, evaluation: Evaluation::Text(evaluation.into()), marks: Vec::new(), blocked_at: None }
+        Self {
+            outcome,
+            evaluation: Evaluation::Text(evaluation.into()),
+            step_judgments: Vec::new(),
+            blocked_at: None,
+        }
     }
 
     /// Writes the verdict into the trajectory. The reward goes on the last step, as in the Python system.
@@ -43,10 +48,10 @@ impl Verdict {
             step.reward.submit = false;
             step.reward.submission_judgment = None;
         }
-        for mark in self.marks {
-            if let Some(step) = trajectory.steps.get_mut(mark.step) {
-                step.reward.submit = mark.submit;
-                step.reward.submission_judgment = mark.judgment;
+        for judgment in self.step_judgments {
+            if let Some(step) = trajectory.steps.get_mut(judgment.step) {
+                step.reward.submit = judgment.submit;
+                step.reward.submission_judgment = judgment.judgment;
             }
         }
         if let Some(last) = trajectory.steps.last_mut() {
@@ -113,6 +118,6 @@ fn judge_by_reference(trajectory: &Trajectory) -> Verdict {
         format!("Compared with the reference answer {reference:?}: {}.", decision.reason),
     );
     let last = trajectory.steps.len().saturating_sub(1);
-    verdict.marks.push(StepMark { step: last, submit: true, judgment: None });
+    verdict.step_judgments.push(StepJudgment { step: last, submit: true, judgment: None });
     verdict
 }

@@ -2,11 +2,11 @@
 //! lists in any order. Pure functions; each decision comes with its reason.
 
 mod dates;
+mod normalized_text;
 mod quantities;
-mod words;
 
+use normalized_text::{NormalizedText, list_items};
 use quantities::Quantity;
-use words::{Words, list_items};
 
 /// The result of a comparison and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ const MAX_NUMBERS: usize = 6;
 
 /// Decides whether `answer` states the same as `reference`.
 pub fn compare(answer: &str, reference: &str) -> Decision {
-    let (given, wanted) = (Words::of(answer), Words::of(reference));
+    let (given, wanted) = (NormalizedText::of(answer), NormalizedText::of(reference));
     if wanted.is_empty() {
         return Decision::different("the reference answer is empty");
     }
@@ -76,7 +76,7 @@ fn compare_single(answer: &str, reference: &str) -> Decision {
     if let Some(wanted) = Quantity::parse(reference) {
         return compare_quantity(answer, &wanted);
     }
-    if Words::of(answer).contains(&Words::of(reference)) {
+    if NormalizedText::of(answer).contains(&NormalizedText::of(reference)) {
         return Decision::matching("the answer contains the reference");
     }
     Decision::different("the answer does not contain the reference")
@@ -96,7 +96,7 @@ fn compare_quantity(answer: &str, wanted: &Quantity) -> Decision {
     Decision::matching(format!("the answer contains {wanted}"))
 }
 
-fn compare_yes_no(given: &Words, wanted: &Words) -> Option<Decision> {
+fn compare_yes_no(given: &NormalizedText, wanted: &NormalizedText) -> Option<Decision> {
     let wanted = wanted.as_yes_no()?;
     Some(match given.first_yes_no() {
         Some(given) if given == wanted => {
@@ -158,7 +158,7 @@ mod tests {
         #[test]
         fn any_text_with_words_matches_itself(text in "\\PC{0,60}") {
             let decision = compare(&text, &text);
-            let has_words = !Words::of(&text).is_empty();
+            let has_words = !NormalizedText::of(&text).is_empty();
             proptest::prop_assert_eq!(decision.matches, has_words);
         }
     }

@@ -29,7 +29,7 @@ pub enum RejudgeError {
 
 /// Which trajectories to judge, and how many at the same time.
 #[derive(Clone, Debug)]
-pub struct Rejudging {
+pub struct RejudgeOptions {
     /// Judge only trajectories without a verdict.
     pub only_unjudged: bool,
     /// Judge only this iteration.
@@ -42,7 +42,7 @@ pub struct Rejudging {
 
 /// Counts of what was judged and changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rejudged {
+pub struct RejudgeReport {
     /// Trajectories that were given to the judge.
     pub judged: usize,
     /// Judged trajectories whose outcome changed.
@@ -62,9 +62,9 @@ pub struct Rejudged {
 pub async fn rejudge(
     save_path: &SavePath,
     judge: &Judge,
-    options: &Rejudging,
-) -> Result<Rejudged, RejudgeError> {
-    let mut report = Rejudged::default();
+    options: &RejudgeOptions,
+) -> Result<RejudgeReport, RejudgeError> {
+    let mut report = RejudgeReport::default();
     let files = select_files(save_path, options, &mut report.notes)?;
     if files.is_empty() {
         return Err(RejudgeError::NoIteration { path: save_path.root().to_owned() });
@@ -77,7 +77,7 @@ pub async fn rejudge(
 
 fn select_files(
     save_path: &SavePath,
-    options: &Rejudging,
+    options: &RejudgeOptions,
     notes: &mut Vec<String>,
 ) -> Result<Vec<FoundFile>, RejudgeError> {
     let splits = options.split.map_or_else(|| vec![Split::Train, Split::Test], |split| vec![split]);
@@ -99,8 +99,8 @@ async fn rejudge_file(
     save_path: &SavePath,
     found: &FoundFile,
     judge: &Judge,
-    options: &Rejudging,
-    report: &mut Rejudged,
+    options: &RejudgeOptions,
+    report: &mut RejudgeReport,
 ) -> Result<(), RejudgeError> {
     let verdicts = collect_verdicts(save_path, found, judge, options, report).await?;
     if verdicts.is_empty() { Ok(()) } else { write_verdicts(found, verdicts) }
@@ -111,8 +111,8 @@ async fn collect_verdicts(
     save_path: &SavePath,
     found: &FoundFile,
     judge: &Judge,
-    options: &Rejudging,
-    report: &mut Rejudged,
+    options: &RejudgeOptions,
+    report: &mut RejudgeReport,
 ) -> Result<HashMap<usize, Verdict>, RejudgeError> {
     let file = IterationFile::open_found(found)?;
     let indices: Vec<usize> = (0..file.summaries().len()).collect();

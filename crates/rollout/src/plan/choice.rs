@@ -46,7 +46,7 @@ pub(super) fn choose(
     let ranks = &Ranks::single();
     if env.split == Split::Test {
         let (size, repeat) = (env.test_tasks_rollout_size, env.test_tasks_repeat_times);
-        return Ok(sampler::test(file.entries(), size, repeat, ranks));
+        return Ok(sampler::select_test_tasks(file.entries(), size, repeat, ranks));
     }
     let (blocked, warnings) = Blocklist::read(save_path.root(), now)
         .map_err(|source| io("read", &save_path.blocklist(), source))?;
@@ -58,8 +58,13 @@ pub(super) fn choose(
     };
     let size = usize::try_from(env.train_tasks_rollout_size).unwrap_or(0);
     let draw = Draw { size, sampler, seed };
-    let selection =
-        sampler::train(file, &draw, |domain| blocked.is_blocked(domain), |key| seen.contains(key), ranks);
+    let selection = sampler::draw_train_tasks(
+        file,
+        &draw,
+        |domain| blocked.is_blocked(domain),
+        |key| seen.contains(key),
+        ranks,
+    );
     if selection.tasks.is_empty() {
         return Err(PlanError::NoTasks(format!("{} has none that may be used now", file.path().display())));
     }
@@ -143,7 +148,8 @@ pub(super) fn choice_path(journal: &Path) -> PathBuf {
 
 pub(super) fn write_choice(journal: &Path, dataset: &Path, selection: &Selection) -> Result<(), PlanError> {
     let path = choice_path(journal);
-    let tasks = selection.tasks.iter().map(|selected| (selected.place, selected.trajectory_index)).collect();
+    let tasks =
+        selection.tasks.iter().map(|selected| (selected.entry_index, selected.trajectory_index)).collect();
     let chosen = Chosen { dataset: dataset.to_owned(), tasks, total: selection.total };
     let written = AtomicFile::create(&path).and_then(|mut file| {
         file.write_all(&serde_json::to_vec(&chosen)?)?;

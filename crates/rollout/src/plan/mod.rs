@@ -309,9 +309,12 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
     let tasks: Vec<Selected> = chosen
         .tasks
         .iter()
-        .map(|(place, trajectory_index)| Selected { place: *place, trajectory_index: *trajectory_index })
+        .map(|(entry_index, trajectory_index)| Selected {
+            entry_index: *entry_index,
+            trajectory_index: *trajectory_index,
+        })
         .collect();
-    if tasks.iter().any(|selected| selected.place >= file.entries().len()) {
+    if tasks.iter().any(|selected| selected.entry_index >= file.entries().len()) {
         return Err(mismatch(format!("{} has fewer tasks than it had", chosen.dataset.display())));
     }
     let total = tasks.len();

@@ -87,7 +87,7 @@ impl Proposal<'_> {
     pub(super) fn plan(&self, iteration: u64, seed: u64, tasks: &[Selected]) -> SharedPlan {
         let mut places = vec![0; tasks.len()];
         for selected in tasks {
-            places[selected.trajectory_index] = selected.place;
+            places[selected.trajectory_index] = selected.entry_index;
         }
         SharedPlan {
             format: FORMAT,
@@ -167,7 +167,9 @@ impl SharedPlan {
     /// All tasks in queue order.
     pub(super) fn all(&self) -> Vec<Selected> {
         let tasks = self.tasks.iter().enumerate();
-        tasks.map(|(trajectory_index, place)| Selected { place: *place, trajectory_index }).collect()
+        tasks
+            .map(|(trajectory_index, entry_index)| Selected { entry_index: *entry_index, trajectory_index })
+            .collect()
     }
 
     /// A rank's fixed share: train by the order of the queue, test by the order of the file.
@@ -319,10 +321,10 @@ mod tests {
             let file = file(folder.path(), &difficulties);
             let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
             let select = |ranks: &Ranks| if is_test {
-                sampler::test(file.entries(), 0, 2, ranks)
+                sampler::select_test_tasks(file.entries(), 0, 2, ranks)
             } else {
                 let draw = Draw { size: 30, sampler: Sampler::Uniform, seed };
-                sampler::train(&file, &draw, |_| false, |_| false, ranks)
+                sampler::draw_train_tasks(&file, &draw, |_| false, |_| false, ranks)
             };
             let split = if is_test { Split::Test } else { Split::Train };
             let whole = select(&Ranks::single()).tasks;

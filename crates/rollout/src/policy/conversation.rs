@@ -10,16 +10,16 @@ use proto::{
 use serde_json::Value;
 
 use super::{
-    neutral::{escape_markers, escape_template_tokens, fenced_content, single_line},
-    prompt::{Prompting, system_prompt},
     reply::Reply,
-    thinking::split_thinking,
+    sanitize::{escape_markers, escape_template_tokens, fenced_content, single_line},
+    system_prompt::{PromptOptions, system_prompt},
+    think_block::split_thinking,
 };
 use crate::config::ModelType;
 use client::chat::{Message, Part, Role};
 
 /// Number of past steps that are sent with screenshot and reply. Earlier steps are only summarized.
-pub const WINDOW: usize = 4;
+pub const HISTORY_WINDOW: usize = 4;
 
 const MAX_TITLE_CHARS: usize = 160;
 const MAX_URL_CHARS: usize = 300;
@@ -29,23 +29,23 @@ const MAX_PAGE_TEXT_CHARS: usize = 40_000;
 
 /// Builds the messages for the next turn, after the steps in `history` and with the page in `current`. `page_text` is
 /// the page's text, if the configuration asks for it.
-pub fn conversation(
-    prompting: Prompting,
+pub fn build_conversation(
+    options: PromptOptions,
     task: &Task,
     history: &[Step],
     current: &Observation,
     page_text: Option<&str>,
 ) -> Vec<Message> {
-    let first_shown = history.len().saturating_sub(WINDOW);
-    let mut messages = vec![Message::text(Role::System, system_prompt(prompting))];
+    let first_shown = history.len().saturating_sub(HISTORY_WINDOW);
+    let mut messages = vec![Message::text(Role::System, system_prompt(options))];
     let mut opening = Some(task_and_summary(task, &history[..first_shown]));
     for (index, step) in history.iter().enumerate().skip(first_shown) {
-        let header = turn_header(prompting, index, task, history, &step.observation);
+        let header = turn_header(options, index, task, history, &step.observation);
         messages.push(user_message(opening.take(), &header, &step.observation));
-        messages.push(Message::text(Role::Assistant, past_reply(step, prompting.model_type)));
+        messages.push(Message::text(Role::Assistant, past_reply(step, options.model_type)));
     }
-    let mut text = turn_header(prompting, history.len(), task, history, current);
-    if let Some(elements) = numbered_elements(prompting, current) {
+    let mut text = turn_header(options, history.len(), task, history, current);
+    if let Some(elements) = numbered_elements(options, current) {
         text.push_str(&elements);
     }
     if let Some(page_text) = page_text.filter(|text| !text.trim().is_empty()) {
@@ -92,7 +92,7 @@ fn step_summary(index: usize, step: &Step) -> String {
 
 /// Returns the text above a screenshot: the step's number, the outcome of the last action, and the page's title and URL.
 fn turn_header(
-    prompting: Prompting,
+    options: PromptOptions,
     index: usize,
     task: &Task,
     history: &[Step],
@@ -103,7 +103,7 @@ fn turn_header(
         _ => format!("Step {}.", index + 1),
     };
     if let Some(previous) = index.checked_sub(1).and_then(|index| history.get(index)) {
-        text.push_str(&step_outcome(previous, prompting.mode));
+        text.push_str(&step_outcome(previous, options.mode));
     }
     text.extend([
         "\nPage: ",
@@ -137,8 +137,8 @@ fn quoted_title(observation: &Observation) -> String {
     format!("\"{}\"", single_line(&observation.title, MAX_TITLE_CHARS).replace('"', "'"))
 }
 
-fn numbered_elements(prompting: Prompting, current: &Observation) -> Option<String> {
-    let is_wanted = prompting.include_ac_tree && prompting.mode == InteractionMode::SetOfMarks;
+fn numbered_elements(options: PromptOptions, current: &Observation) -> Option<String> {
+    let is_wanted = options.include_ac_tree && options.mode == InteractionMode::SetOfMarks;
     let tree = current.ac_tree.as_deref().filter(|tree| is_wanted && !tree.trim().is_empty())?;
     Some(format!("\nNumbered elements:\n```\n{}\n```", fenced_content(tree, MAX_TREE_CHARS)))
 }
@@ -162,7 +162,7 @@ fn past_reply(step: &Step, model: ModelType) -> String {
 
 /// Describes the outcome of an action in a sentence, which is stored with the reply and sent to the model in the next
 /// turn.
-pub fn observed(changed: Option<bool>, url: &str, failed_navigation: Option<&str>) -> String {
+pub fn describe_outcome(changed: Option<bool>, url: &str, failed_navigation: Option<&str>) -> String {
     let url = single_line(url, MAX_URL_CHARS);
     if let Some(target) = failed_navigation {
         let target = single_line(target, MAX_URL_CHARS);

@@ -1,23 +1,25 @@
 //! The policy's side of an episode: builds the prompts, parses the model's replies, and translates actions into browser
 //! commands. Pure functions without network or files; the chat client sends the messages.
 
+mod action;
+mod action_text;
 mod arguments;
-mod call;
 mod conversation;
-mod lenient;
-mod neutral;
-mod prompt;
+mod lenient_json;
 mod reply;
-mod step;
-mod text_form;
-mod thinking;
-mod words;
+mod resolve;
+mod sanitize;
+mod system_prompt;
+mod think_block;
+mod tool_call;
 
-pub use call::tool_name;
-pub use conversation::{WINDOW, conversation, observed};
-pub(crate) use neutral::{escape_markers, quote, single_line};
-pub use prompt::{Prompting, definition};
+pub use action::ActionKey;
+pub use conversation::{HISTORY_WINDOW, build_conversation, describe_outcome};
 pub use reply::Reply;
-pub use step::{ActionError, DEFAULT_WAIT, LONGEST_WAIT, Scene, Step, pixel};
-pub(crate) use thinking::split_thinking;
-pub use words::ActionKey;
+pub use resolve::{
+    ActionContext, ActionError, DEFAULT_WAIT_SECS, MAX_WAIT_SECS, ResolvedAction, grid_to_pixel,
+};
+pub(crate) use sanitize::{escape_markers, quote, single_line};
+pub use system_prompt::{PromptOptions, tool_definition};
+pub(crate) use think_block::split_thinking;
+pub use tool_call::tool_name;

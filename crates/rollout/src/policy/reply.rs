@@ -7,11 +7,11 @@ use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::{CallError, action_from_json},
-    lenient::{self, WorkBudget},
-    text_form,
-    thinking::split_thinking,
-    words::wait_action,
+    action::wait_action,
+    action_text,
+    lenient_json::{self, WorkBudget},
+    think_block::split_thinking,
+    tool_call::{CallError, action_from_json},
 };
 
 const CALL_OPEN: &str = "<tool_call>";
@@ -64,7 +64,7 @@ impl Reply {
             Err(problem) => {
                 // Removing the unusable call has changed the offsets, so the layout is determined again.
                 let areas = Layout::of(&thought).search_areas();
-                match areas.iter().find_map(|area| text_form::find_action(area, mode, &mut budget)) {
+                match areas.iter().find_map(|area| action_text::find_action(area, mode, &mut budget)) {
                     Some(action) => (action, None),
                     None if split.is_unfinished => {
                         (wait_action(), Some("the reply ended while thinking".to_owned()))
@@ -186,7 +186,7 @@ fn tagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -> 
         let body = &answer[tag.content.clone()];
         budget.spend(body.len());
         let Some(brace) = body.find('{').and_then(|_| body.find(['{', '['])) else {
-            if let Some(action) = text_form::find_action(body, mode, budget) {
+            if let Some(action) = action_text::find_action(body, mode, budget) {
                 return Some(FoundCall { result: Ok(action), json: tag.content, whole: tag.whole });
             }
             continue;
@@ -195,8 +195,8 @@ fn tagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -> 
         let may_be_truncated = content_end == answer.len();
         let start = tag.content.start + brace;
         // The closing tag may be part of a JSON string. Then parse beyond it: the JSON determines where the call ends.
-        let parsed = lenient::parse_prefix(&answer[start..content_end], may_be_truncated, budget)
-            .or_else(|| lenient::parse_prefix(&answer[start..], true, budget));
+        let parsed = lenient_json::parse_prefix(&answer[start..content_end], may_be_truncated, budget)
+            .or_else(|| lenient_json::parse_prefix(&answer[start..], true, budget));
         let (result, end) = match parsed {
             Some((value, length)) => (action_from_json(&value, mode, budget).map_err(reason), start + length),
             None => (Err("the tool call is not JSON".to_owned()), content_end),
@@ -267,7 +267,9 @@ fn untagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -
         if budget.is_exhausted() {
             break;
         }
-        let Some((value, length)) = lenient::parse_prefix(&answer[start..], true, budget) else { continue };
+        let Some((value, length)) = lenient_json::parse_prefix(&answer[start..], true, budget) else {
+            continue;
+        };
         let range = start..start + length;
         parsed_until = range.end;
         match action_from_json(&value, mode, budget) {

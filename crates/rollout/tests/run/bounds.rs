@@ -14,7 +14,7 @@ use crate::harness::{Bench, assert_cut_short, clicks_then_answers, ending, outco
 const LATENCY: Duration = Duration::from_millis(15);
 
 #[tokio::test]
-async fn every_pool_bounds_its_operations() {
+async fn permits_bound_concurrent_requests_per_kind() {
     let farm = SimFarmOptions { combined_calls: false, latency: LATENCY, ..SimFarmOptions::default() };
     let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
     bench.mode = proto::InteractionMode::SetOfMarks;
@@ -52,7 +52,7 @@ async fn every_pool_bounds_its_operations() {
 }
 
 #[tokio::test]
-async fn no_more_episodes_than_slots_run_at_once() {
+async fn concurrent_episodes_are_bounded() {
     let farm = SimFarmOptions { latency: LATENCY, ..SimFarmOptions::default() };
     let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
     bench.limits.episodes = 3;
@@ -61,7 +61,7 @@ async fn no_more_episodes_than_slots_run_at_once() {
 }
 
 #[tokio::test]
-async fn max_vllm_sessions_bound_the_policy_requests() {
+async fn max_vllm_sessions_bounds_policy_requests() {
     let mut bench = Bench::new(SimFarmOptions::default(), |question: &ModelRequest| {
         ModelReply::Delayed(LATENCY, format!("ANSWER [{}]", question.step()))
     })
@@ -73,7 +73,7 @@ async fn max_vllm_sessions_bound_the_policy_requests() {
 }
 
 #[tokio::test]
-async fn waiting_for_a_session_is_not_the_requests_time() {
+async fn waiting_for_session_does_not_count_as_request_time() {
     // One session and six episodes: the last waits far longer than one request may take.
     let mut bench = Bench::new(SimFarmOptions::default(), |_: &ModelRequest| {
         ModelReply::Delayed(Duration::from_millis(200), "ANSWER [42]".into())
@@ -87,7 +87,7 @@ async fn waiting_for_a_session_is_not_the_requests_time() {
 }
 
 #[tokio::test]
-async fn no_place_in_a_pool_in_time_is_a_loss() {
+async fn permit_timeout_is_an_infrastructure_loss() {
     let script = |call: &testkit::sim_farm::Call| {
         if call.path == "/observe" && call.total == 0 { Fault::NoResponse } else { Fault::None }
     };
@@ -102,7 +102,7 @@ async fn no_place_in_a_pool_in_time_is_a_loss() {
 }
 
 #[tokio::test]
-async fn after_the_completion_threshold_the_rest_gets_a_grace_period_and_keeps_its_steps() {
+async fn episodes_after_completion_threshold_get_a_grace_period() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match (question.task(), question.step()) {
@@ -125,7 +125,7 @@ async fn after_the_completion_threshold_the_rest_gets_a_grace_period_and_keeps_i
 }
 
 #[tokio::test]
-async fn tasks_that_never_began_are_ended_by_the_threshold_too() {
+async fn completion_threshold_cancels_tasks_that_never_started() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.task() {
@@ -144,7 +144,7 @@ async fn tasks_that_never_began_are_ended_by_the_threshold_too() {
 }
 
 #[tokio::test]
-async fn the_watchdog_says_who_waits_for_what() {
+async fn watchdog_reports_what_episodes_wait_for() {
     let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Never).await;
     bench.limits.task_timeout = Duration::from_secs(3);
     bench.attempt_timeout = Duration::from_secs(60);
@@ -161,7 +161,7 @@ async fn the_watchdog_says_who_waits_for_what() {
 }
 
 #[tokio::test]
-async fn the_board_counts_steps_and_ends_with_nothing_running() {
+async fn run_state_counts_steps_and_ends_idle() {
     let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(3)).await;
     bench.board = std::sync::Arc::new(rollout::run::state::Board::new(0..4));
     bench.run(tasks(4)).await;

@@ -15,7 +15,7 @@ use rollout::{
     config::{Config, HttpPools, PolicyConfig, Split},
     episode::{Settings, Surroundings},
     judge::{Judge, ModelJudge},
-    policy::Prompting,
+    policy::PromptOptions,
     run::{
         self, Collected, RunError, RunLimits, Source, Stop, event::Announcer, leases::LeaseLog,
         permits::Pools, state::Board,
@@ -153,7 +153,7 @@ impl Bench {
             leases: Some(LeaseLog::open(self.root()).unwrap()),
             journal,
             settings: Settings {
-                prompting: Prompting {
+                prompting: PromptOptions {
                     mode: self.mode,
                     model_type: rollout::config::ModelType::Instruct,
                     version: rollout::config::PromptVersion::Complete,

@@ -8,7 +8,7 @@ use proto::trajectory::Outcome;
 use rollout::{
     judge::{
         Judge,
-        rejudge::{Rejudging, rejudge},
+        rejudge::{RejudgeOptions, rejudge},
     },
     run::RunError,
 };
@@ -60,7 +60,7 @@ async fn with_policy(rogue: &RogueServer) -> Bench {
 }
 
 #[tokio::test]
-async fn a_policy_that_breaks_every_rule_loses_the_episode_and_says_why() {
+async fn faulty_policy_server_loses_episode_with_reason() {
     join_all(wrongs().into_iter().map(|(wrong, named)| async move {
         let rogue = RogueServer::start(move |_, _| wrong.clone()).await;
         let mut bench = with_policy(&rogue).await;
@@ -78,7 +78,7 @@ async fn a_policy_that_breaks_every_rule_loses_the_episode_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_policy_that_comes_to_its_senses_costs_nothing() {
+async fn policy_server_that_recovers_loses_no_episode() {
     join_all(wrongs().into_iter().map(|(wrong, named)| async move {
         let answer = r#"<tool_call>{"action": "answer", "text": "42"}</tool_call>"#;
         let rogue =
@@ -93,7 +93,7 @@ async fn a_policy_that_comes_to_its_senses_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_whose_policy_never_makes_sense_stops_in_words() {
+async fn run_stops_with_reason_if_policy_always_fails() {
     let rogue = RogueServer::start(|_, _| {
         RogueReply::http("200 OK", &["content-type: text/html"], "<h1>Sign in</h1>")
     })
@@ -106,7 +106,7 @@ async fn a_run_whose_policy_never_makes_sense_stops_in_words() {
 }
 
 #[tokio::test]
-async fn one_task_that_a_policy_chokes_on_holds_up_no_other() {
+async fn policy_failure_on_one_task_does_not_affect_others() {
     let rogue = RogueServer::start(|_, body: &str| {
         if body.contains("find thing 2") {
             return RogueReply::http("500 Oops", &[], "index out of range");
@@ -123,7 +123,7 @@ async fn one_task_that_a_policy_chokes_on_holds_up_no_other() {
 
 /// Patience uses up no retry, so that the task's own time ends it.
 #[tokio::test]
-async fn a_storm_of_rate_limits_is_no_failed_task() {
+async fn endless_rate_limiting_is_not_a_failed_task() {
     let rogue = RogueServer::start(|_, _| RogueReply::http("429 Slow down", &[], "")).await;
     let mut bench = with_policy(&rogue).await;
     bench.limits.task_timeout = Duration::from_secs(1);
@@ -139,11 +139,11 @@ async fn a_storm_of_rate_limits_is_no_failed_task() {
 
 fn impatient(url: &str) -> Judge {
     let Judge::Model(judge) = model_judge(url, |_| {}) else { panic!("a judge with a model") };
-    Judge::Model(Box::new(judge.within(Duration::from_secs(5))))
+    Judge::Model(Box::new(judge.with_question_timeout(Duration::from_secs(5))))
 }
 
 #[tokio::test]
-async fn a_judge_that_breaks_every_rule_leaves_episodes_unjudged_and_another_repairs_them() {
+async fn faulty_judge_leaves_episode_unjudged_until_rejudged() {
     let good = SimModel::start(|question| {
         ModelReply::Reply(
             if question.text.contains("Blocked: YES") { "Blocked: NO" } else { "YES\nVerdict: SUCCESS" }
@@ -165,7 +165,7 @@ async fn a_judge_that_breaks_every_rule_leaves_episodes_unjudged_and_another_rep
             let metrics = store::metrics::Metrics::of([&store::Summary::of(&trajectory)]);
             assert_eq!((metrics.judge_errors, metrics.scored), (1, 0), "{named}");
             store::finish_iteration(&bench.save_path(), bench.id()).unwrap();
-            let what = Rejudging { only_unjudged: true, iteration: None, split: None, at_once: 1 };
+            let what = RejudgeOptions { only_unjudged: true, iteration: None, split: None, concurrency: 1 };
             rejudge(&bench.save_path(), good, &what).await.unwrap();
             let file = IterationFile::open(&bench.save_path().iteration_file(bench.id())).unwrap();
             assert_eq!(file.summaries()[0].outcome, Some(Outcome::Success), "{named}");

@@ -20,7 +20,7 @@ fn friendly(question: &ModelRequest) -> ModelReply {
 }
 
 #[tokio::test]
-async fn judging_never_holds_a_browser() {
+async fn browser_is_released_before_judging() {
     let mut bench = Bench::new(SimFarmOptions::default(), clicks_then_answers(2)).await;
     let leased = bench.farm.lease_counter();
     let held = Arc::new(AtomicUsize::new(0));
@@ -37,7 +37,7 @@ async fn judging_never_holds_a_browser() {
 }
 
 #[tokio::test]
-async fn a_judge_outage_of_the_whole_run_loses_no_trajectory() {
+async fn judge_outage_loses_no_trajectory() {
     let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(2)).await;
     bench.judge_at(&nobody().await);
     let left = bench.run(tasks(4)).await;
@@ -53,7 +53,7 @@ async fn a_judge_outage_of_the_whole_run_loses_no_trajectory() {
 }
 
 #[tokio::test]
-async fn what_the_infrastructure_ended_is_not_judged() {
+async fn episode_lost_to_infrastructure_is_not_judged() {
     let judge = SimModel::start(friendly).await;
     let mut bench = Bench::faulty(
         |call| if call.runs("click_coords") { Fault::InstanceLost } else { Fault::None },
@@ -67,7 +67,7 @@ async fn what_the_infrastructure_ended_is_not_judged() {
 }
 
 #[tokio::test]
-async fn a_blocked_site_goes_to_the_blocklist_with_its_picture() {
+async fn blocked_site_is_added_to_blocklist_with_screenshot() {
     let judge = SimModel::start(|question| {
         ModelReply::Reply(
             if question.text.contains("Blocked: YES") { "A captcha.\nBlocked: YES" } else { "NO" }.into(),

@@ -23,7 +23,7 @@ fn dies(call: &Call, lease: impl Fn(usize) -> bool) -> Fault {
 }
 
 #[tokio::test]
-async fn a_dead_instance_is_retried_as_a_fresh_episode() {
+async fn dead_instance_is_retried_as_new_episode() {
     let mut bench = Bench::faulty(|call| dies(call, |lease| lease == 0), clicks_then_answers(3)).await;
     let trajectory = bench.run_one(task(0)).await;
     assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
@@ -36,7 +36,7 @@ async fn a_dead_instance_is_retried_as_a_fresh_episode() {
 }
 
 #[tokio::test]
-async fn a_dead_instance_ends_the_episode_when_the_retries_are_used_up() {
+async fn dead_instance_ends_episode_after_last_retry() {
     let mut bench = Bench::faulty(|call| dies(call, |_| true), clicks_then_answers(3)).await;
     let trajectory = bench.run_one(task(0)).await;
     assert_cut_short(&trajectory, 2);
@@ -49,7 +49,7 @@ async fn a_dead_instance_ends_the_episode_when_the_retries_are_used_up() {
 }
 
 #[tokio::test]
-async fn every_kind_of_farm_loss_is_infrastructure() {
+async fn every_farm_loss_is_retried() {
     for combined_calls in [true, false] {
         for fault in [Fault::InstanceLost, Fault::NodeUnreachable] {
             let lost = fault.clone();
@@ -66,7 +66,7 @@ async fn every_kind_of_farm_loss_is_infrastructure() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_of_get_does_not_lose_the_browser() {
+async fn lost_get_response_does_not_lose_the_lease() {
     let script = |call: &Call| {
         if call.path == "/get" && call.total == 0 { Fault::TruncatedResponse } else { Fault::None }
     };
@@ -78,7 +78,7 @@ async fn a_lost_answer_of_get_does_not_lose_the_browser() {
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_be_reached_ends_the_episode_after_the_retries() {
+async fn unreachable_policy_ends_episode_after_retries() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {
@@ -100,7 +100,7 @@ async fn a_policy_that_cannot_be_reached_ends_the_episode_after_the_retries() {
 }
 
 #[tokio::test]
-async fn a_policy_that_stumbles_is_asked_again() {
+async fn temporary_policy_failure_is_retried() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.number {
@@ -119,7 +119,7 @@ async fn a_policy_that_stumbles_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_policy_server_that_is_started_anew_is_waited_for() {
+async fn restarted_policy_server_is_waited_for() {
     let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(1)).await;
     let address = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -139,7 +139,7 @@ async fn a_policy_server_that_is_started_anew_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_policy_that_talks_nonsense_is_a_loss_not_a_failure() {
+async fn invalid_policy_response_is_an_infrastructure_loss() {
     let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Garbage).await;
     bench.limits.max_infra_retries = 0;
     let trajectory = bench.run_one(task(0)).await;
@@ -148,7 +148,7 @@ async fn a_policy_that_talks_nonsense_is_a_loss_not_a_failure() {
 }
 
 #[tokio::test]
-async fn the_task_timeout_ends_the_episode_with_its_steps() {
+async fn task_timeout_ends_episode_and_keeps_steps() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {
@@ -170,7 +170,7 @@ async fn the_task_timeout_ends_the_episode_with_its_steps() {
 }
 
 #[tokio::test]
-async fn allocation_keeps_trying_while_the_farm_is_full() {
+async fn allocation_is_retried_while_farm_is_full() {
     let script = |call: &Call| if call.path == "/get" && call.total < 12 { Fault::Full } else { Fault::None };
     let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
     let trajectory = bench.run_one(task(0)).await;
@@ -179,7 +179,7 @@ async fn allocation_keeps_trying_while_the_farm_is_full() {
 }
 
 #[tokio::test]
-async fn allocation_waits_in_the_farms_own_line() {
+async fn allocation_waits_in_the_farm_queue() {
     let farm = SimFarmOptions { capacity: 2, ..SimFarmOptions::default() };
     let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
     let left = bench.run(tasks(8)).await;
@@ -190,7 +190,7 @@ async fn allocation_waits_in_the_farms_own_line() {
 }
 
 #[tokio::test]
-async fn allocation_gives_up_at_the_task_timeout() {
+async fn allocation_ends_at_task_timeout() {
     let mut bench = Bench::faulty(
         |call| if call.path == "/get" { Fault::Full } else { Fault::None },
         clicks_then_answers(1),
@@ -204,7 +204,7 @@ async fn allocation_gives_up_at_the_task_timeout() {
 }
 
 #[tokio::test]
-async fn one_lost_episode_holds_up_no_other() {
+async fn lost_episode_does_not_affect_others() {
     let script = |call: &Call| {
         if call.lease % 3 == 0 && call.returns_screenshot() { Fault::InstanceLost } else { Fault::None }
     };
@@ -218,7 +218,7 @@ async fn one_lost_episode_holds_up_no_other() {
 
 /// Nothing was learnt about any task, so nothing counts: the run says why and can be taken up again.
 #[tokio::test]
-async fn a_run_that_loses_everything_stops_with_the_commonest_reason() {
+async fn run_that_loses_everything_stops_with_reason() {
     let script = |call: &Call| if call.returns_screenshot() { Fault::InstanceLost } else { Fault::None };
     let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
     bench.limits.max_infra_retries = 0;
@@ -229,7 +229,7 @@ async fn a_run_that_loses_everything_stops_with_the_commonest_reason() {
 }
 
 #[tokio::test]
-async fn losses_before_the_first_success_count_once_it_comes() {
+async fn losses_before_first_success_are_saved() {
     let script = |call: &Call| {
         if call.lease < 4 && call.returns_screenshot() { Fault::InstanceLost } else { Fault::None }
     };
@@ -245,7 +245,7 @@ async fn losses_before_the_first_success_count_once_it_comes() {
 
 /// The farm's own rules keep the page away: no result of the agent, and no attempt would do better.
 #[tokio::test]
-async fn a_start_page_that_the_farm_refuses_is_no_failed_task() {
+async fn refused_start_page_is_not_a_failed_task() {
     let script = |call: &Call| if call.runs("visit_page") { Fault::UrlRefused } else { Fault::None };
     let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
     let trajectory = bench.run_one(task(0)).await;

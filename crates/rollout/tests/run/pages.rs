@@ -14,7 +14,7 @@ use crate::harness::{
 };
 
 #[tokio::test]
-async fn an_episode_goes_on_until_the_answer() {
+async fn episode_continues_until_the_answer() {
     let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(3)).await;
     let trajectory = bench.run_one(task(0)).await;
     assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
@@ -31,7 +31,7 @@ async fn an_episode_goes_on_until_the_answer() {
 }
 
 #[tokio::test]
-async fn the_prompts_on_disk_are_the_ones_the_policy_was_given() {
+async fn saved_prompts_equal_sent_prompts() {
     for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
         let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(8)).await;
         bench.mode = mode;
@@ -48,7 +48,7 @@ async fn the_prompts_on_disk_are_the_ones_the_policy_was_given() {
 }
 
 #[tokio::test]
-async fn a_farm_with_only_the_plain_calls_gives_the_same_trajectory() {
+async fn farm_without_step_gives_the_same_trajectory() {
     for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
         let mut found = Vec::new();
         for combined_calls in [true, false] {
@@ -73,7 +73,7 @@ async fn a_farm_with_only_the_plain_calls_gives_the_same_trajectory() {
 }
 
 #[tokio::test]
-async fn max_steps_end_the_episode_without_a_reward() {
+async fn max_steps_ends_episode_without_reward() {
     let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::click(1, 1)).await;
     let trajectory = bench.run_one(proto::trajectory::Task { max_steps: 3, ..task(0) }).await;
     assert_eq!(keys(&trajectory), ["click"; 3]);
@@ -87,7 +87,7 @@ async fn max_steps_end_the_episode_without_a_reward() {
 }
 
 #[tokio::test]
-async fn a_start_page_that_does_not_load_is_noted_and_the_episode_goes_on() {
+async fn failed_start_page_is_recorded_and_episode_continues() {
     let script = |call: &testkit::sim_farm::Call| {
         if call.url == START { Fault::NavigationFailed } else { Fault::None }
     };
@@ -105,7 +105,7 @@ async fn a_start_page_that_does_not_load_is_noted_and_the_episode_goes_on() {
 }
 
 #[tokio::test]
-async fn a_white_screenshot_is_retried_until_the_page_is_there() {
+async fn blank_screenshot_is_retried_until_page_is_drawn() {
     let script = |call: &testkit::sim_farm::Call| {
         let early = call.path == "/step" || (call.path == "/observe" && (1..3).contains(&call.nth));
         if early { Fault::BlankScreenshot } else { Fault::None }
@@ -118,7 +118,7 @@ async fn a_white_screenshot_is_retried_until_the_page_is_there() {
 }
 
 #[tokio::test]
-async fn a_screenshot_that_stays_white_fails_the_episode() {
+async fn permanently_blank_screenshot_fails_the_episode() {
     let white = |call: &testkit::sim_farm::Call| {
         if call.returns_screenshot() && (call.path == "/step" || call.nth > 0) {
             Fault::BlankScreenshot
@@ -137,7 +137,7 @@ async fn a_screenshot_that_stays_white_fails_the_episode() {
 }
 
 #[tokio::test]
-async fn white_after_navigate_keeps_the_picture_and_tells_the_agent() {
+async fn blank_after_navigate_keeps_previous_screenshot() {
     let white = |call: &testkit::sim_farm::Call| {
         if call.returns_screenshot() && (call.path == "/step" || call.nth > 0) {
             Fault::BlankScreenshot
@@ -162,7 +162,7 @@ async fn white_after_navigate_keeps_the_picture_and_tells_the_agent() {
 }
 
 #[tokio::test]
-async fn the_observation_says_whether_the_page_changed_and_where_the_agent_is() {
+async fn observation_states_change_and_url() {
     let script =
         |call: &testkit::sim_farm::Call| match (call.runs("click_coords"), call.nth, call.url.as_str()) {
             (true, 1, _) => Fault::NoEffect,
@@ -191,7 +191,7 @@ async fn the_observation_says_whether_the_page_changed_and_where_the_agent_is() 
 }
 
 #[tokio::test]
-async fn commands_that_fail_do_not_end_the_episode() {
+async fn failed_command_does_not_end_the_episode() {
     for combined_calls in [true, false] {
         let script = |call: &testkit::sim_farm::Call| match call.nth {
             _ if !call.runs("click_coords") => Fault::None,
@@ -216,7 +216,7 @@ async fn commands_that_fail_do_not_end_the_episode() {
 }
 
 #[tokio::test]
-async fn going_back_on_the_start_page_reloads_once_then_does_nothing_and_ends_train() {
+async fn repeated_back_on_start_page_ends_train_episode() {
     let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::go_back()).await;
     let trajectory = bench.run_one(task(0)).await;
     assert_eq!(keys(&trajectory), ["goback"; 3]);
@@ -227,7 +227,7 @@ async fn going_back_on_the_start_page_reloads_once_then_does_nothing_and_ends_tr
 }
 
 #[tokio::test]
-async fn going_back_on_the_start_page_lets_a_test_episode_go_on() {
+async fn repeated_back_on_start_page_continues_test_episode() {
     let answer_at_five = |question: &testkit::sim_model::ModelRequest| match question.step() {
         5.. => ModelReply::answer("42"),
         _ => ModelReply::go_back(),
@@ -241,7 +241,7 @@ async fn going_back_on_the_start_page_lets_a_test_episode_go_on() {
 }
 
 #[tokio::test]
-async fn going_back_elsewhere_really_goes_back() {
+async fn back_on_another_page_navigates_back() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {
@@ -257,7 +257,7 @@ async fn going_back_elsewhere_really_goes_back() {
 }
 
 #[tokio::test]
-async fn a_reply_without_a_usable_call_waits_and_goes_on() {
+async fn unusable_reply_waits_and_episode_continues() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.step() {

@@ -43,7 +43,7 @@ fn websites(folder: &Path, split: &str) -> Vec<String> {
 }
 
 #[test]
-fn max_steps_come_from_the_difficulty_class_of_the_split() {
+fn max_steps_depend_on_difficulty_and_split() {
     let folder = tempfile::tempdir().unwrap();
     task_file(folder.path(), &[("a.test", 3), ("b.test", 4), ("c.test", 6), ("d.test", 7), ("e.test", 1)]);
     for (split, wanted) in [("train", [30, 20, 20, 10, 10]), ("test", [70, 50, 50, 30, 30])] {
@@ -57,7 +57,7 @@ fn max_steps_come_from_the_difficulty_class_of_the_split() {
 }
 
 #[test]
-fn a_blocked_site_is_left_out_of_the_next_train_run_but_not_of_a_test_run() {
+fn blocked_site_is_left_out_of_train_only() {
     let folder = tempfile::tempdir().unwrap();
     task_file(folder.path(), &[("https://www.blocked.test/x", 1), ("https://open.test", 1)]);
     assert_eq!(websites(folder.path(), "train").len(), 2);
@@ -73,7 +73,7 @@ fn a_blocked_site_is_left_out_of_the_next_train_run_but_not_of_a_test_run() {
 }
 
 #[test]
-fn an_unfinished_journal_is_never_silently_replaced() {
+fn unfinished_journal_is_not_replaced_silently() {
     let folder = tempfile::tempdir().unwrap();
     task_file(folder.path(), &[("a.test", 1), ("b.test", 1)]);
     let resolved = resolved(folder.path(), "train");

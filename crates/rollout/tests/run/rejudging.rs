@@ -3,7 +3,7 @@
 use proto::trajectory::Outcome;
 use rollout::judge::{
     Judge,
-    rejudge::{RejudgeError, Rejudged, Rejudging, rejudge},
+    rejudge::{RejudgeError, RejudgeOptions, RejudgeReport, rejudge},
 };
 use store::{IterationFile, Split};
 use testkit::{
@@ -16,7 +16,8 @@ use crate::{
     judging::nobody,
 };
 
-const UNJUDGED: Rejudging = Rejudging { only_unjudged: true, iteration: None, split: None, at_once: 3 };
+const UNJUDGED: RejudgeOptions =
+    RejudgeOptions { only_unjudged: true, iteration: None, split: None, concurrency: 3 };
 
 /// A finished iteration of five: four that the judge could not decide on, one that was lost.
 async fn after_an_outage() -> Bench {
@@ -39,7 +40,7 @@ fn outcomes(bench: &Bench) -> Vec<Outcome> {
 }
 
 #[tokio::test]
-async fn an_outage_is_repaired() {
+async fn rejudging_repairs_an_outage() {
     let bench = after_an_outage().await;
     let (lost, away) = (Outcome::InfraLost, Outcome::JudgeError);
     assert_eq!(outcomes(&bench), [lost, away, away, away, away]);
@@ -52,7 +53,7 @@ async fn an_outage_is_repaired() {
     .await;
     let judge = model_judge(&judge.url(), |_| {});
     let report = rejudge(&bench.save_path(), &judge, &UNJUDGED).await.unwrap();
-    let wanted = Rejudged { judged: 4, changed: 4, left_alone: 1, ..Rejudged::default() };
+    let wanted = RejudgeReport { judged: 4, changed: 4, skipped: 1, ..RejudgeReport::default() };
     assert_eq!(report, wanted);
     assert_eq!(
         outcomes(&bench),
@@ -64,11 +65,11 @@ async fn an_outage_is_repaired() {
     let metrics = store::metrics::Metrics::of(file.summaries());
     assert_eq!((metrics.scored, metrics.successes, metrics.judge_errors), (4, 3, 0));
     let again = rejudge(&bench.save_path(), &judge, &UNJUDGED).await.unwrap();
-    assert_eq!((again.judged, again.left_alone), (0, 5), "nothing is left to judge");
+    assert_eq!((again.judged, again.skipped), (0, 5), "nothing is left to judge");
 }
 
 #[tokio::test]
-async fn a_judge_that_is_still_away_changes_nothing_and_takes_no_verdict_with_it() {
+async fn rejudging_during_outage_keeps_earlier_verdicts() {
     let bench = after_an_outage().await;
     let away = model_judge(&nobody().await, |_| {});
     let report = rejudge(&bench.save_path(), &away, &UNJUDGED).await.unwrap();
@@ -76,20 +77,20 @@ async fn a_judge_that_is_still_away_changes_nothing_and_takes_no_verdict_with_it
     rejudge(&bench.save_path(), &Judge::Reference, &UNJUDGED).await.unwrap();
     let decided = outcomes(&bench);
     assert_eq!(decided[1], Outcome::Success);
-    let everything = Rejudging { only_unjudged: false, ..UNJUDGED };
+    let everything = RejudgeOptions { only_unjudged: false, ..UNJUDGED };
     let report = rejudge(&bench.save_path(), &away, &everything).await.unwrap();
     assert_eq!((report.judged, report.kept, report.changed), (4, 4, 0));
     assert_eq!(outcomes(&bench), decided);
 }
 
 #[tokio::test]
-async fn only_what_is_asked_for_is_judged() {
+async fn rejudging_is_limited_to_selected_iterations() {
     let bench = after_an_outage().await;
-    let nothing = Rejudging { iteration: Some(7), ..UNJUDGED };
+    let nothing = RejudgeOptions { iteration: Some(7), ..UNJUDGED };
     let refused = rejudge(&bench.save_path(), &Judge::Reference, &nothing).await.unwrap_err();
-    assert!(matches!(refused, RejudgeError::Nothing { .. }), "{refused}");
-    let test = Rejudging { split: Some(Split::Test), ..UNJUDGED };
+    assert!(matches!(refused, RejudgeError::NoIteration { .. }), "{refused}");
+    let test = RejudgeOptions { split: Some(Split::Test), ..UNJUDGED };
     assert!(rejudge(&bench.save_path(), &Judge::Reference, &test).await.is_err());
-    let first = Rejudging { iteration: Some(0), split: Some(Split::Train), ..UNJUDGED };
+    let first = RejudgeOptions { iteration: Some(0), split: Some(Split::Train), ..UNJUDGED };
     assert_eq!(rejudge(&bench.save_path(), &Judge::Reference, &first).await.unwrap().judged, 4);
 }

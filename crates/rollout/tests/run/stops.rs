@@ -17,7 +17,7 @@ use testkit::{
 use crate::harness::{Bench, clicks_then_answers, outcome, task, tasks, until};
 
 #[tokio::test]
-async fn a_soft_stop_lets_running_episodes_finish_and_takes_no_new_ones() {
+async fn soft_stop_finishes_running_episodes_only() {
     let farm = SimFarmOptions { latency: Duration::from_millis(20), ..SimFarmOptions::default() };
     let begun = Arc::new(Mutex::new(HashSet::new()));
     let (under_way, policy) = (Arc::clone(&begun), clicks_then_answers(4));
@@ -41,7 +41,7 @@ async fn a_soft_stop_lets_running_episodes_finish_and_takes_no_new_ones() {
 
 /// An episode without a browser has not begun: waiting for one must not hold up the end.
 #[tokio::test]
-async fn a_soft_stop_does_not_wait_for_browsers_to_come_free() {
+async fn soft_stop_does_not_wait_for_free_browsers() {
     let script = |call: &Call| if call.path == "/get" { Fault::Full } else { Fault::None };
     let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
     bench.limits.task_timeout = Duration::from_secs(3600);
@@ -57,7 +57,7 @@ async fn a_soft_stop_does_not_wait_for_browsers_to_come_free() {
 }
 
 #[tokio::test]
-async fn a_soft_stop_does_not_wait_for_ever() {
+async fn soft_stop_ends_after_grace_period() {
     let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Never).await;
     bench.attempt_timeout = Duration::from_secs(60);
     bench.limits.completion_grace = Duration::from_millis(200);
@@ -73,7 +73,7 @@ async fn a_soft_stop_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn a_hard_stop_stops_at_once_gives_the_browsers_back_and_keeps_the_journal() {
+async fn hard_stop_releases_browsers_and_keeps_journal() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.task() {
@@ -98,7 +98,7 @@ async fn a_hard_stop_stops_at_once_gives_the_browsers_back_and_keeps_the_journal
 }
 
 #[tokio::test]
-async fn a_policy_that_refuses_us_stops_the_run_at_once_and_says_why() {
+async fn policy_refusal_stops_the_run_with_reason() {
     for (status, words) in [(401, "bad key"), (404, "no such model")] {
         let mut bench =
             Bench::faulty(|_| Fault::None, move |_| ModelReply::Status(status, words.into())).await;
@@ -111,7 +111,7 @@ async fn a_policy_that_refuses_us_stops_the_run_at_once_and_says_why() {
 }
 
 #[tokio::test]
-async fn nowhere_to_write_a_screenshot_stops_the_run_with_a_journal_that_resumes() {
+async fn screenshot_write_error_stops_run_with_resumable_journal() {
     let mut bench = Bench::faulty(
         |_| Fault::None,
         |question| match question.task() {
@@ -141,7 +141,7 @@ fn replace_by_a_file(folder: &Path) {
 }
 
 #[tokio::test]
-async fn leases_left_over_by_a_crashed_run_of_this_save_path_are_given_back_and_no_others() {
+async fn only_leases_of_crashed_run_are_released() {
     let bench = Bench::new(SimFarmOptions::default(), clicks_then_answers(1)).await;
     let (ours, theirs) = (bench.farm.lease_to_other(), bench.farm.lease_to_other());
     let crashed = LeaseLog::open(bench.root()).unwrap();
@@ -154,7 +154,7 @@ async fn leases_left_over_by_a_crashed_run_of_this_save_path_are_given_back_and_
 }
 
 #[tokio::test]
-async fn a_browser_that_cannot_be_given_back_is_remembered_for_the_next_run() {
+async fn unreleased_browser_is_recorded_for_next_run() {
     let mut bench = Bench::faulty(
         |call: &Call| if call.path == "/reset" { Fault::NodeUnreachable } else { Fault::None },
         clicks_then_answers(1),

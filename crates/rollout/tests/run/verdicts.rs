@@ -130,7 +130,7 @@ pub(crate) fn reward(judged: &Judged) -> (Outcome, i64) {
 }
 
 #[tokio::test]
-async fn everything_passed_is_a_reward_of_one() {
+async fn passing_every_question_gives_reward_one() {
     let judged = judged(3, "answer", kindly(|_, _| None)).await;
     assert_eq!(reward(&judged), (Outcome::Success, 1));
     let wanted = [Kind::Blocking, Kind::Supported, Kind::Item, Kind::Item, Kind::Item, Kind::Reference];
@@ -148,7 +148,7 @@ async fn everything_passed_is_a_reward_of_one() {
 }
 
 #[tokio::test]
-async fn keypoints_are_asked_in_parallel_for_all_but_the_last_which_always_counts() {
+async fn keypoint_questions_run_concurrently() {
     let judged = judged(
         9,
         "answer",
@@ -175,7 +175,7 @@ async fn keypoints_are_asked_in_parallel_for_all_but_the_last_which_always_count
 }
 
 #[tokio::test]
-async fn at_most_the_last_48_screenshots_are_submitted() {
+async fn only_the_last_48_screenshots_are_submitted() {
     let judged = judged(60, "answer", kindly(|_, _| None)).await;
     assert_eq!(judged.submitted(), (12..60).collect::<Vec<i64>>());
     let of = |wanted| judged.asked.iter().find(|one| kind(one) == wanted).unwrap().images.len();
@@ -183,7 +183,7 @@ async fn at_most_the_last_48_screenshots_are_submitted() {
 }
 
 #[tokio::test]
-async fn no_more_questions_at_once_than_evaluation_workers() {
+async fn evaluation_workers_bound_concurrent_questions() {
     let server =
         SimModel::start(kindly(|_, _| Some(ModelReply::Delayed(Duration::from_millis(20), YES.into()))))
             .await;
@@ -195,7 +195,7 @@ async fn no_more_questions_at_once_than_evaluation_workers() {
 }
 
 #[tokio::test]
-async fn a_blocked_site_ends_the_questions() {
+async fn blocked_site_ends_the_questions() {
     let blocked = |kind, _: &ModelRequest| match kind {
         Kind::Blocking => reply("A captcha.\nStep: 2\nBlocked: YES"),
         _ => None,
@@ -212,7 +212,7 @@ async fn a_blocked_site_ends_the_questions() {
 }
 
 #[tokio::test]
-async fn without_an_answer_only_blocking_is_asked() {
+async fn episode_without_answer_is_asked_only_about_blocking() {
     let judged = judged(4, "click", kindly(|_, _| None)).await;
     assert_eq!(judged.asked.len(), 1);
     assert_eq!((judged.kinds(), reward(&judged)), (vec![Kind::Blocking], (Outcome::Failure, 0)));
@@ -224,7 +224,7 @@ async fn without_an_answer_only_blocking_is_asked() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_supported_stops_there() {
+async fn unsupported_answer_ends_the_questions() {
     let judged =
         judged(2, "answer", kindly(|kind, _| (kind == Kind::Supported).then(|| reply(FAILED)).flatten()))
             .await;
@@ -235,7 +235,7 @@ async fn an_answer_that_is_not_supported_stops_there() {
 }
 
 #[tokio::test]
-async fn the_first_rubric_item_that_fails_stops_there() {
+async fn failed_rubric_item_ends_the_questions() {
     let judged = judged(
         2,
         "answer",
@@ -250,7 +250,7 @@ async fn the_first_rubric_item_that_fails_stops_there() {
 }
 
 #[tokio::test]
-async fn an_answer_other_than_the_reference_fails() {
+async fn answer_different_from_reference_fails() {
     let judged =
         judged(2, "answer", kindly(|kind, _| (kind == Kind::Reference).then(|| reply(FAILED)).flatten()))
             .await;
@@ -260,7 +260,7 @@ async fn an_answer_other_than_the_reference_fails() {
 }
 
 #[tokio::test]
-async fn a_storm_of_rate_limits_is_waited_out_as_the_server_asks() {
+async fn rate_limited_judge_is_retried_after_requested_delay() {
     let judged = judged(2, "answer", |question: &ModelRequest| match question.number {
         0..6 => ModelReply::RateLimited(Some(0.3)),
         _ => kindly(|_, _| None)(question),
@@ -272,7 +272,7 @@ async fn a_storm_of_rate_limits_is_waited_out_as_the_server_asks() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_leaves_the_episode_unjudged_and_says_why() {
+async fn failed_question_leaves_episode_unjudged_with_reason() {
     let refusals: [(fn() -> ModelReply, &str); 5] = [
         (|| ModelReply::Status(413, "image too large".into()), "413"),
         (|| ModelReply::Status(400, "image exceeds 5 MB".into()), "image exceeds 5 MB"),
@@ -294,11 +294,11 @@ async fn what_cannot_be_asked_leaves_the_episode_unjudged_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_judge_that_never_answers_leaves_the_episode_unjudged() {
+async fn silent_judge_leaves_episode_unjudged() {
     let silent = |kind, _: &ModelRequest| (kind == Kind::Supported).then_some(ModelReply::Never);
     let server = SimModel::start(kindly(silent)).await;
     let Judge::Model(judge) = model_judge(&server.url(), |_| {}) else { panic!("a judge with a model") };
-    let judge = Judge::Model(Box::new(judge.within(std::time::Duration::from_secs(1))));
+    let judge = Judge::Model(Box::new(judge.with_question_timeout(std::time::Duration::from_secs(1))));
     let judged = judged_by(&judge, &server, 2, "answer").await;
     assert_eq!(reward(&judged), (Outcome::JudgeError, 0));
     assert!(judged.words().contains("Not judged: "), "{}", judged.words());
@@ -306,7 +306,7 @@ async fn a_judge_that_never_answers_leaves_the_episode_unjudged() {
 }
 
 #[tokio::test]
-async fn a_judge_that_fails_for_a_moment_is_asked_again() {
+async fn temporary_judge_failure_is_retried() {
     let judged = judged(1, "answer", |question: &ModelRequest| match question.number {
         0 | 1 => ModelReply::Status(503, "busy".into()),
         _ => kindly(|_, _| None)(question),
@@ -316,7 +316,7 @@ async fn a_judge_that_fails_for_a_moment_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_picture_that_is_gone_leaves_the_episode_unjudged() {
+async fn missing_screenshot_leaves_episode_unjudged() {
     let server = SimModel::start(kindly(|_, _| None)).await;
     let judge = model_judge(&server.url(), |_| {});
     let folder = tempfile::tempdir().unwrap();
@@ -327,7 +327,7 @@ async fn a_picture_that_is_gone_leaves_the_episode_unjudged() {
 }
 
 #[tokio::test]
-async fn each_kind_of_question_goes_to_its_own_model() {
+async fn each_question_kind_uses_its_own_model() {
     let (main, other) =
         (SimModel::start(kindly(|_, _| None)).await, SimModel::start(kindly(|_, _| None)).await);
     let url = other.url();
@@ -347,7 +347,7 @@ async fn each_kind_of_question_goes_to_its_own_model() {
 }
 
 #[tokio::test]
-async fn the_words_of_every_question() {
+async fn text_of_every_question() {
     let judged = judged(2, "answer", kindly(|_, _| None)).await;
     let texts: Vec<String> = judged
         .asked

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proto::trajectory::Trajectory;
 
-use super::super::StepMark;
+use super::super::StepJudgment;
 
 /// Upper bound of submitted screenshots; the latest ones are kept.
 const MAX_SUBMITTED: usize = 48;
@@ -15,8 +15,8 @@ const MAX_SAMPLED: usize = 20;
 pub(super) struct Evidence(pub(super) Vec<(usize, PathBuf)>);
 
 impl Evidence {
-    pub(super) fn submitted(trajectory: &Trajectory, marks: &[StepMark]) -> Self {
-        let steps = marks.iter().filter(|mark| mark.submit).map(|mark| mark.step);
+    pub(super) fn submitted(trajectory: &Trajectory, step_judgments: &[StepJudgment]) -> Self {
+        let steps = step_judgments.iter().filter(|judgment| judgment.submit).map(|judgment| judgment.step);
         Self(steps.filter_map(|step| screenshot(trajectory, step)).collect())
     }
 
@@ -35,9 +35,9 @@ fn screenshot(trajectory: &Trajectory, step: usize) -> Option<(usize, PathBuf)> 
 }
 
 /// Clears the submit flag of all but the last [`MAX_SUBMITTED`] submitted steps.
-pub(super) fn limit_submitted(marks: &mut [StepMark]) {
-    for mark in marks.iter_mut().rev().filter(|mark| mark.submit).skip(MAX_SUBMITTED) {
-        mark.submit = false;
+pub(super) fn limit_submitted(step_judgments: &mut [StepJudgment]) {
+    for judgment in step_judgments.iter_mut().rev().filter(|judgment| judgment.submit).skip(MAX_SUBMITTED) {
+        judgment.submit = false;
     }
 }
 
@@ -47,11 +47,12 @@ mod tests {
 
     #[test]
     fn only_the_latest_screenshots_are_submitted() {
-        let mut marks: Vec<StepMark> = (0..100)
-            .map(|step| StepMark { step, submit: step % 2 == 0 || step > 50, judgment: None })
+        let mut step_judgments: Vec<StepJudgment> = (0..100)
+            .map(|step| StepJudgment { step, submit: step % 2 == 0 || step > 50, judgment: None })
             .collect();
-        limit_submitted(&mut marks);
-        let kept: Vec<usize> = marks.iter().filter(|mark| mark.submit).map(|mark| mark.step).collect();
+        limit_submitted(&mut step_judgments);
+        let kept: Vec<usize> =
+            step_judgments.iter().filter(|judgment| judgment.submit).map(|judgment| judgment.step).collect();
         assert_eq!(kept.len(), 48);
         assert_eq!(kept.last(), Some(&99));
         assert_eq!(kept.first(), Some(&52));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use proto::trajectory::{Action, Evaluation, Outcome, Trajectory};
 
-use super::{StepMark, Verdict};
+use super::{StepJudgment, Verdict};
 use crate::{
     config::{Config, JudgeEndpoint, Question},
     policy::split_thinking,
@@ -44,7 +44,7 @@ pub struct ModelJudge {
 #[derive(Default)]
 struct Record {
     replies: Vec<String>,
-    marks: Vec<StepMark>,
+    step_judgments: Vec<StepJudgment>,
     blocked_at: Option<usize>,
 }
 
@@ -89,7 +89,7 @@ impl ModelJudge {
 
     /// Sets how long a question may take, including all its attempts.
     #[must_use]
-    pub fn within(mut self, timeout: Duration) -> Self {
+    pub fn with_question_timeout(mut self, timeout: Duration) -> Self {
         self.question_timeout = timeout;
         self
     }
@@ -100,20 +100,20 @@ impl ModelJudge {
             record.replies.push(format!("Not judged: {reason}"));
             Outcome::JudgeError
         });
-        let Record { replies, marks, blocked_at } = record;
-        Verdict { outcome, evaluation: Evaluation::Texts(replies), marks, blocked_at }
+        let Record { replies, step_judgments, blocked_at } = record;
+        Verdict { outcome, evaluation: Evaluation::Texts(replies), step_judgments, blocked_at }
     }
 
     async fn decide(&self, trajectory: &Trajectory, record: &mut Record) -> Result<Outcome, Unjudged> {
         let answer = final_answer(trajectory);
         if answer.is_some() {
-            record.marks = self.find_keypoints(trajectory).await?;
+            record.step_judgments = self.find_keypoints(trajectory).await?;
         }
         if self.is_blocked(trajectory, record).await? {
             return Ok(Outcome::Blocked);
         }
         let Some(answer) = answer else { return Ok(Outcome::Failure) };
-        let evidence = Evidence::submitted(trajectory, &record.marks);
+        let evidence = Evidence::submitted(trajectory, &record.step_judgments);
         let replies = &mut record.replies;
         let task = &trajectory.task;
         let supported = questions::supported(task, &answer, &evidence);
@@ -136,25 +136,25 @@ impl ModelJudge {
     }
 
     /// Asks which screenshots are relevant. The last one always is.
-    async fn find_keypoints(&self, trajectory: &Trajectory) -> Result<Vec<StepMark>, Unjudged> {
+    async fn find_keypoints(&self, trajectory: &Trajectory) -> Result<Vec<StepJudgment>, Unjudged> {
         let last = trajectory.steps.len().saturating_sub(1);
         let questions = stream::iter(0..last).map(|step| async move {
             let question = questions::keypoint(trajectory, step);
             let (reply, reading) = self.ask(&self.keypoints, question, relevant).await?;
-            Ok(StepMark { step, submit: reading == Reading::Yes, judgment: Some(reply) })
+            Ok(StepJudgment { step, submit: reading == Reading::Yes, judgment: Some(reply) })
         });
-        let mut marks = Vec::new();
+        let mut step_judgments = Vec::new();
         let mut replies = questions.buffered(MAX_CONCURRENT_KEYPOINTS);
-        while let Some(mark) = replies.next().await {
-            marks.push(mark?);
+        while let Some(judgment) = replies.next().await {
+            step_judgments.push(judgment?);
         }
-        marks.push(StepMark {
+        step_judgments.push(StepJudgment {
             step: last,
             submit: true,
             judgment: Some("The last screenshot always counts.".into()),
         });
-        evidence::limit_submitted(&mut marks);
-        Ok(marks)
+        evidence::limit_submitted(&mut step_judgments);
+        Ok(step_judgments)
     }
 
     async fn is_blocked(&self, trajectory: &Trajectory, record: &mut Record) -> Result<bool, Unjudged> {

@@ -14,7 +14,7 @@ use crate::{
     config::{MaxSteps, RatioClass},
     plan::{
         shares::{Ranks, largest_remainder},
-        tasks::{Entry, TaskError, TaskFile, TaskKey},
+        tasks::{TaskEntry, TaskError, TaskFile, TaskKey},
     },
 };
 
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selected {
     /// The task's index among the entries of the task file.
-    pub place: usize,
+    pub entry_index: usize,
     /// The task's position in the queue of the whole run.
     pub trajectory_index: usize,
 }
@@ -40,8 +40,8 @@ pub struct Selection {
 impl Selection {
     /// Loads the tasks and sets their step limits and trajectory indices.
     pub fn load(&self, file: &TaskFile, max_steps: &MaxSteps) -> Result<Vec<Task>, TaskError> {
-        let places: Vec<usize> = self.tasks.iter().map(|selected| selected.place).collect();
-        let mut tasks = file.load(&places)?;
+        let indices: Vec<usize> = self.tasks.iter().map(|selected| selected.entry_index).collect();
+        let mut tasks = file.load(&indices)?;
         for (task, selected) in tasks.iter_mut().zip(&self.tasks) {
             task.trajectory_index = i64::try_from(selected.trajectory_index).unwrap_or(i64::MAX);
             task.max_steps = i64::from(max_steps.of(task.difficulty));
@@ -68,7 +68,7 @@ pub struct Draw<'a> {
 }
 
 /// Draws train tasks. Tasks on blocked domains, tasks of earlier iterations and repeated tasks are left out.
-pub fn train(
+pub fn draw_train_tasks(
     file: &TaskFile,
     draw: &Draw<'_>,
     is_blocked: impl Fn(&str) -> bool,
@@ -91,17 +91,17 @@ pub fn train(
 
 /// Selects the first `size` test tasks (all if `size` is 0 or less), each `repeat` times, and deals them to the ranks in
 /// file order.
-pub fn test(entries: &[Entry], size: i64, repeat: u32, ranks: &Ranks) -> Selection {
+pub fn select_test_tasks(entries: &[TaskEntry], size: i64, repeat: u32, ranks: &Ranks) -> Selection {
     let count = usize::try_from(size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX).min(entries.len());
     let repeat = repeat.max(1) as usize;
-    let chosen: Vec<usize> = (0..count).flat_map(|place| std::iter::repeat_n(place, repeat)).collect();
+    let chosen: Vec<usize> = (0..count).flat_map(|index| std::iter::repeat_n(index, repeat)).collect();
     let owners = ranks.deal(chosen.len());
     let mut order: Vec<usize> = (0..chosen.len()).collect();
     order.sort_by_key(|position| std::cmp::Reverse(entries[chosen[*position]].difficulty));
     let queue = order.iter().enumerate();
     let own = queue.filter(|(_, position)| owners[**position] == ranks.rank);
     let tasks =
-        own.map(|(trajectory_index, position)| Selected { place: chosen[*position], trajectory_index });
+        own.map(|(trajectory_index, position)| Selected { entry_index: chosen[*position], trajectory_index });
     let mut notes = Vec::new();
     if size > 0 && (size as usize) > entries.len() {
         notes.push(format!("{size} test tasks were requested, but the file has only {}", entries.len()));
@@ -156,7 +156,7 @@ fn uniform(
 }
 
 fn ratio(
-    entries: &[Entry],
+    entries: &[TaskEntry],
     candidates: &[usize],
     size: usize,
     classes: &IndexMap<String, RatioClass>,
@@ -189,12 +189,12 @@ fn ratio(
 }
 
 /// Orders the queue by difficulty. Tasks of equal difficulty keep the order in which they were drawn.
-fn hardest_first(chosen: &[usize], entries: &[Entry]) -> Vec<Selected> {
+fn hardest_first(chosen: &[usize], entries: &[TaskEntry]) -> Vec<Selected> {
     let mut order = chosen.to_vec();
     order.sort_by_key(|index| std::cmp::Reverse(entries[*index].difficulty));
     order
         .into_iter()
         .enumerate()
-        .map(|(trajectory_index, place)| Selected { place, trajectory_index })
+        .map(|(trajectory_index, entry_index)| Selected { entry_index, trajectory_index })
         .collect()
 }

@@ -76,7 +76,7 @@ impl fmt::Display for BadLines {
 
 /// What is kept of a task between checking the file and loading the task.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct TaskEntry {
     pub key: TaskKey,
     pub difficulty: i64,
     offset: u64,
@@ -89,7 +89,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct TaskFile {
     path: PathBuf,
-    entries: Vec<Entry>,
+    entries: Vec<TaskEntry>,
     domains: Vec<Box<str>>,
     /// The bad lines that were skipped.
     pub skipped: BadLines,
@@ -112,7 +112,7 @@ impl TaskFile {
         &self.path
     }
 
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[TaskEntry] {
         &self.entries
     }
 
@@ -123,7 +123,7 @@ impl TaskFile {
     }
 
     /// Returns the domain of a task's website, in the form that the blocklist uses.
-    pub fn domain(&self, entry: &Entry) -> &str {
+    pub fn domain(&self, entry: &TaskEntry) -> &str {
         self.domains.get(entry.domain as usize).map_or("", |domain| domain)
     }
 
@@ -148,7 +148,7 @@ impl TaskFile {
 
 struct TaskFileBuilder {
     path: PathBuf,
-    entries: Vec<Entry>,
+    entries: Vec<TaskEntry>,
     domains: Vec<Box<str>>,
     domain_indices: HashMap<Box<str>, u32>,
     /// The line of each task id. Ids are stored as digests, so that long ones cost no memory.
@@ -195,7 +195,7 @@ impl TaskFileBuilder {
 
     fn add_entry(&mut self, task: &Task, line: &Line<'_>, length: usize) {
         let domain = self.domain_index(&task.website);
-        self.entries.push(Entry {
+        self.entries.push(TaskEntry {
             key: TaskKey::of(task),
             difficulty: task.difficulty,
             offset: line.offset,

@@ -5,9 +5,9 @@ use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value, json};
 
 use super::{
+    action::{ActionKey, new_action},
     arguments,
-    lenient::WorkBudget,
-    words::{ActionKey, new_action},
+    lenient_json::WorkBudget,
 };
 
 /// Returns the action of the first line that contains nothing but an action.

@@ -7,17 +7,17 @@ use proto::{
 };
 use serde_json::Value;
 
-use super::{arguments, words::ActionKey};
+use super::{action::ActionKey, arguments};
 use crate::address;
 
 /// Length of a wait for which the model gives no time.
-pub const DEFAULT_WAIT: f64 = 2.0;
+pub const DEFAULT_WAIT_SECS: f64 = 2.0;
 /// Upper bound of a wait; longer ones are shortened to this.
-pub const LONGEST_WAIT: f64 = 60.0;
+pub const MAX_WAIT_SECS: f64 = 60.0;
 
 /// An action translated for execution.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum ResolvedAction {
     Command(Command),
     /// The collector waits; nothing is sent to the browser.
     Wait {
@@ -29,7 +29,7 @@ pub enum Step {
 
 /// What an action's translation depends on besides the action.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scene<'a> {
+pub struct ActionContext<'a> {
     pub mode: InteractionMode,
     /// Viewport width in CSS pixels.
     pub width: u32,
@@ -48,12 +48,12 @@ pub enum ActionError {
 
 const WHOLE_PAGE: Scroll = Scroll { amount: 200.0, full_page: true };
 
-impl Step {
+impl ResolvedAction {
     /// Translates an action in the given context.
-    pub fn of(action: &Action, scene: &Scene<'_>) -> Result<Self, ActionError> {
+    pub fn resolve(action: &Action, context: &ActionContext<'_>) -> Result<Self, ActionError> {
         let key = ActionKey::from_key(&action.key).ok_or_else(|| ActionError::Unknown(action.key.clone()))?;
-        let arguments = Arguments { action, context: scene };
-        Ok(Self::Command(match (key, scene.mode) {
+        let arguments = Arguments { action, context };
+        Ok(Self::Command(match (key, context.mode) {
             (ActionKey::Click, InteractionMode::Coordinates) => {
                 Command::ClickCoords { at: arguments.point()? }
             }
@@ -89,7 +89,7 @@ impl Step {
 /// The arguments of one action, converted in its context.
 struct Arguments<'a> {
     action: &'a Action,
-    context: &'a Scene<'a>,
+    context: &'a ActionContext<'a>,
 }
 
 impl Arguments<'_> {
@@ -117,7 +117,7 @@ impl Arguments<'_> {
             [left, top, right, bottom] => (f64::midpoint(*left, *right), f64::midpoint(*top, *bottom)),
             _ => return Err(self.missing("coordinate")),
         };
-        Ok(Point { x: pixel(self.context.width, x), y: pixel(self.context.height, y) })
+        Ok(Point { x: grid_to_pixel(self.context.width, x), y: grid_to_pixel(self.context.height, y) })
     }
 
     fn fill(&self) -> Result<Fill, ActionError> {
@@ -148,7 +148,7 @@ impl Arguments<'_> {
 
     fn seconds(&self) -> f64 {
         let seconds = self.get("time").and_then(arguments::seconds);
-        seconds.unwrap_or(DEFAULT_WAIT).clamp(0.0, LONGEST_WAIT)
+        seconds.unwrap_or(DEFAULT_WAIT_SECS).clamp(0.0, MAX_WAIT_SECS)
     }
 
     fn go_back(&self) -> Command {
@@ -158,7 +158,7 @@ impl Arguments<'_> {
 }
 
 /// Converts a grid coordinate to a pixel inside the viewport: `round(size × grid / 1000)`, with ties to even as in Python.
-pub fn pixel(size: u32, grid: f64) -> f64 {
+pub fn grid_to_pixel(size: u32, grid: f64) -> f64 {
     let size = f64::from(size);
     (size * grid / 1000.0).round_ties_even().clamp(0.0, (size - 1.0).max(0.0))
 }

@@ -4,24 +4,24 @@
 use proto::InteractionMode;
 use serde_json::{Value, json};
 
-use super::call::tool_name;
+use super::tool_call::tool_name;
 use crate::config::{ModelType, PromptVersion};
 
 /// The settings that an episode's prompts depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prompting {
+pub struct PromptOptions {
     pub mode: InteractionMode,
     pub model_type: ModelType,
     pub version: PromptVersion,
     pub include_ac_tree: bool,
 }
 
-pub(super) fn system_prompt(prompting: Prompting) -> String {
+pub(super) fn system_prompt(options: PromptOptions) -> String {
     let parts = [
-        role(prompting.mode).to_owned(),
+        role(options.mode).to_owned(),
         RULES.to_owned(),
-        tools(prompting.mode),
-        reply_format(prompting.version, prompting.model_type, prompting.mode),
+        tools(options.mode),
+        reply_format(options.version, options.model_type, options.mode),
     ];
     parts.join("\n\n")
 }
@@ -56,13 +56,13 @@ fn tools(mode: InteractionMode) -> String {
     format!(
         "# Tools\n\nYou have one function. This is its definition:\n<tools>\n{}\n</tools>\n\nTo call it, write a JSON object inside these tags:\n\
          <tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{\"action\": …}}}}\n</tool_call>",
-        definition(mode),
+        tool_definition(mode),
         name = tool_name(mode),
     )
 }
 
 /// Returns the definition of the tool, with its parameters as a JSON schema.
-pub fn definition(mode: InteractionMode) -> Value {
+pub fn tool_definition(mode: InteractionMode) -> Value {
     let (description, actions, target_name, target) = match mode {
         InteractionMode::Coordinates => (
             "Performs one browser action, at a position on the screenshot where the action needs one.",

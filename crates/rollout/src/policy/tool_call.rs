@@ -4,9 +4,9 @@ use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value, json};
 
 use super::{
+    action::{ActionKey, new_action},
     arguments,
-    lenient::{self, WorkBudget},
-    words::{ActionKey, new_action},
+    lenient_json::{self, WorkBudget},
 };
 
 /// Nesting of envelopes that is still searched.
@@ -80,7 +80,7 @@ fn open_envelope(
 fn to_map(value: &Value, budget: &mut WorkBudget) -> Option<Map<String, Value>> {
     match value {
         Value::Object(map) => Some(map.clone()),
-        Value::String(text) => match lenient::parse_prefix(text.trim(), false, budget) {
+        Value::String(text) => match lenient_json::parse_prefix(text.trim(), false, budget) {
             Some((Value::Object(map), _)) => Some(map),
             _ => None,
         },

@@ -2,11 +2,11 @@
 
 /// The normalized words of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Words(Vec<String>);
+pub(super) struct NormalizedText(Vec<String>);
 
 const CONJUNCTIONS: [&str; 2] = [" and ", " & "];
 
-impl Words {
+impl NormalizedText {
     pub(super) fn of(text: &str) -> Self {
         let text: String = text.chars().map(normalize_typography).collect();
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '\'' || is_symbol(c)));
