@@ -1,9 +1,9 @@
-//! Lets the crate build where the pages were never built: an empty folder stands in for them, and the server then says
-//! how to build them.
+//! Lets the crate compile before the pages are built: creates an empty folder for them. The server then shows how to build
+//! them.
 
 fn main() {
     println!("cargo:rerun-if-changed=ui/dist");
     if let Err(error) = std::fs::create_dir_all("ui/dist") {
-        println!("cargo:warning=cannot make crates/web/ui/dist: {error}");
+        println!("cargo:warning=cannot create crates/web/ui/dist: {error}");
     }
 }

@@ -65,7 +65,7 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         stall_secs: 60,
         ranks: crate::ranks::RankArgs::alone(),
         audience: Audience::People,
-        watching: crate::monitor::WatchingArgs::default(),
+        watching: crate::monitor::RunMonitorArgs::default(),
         browser: args.browser,
     };
     let code = rollout(run, quiet).await?;

@@ -1,4 +1,4 @@
-//! `webgym plot`: the curves over iterations as one picture.
+//! `webgym plot`: draws the metrics over iterations as one image.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,40 +13,40 @@ use web::view::View;
 
 #[derive(Args)]
 pub(crate) struct PlotArgs {
-    /// Where a run saved its trajectories.
+    /// Save path of a run.
     save_path: PathBuf,
-    /// Where the picture goes: .png or .svg. `metrics.png` in the save path when not given.
+    /// Image to write, .png or .svg [default: metrics.png in the save path].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Smooth the curves: each point keeps this share of what came before, such as 0.6.
+    /// Smooth the curves with an exponential moving average; the weight of the previous value, such as 0.6.
     #[arg(long, value_name = "WEIGHT")]
     ema: Option<Ema>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ImageFormat {
     Png,
     Svg,
 }
 
 pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<ExitCode> {
     let out = args.out.clone().unwrap_or_else(|| args.save_path.join("metrics.png"));
-    let kind = kind(&out)?;
+    let format = image_format(&out)?;
     let charts = View::new(SavePath::new(&args.save_path), Vec::new()).curves()?.charts(args.ema);
-    let picture = match kind {
-        Kind::Png => plot::png(&charts)?,
-        Kind::Svg => plot::svg(&charts).into_bytes(),
+    let image = match format {
+        ImageFormat::Png => plot::png(&charts)?,
+        ImageFormat::Svg => plot::svg(&charts).into_bytes(),
     };
-    std::fs::write(&out, picture).with_context(|| format!("cannot write {}", out.display()))?;
-    println!("Wrote the curves of {} trajectories to {}", charts.trajectories, out.display());
+    std::fs::write(&out, image).with_context(|| format!("cannot write {}", out.display()))?;
+    println!("Wrote the plots of {} trajectories to {}", charts.trajectories, out.display());
     Ok(ExitCode::SUCCESS)
 }
 
-fn kind(out: &Path) -> anyhow::Result<Kind> {
-    let ending = out.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
-    match ending.as_deref() {
-        Some("png") => Ok(Kind::Png),
-        Some("svg") => Ok(Kind::Svg),
-        _ => anyhow::bail!("{} is neither .png nor .svg", out.display()),
+fn image_format(out: &Path) -> anyhow::Result<ImageFormat> {
+    let extension = out.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+    match extension.as_deref() {
+        Some("png") => Ok(ImageFormat::Png),
+        Some("svg") => Ok(ImageFormat::Svg),
+        _ => anyhow::bail!("cannot plot to {}: the file name must end in .png or .svg", out.display()),
     }
 }

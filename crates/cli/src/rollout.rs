@@ -27,7 +27,7 @@ use crate::{
     browser_args::BrowserArgs,
     config::ConfigArgs,
     contact, judge,
-    monitor::WatchingArgs,
+    monitor::RunMonitorArgs,
     progress::Progress,
     ranks::{self, RankArgs},
     report::{self, Audience},
@@ -59,7 +59,7 @@ pub(crate) struct RolloutArgs {
     #[arg(skip)]
     pub(crate) audience: Audience,
     #[command(flatten)]
-    pub(crate) watching: WatchingArgs,
+    pub(crate) watching: RunMonitorArgs,
     #[command(flatten)]
     pub(crate) browser: BrowserArgs,
 }

@@ -23,10 +23,10 @@ fn what_cannot_be_drawn_or_looked_at_is_said() {
     let file = format!("{empty}/file");
     std::fs::write(&file, "").expect("a file");
     fails_with(&["plot", empty], "nothing to plot: there are no trajectories under");
-    fails_with(&["plot", empty, "--out", "curves.jpg"], "neither .png nor .svg");
+    fails_with(&["plot", empty, "--out", "curves.jpg"], "must end in .png or .svg");
     fails_with(&["plot", empty, "--ema", "1.5"], "at least 0 and less than 1");
-    fails_with(&["view", &missing], "cannot look at");
-    fails_with(&["view", &file], "is a file; name the save path");
+    fails_with(&["view", &missing], "cannot read");
+    fails_with(&["view", &file], "is a file; pass the save path");
     fails_with(&["view", empty, "--port", "0", "--token", "a b"], "a token may have letters");
 }
 

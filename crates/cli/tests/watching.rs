@@ -38,12 +38,12 @@ fn webgym(arguments: &[&str]) -> Child {
 
 async fn live(tab: &Tab, link: &str) {
     tab.visit(link).await;
-    tab.until("document.querySelector('[data-status=live]') && document.querySelector('.run')").await;
+    tab.wait_until("document.querySelector('[data-status=live]') && document.querySelector('.run')").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_run_is_watched_while_it_goes_on_here_and_from_elsewhere() {
-    common::pages_are_built();
+    common::require_built_pages();
     let folder = tempfile::tempdir().unwrap();
     let tab = Tab::open().await;
     let mut demo =
@@ -51,16 +51,16 @@ async fn a_demo_run_is_watched_while_it_goes_on_here_and_from_elsewhere() {
     let link = address(demo.stderr.take().unwrap(), "watch this run at").await;
     live(&tab, &format!("{link}#task=0")).await;
     // The first task's own screenshots arrive, and its steps.
-    tab.until("document.querySelector('.drawer .screenshot')?.naturalWidth > 500").await;
-    tab.until("document.querySelectorAll('.steps li').length > 0").await;
-    tab.until("document.querySelectorAll('.nodes li').length === 1").await;
-    tab.until("Number(document.querySelector('[role=progressbar]').ariaValueNow) >= 2").await;
+    tab.wait_until("document.querySelector('.drawer .screenshot')?.naturalWidth > 500").await;
+    tab.wait_until("document.querySelectorAll('.steps li').length > 0").await;
+    tab.wait_until("document.querySelectorAll('.nodes li').length === 1").await;
+    tab.wait_until("Number(document.querySelector('[role=progressbar]').ariaValueNow) >= 2").await;
     let mut elsewhere = webgym(&["monitor", "--url", &link, "--port", "0"]);
     let passed_on = address(elsewhere.stdout.take().unwrap(), "Watching").await;
     assert_ne!(passed_on, link);
     live(&tab, &passed_on).await;
-    tab.until("Number(document.querySelector('[role=progressbar]').ariaValueNow) >= 4").await;
-    tab.assert_no_trouble();
+    tab.wait_until("Number(document.querySelector('[role=progressbar]').ariaValueNow) >= 4").await;
+    tab.assert_no_errors();
     tab.close().await;
     elsewhere.kill().await.unwrap();
     demo.kill().await.unwrap();
@@ -71,12 +71,12 @@ async fn the_master_has_a_page_of_its_own() {
     let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port", "0", "--node-port", "0"]).await;
     let tab = Tab::open().await;
     tab.visit(&farm.url("master")).await;
-    tab.until("document.getElementById('state').textContent === 'live'").await;
-    tab.until("document.querySelectorAll('#nodes tr').length === 1").await;
+    tab.wait_until("document.getElementById('state').textContent === 'live'").await;
+    tab.wait_until("document.querySelectorAll('#nodes tr').length === 1").await;
     let row = tab.text("#nodes tr").await;
     assert!(row.starts_with(&farm.url("node")) && row.ends_with("healthy"), "{row}");
     assert!(row.contains(env!("CARGO_PKG_VERSION")), "{row}");
     tab.assert_accessible("the farm's page").await;
-    tab.assert_no_trouble();
+    tab.assert_no_errors();
     tab.close().await;
 }

@@ -40,7 +40,7 @@ async fn a_wrong_argument_is_answered_with_what_is_wanted() {
             "a whole number, 0 or more, is wanted",
         ),
         (&["rollout", "--config-name", "nope"], "there are default, rollout, rollout_train, rollout_test"),
-        (&["monitor", "--url", "127.0.0.1:5000"], "it looks like http://HOST:5000"),
+        (&["monitor", "--url", "127.0.0.1:5000"], "expected something like http://HOST:5000"),
         (&["trajectories", "ls", WEBGYM], "is a file; give the save path"),
         (&["nginx-config", "--master", "a b"], "write HOST:PORT"),
     ] {
@@ -57,10 +57,7 @@ async fn a_monitor_that_nobody_serves_is_told_at_once() {
     let mut child = webgym(&["monitor", "--url", &nobody, "--port", "0"]).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
     let line = tokio::time::timeout(SECONDS, said.next_line()).await.expect("it says so").unwrap().unwrap();
-    assert_eq!(
-        line,
-        format!("warning: {nobody} cannot be shown yet: nobody listens there. The page keeps on trying")
-    );
+    assert_eq!(line, format!("warning: cannot reach {nobody}: nothing listens there. The page keeps trying"));
     assert!(child.try_wait().unwrap().is_none(), "it goes on");
     child.kill().await.unwrap();
 }

@@ -1,13 +1,13 @@
-//! What watching costs: ten thousand tasks that change all the time, five viewers, and a page in a real Chromium.
-//! Prints the server's CPU for the viewers, as a share of one core, and the page's frames per second.
+//! Benchmarks the monitor: ten thousand tasks that change constantly, five viewers, and a page in a real Chromium. Prints the
+//! CPU time that the viewers cost the server, as a share of one core, and the page's frames per second.
 //!
 //!     cargo run --release -p webgym-web --example bench_monitor
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "an example that cannot go on may stop")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark stops at the first error")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/common/play.rs"]
-mod play;
+#[path = "../tests/common/fake_run.rs"]
+mod fake_run;
 
 use std::{
     io::{Read, Write},
@@ -21,7 +21,7 @@ use std::{
 };
 
 use common::Tab;
-use play::Play;
+use fake_run::FakeRun;
 use rollout::run::event::Stage;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -39,13 +39,13 @@ async fn main() {
     if let Some(address) = std::env::args().nth(1).filter(|argument| argument.contains(':')) {
         return view(&address);
     }
-    let play = Play::new(TASKS);
+    let run = FakeRun::new(TASKS);
     let sent = Arc::new(AtomicU64::new(0));
     let changing = std::thread::spawn({
-        let (play, sent) = (play.clone(), Arc::clone(&sent));
-        move || change(&play, &sent)
+        let (run, sent) = (run.clone(), Arc::clone(&sent));
+        move || change(&run, &sent)
     });
-    let monitor = play.monitor().await;
+    let monitor = run.monitor().await;
     let mut shares = Vec::new();
     for _ in 0..ROUNDS {
         let alone = cpu_over(ROUND).await;
@@ -57,7 +57,7 @@ async fn main() {
             viewer.wait().unwrap();
         }
         println!(
-            "cpu of the server process: {:.2} % alone, {:.2} % with {VIEWERS} viewers",
+            "CPU of the server process: {:.2} % without viewers, {:.2} % with {VIEWERS}",
             alone * 100.0,
             watched * 100.0
         );
@@ -70,18 +70,18 @@ async fn main() {
         shares[ROUNDS / 2]
     );
     frames(&monitor.link()).await;
-    println!("{} changes of tasks were announced meanwhile", sent.load(Ordering::Relaxed));
+    println!("{} task changes were sent meanwhile", sent.load(Ordering::Relaxed));
     drop(monitor);
     drop(changing);
 }
 
-/// Goes on until the process ends: every task goes through its stages, in an order that leaves no part of the grid still.
-fn change(play: &Play, sent: &AtomicU64) {
+/// Moves tasks through their stages until the process ends, in an order that spreads the changes over the whole grid.
+fn change(run: &FakeRun, sent: &AtomicU64) {
     let began = Instant::now();
     for round in 0_usize.. {
         let index = round.wrapping_mul(7919) % TASKS;
         let turn = round / TASKS;
-        play.at(index, turn % 30, STAGES[(turn + index) % STAGES.len()]);
+        run.enter_stage(index, turn % 30, STAGES[(turn + index) % STAGES.len()]);
         sent.fetch_add(1, Ordering::Relaxed);
         let due = Duration::from_secs_f64(round as f64 / EVENTS_PER_SECOND as f64);
         if round % 100 == 0 && due > began.elapsed() {
@@ -100,7 +100,7 @@ async fn cpu_over(time: Duration) -> f64 {
     (cpu() - before) / since.elapsed().as_secs_f64()
 }
 
-/// A viewer is a process of its own, so that what reading costs is not counted here.
+/// Starts a viewer as a separate process, so that its own CPU time is not measured.
 fn start_viewer(address: std::net::SocketAddr) -> Child {
     let own = std::env::current_exe().unwrap();
     Command::new(own).arg(address.to_string()).stdin(Stdio::null()).spawn().unwrap()
@@ -113,24 +113,26 @@ fn view(address: &str) {
     while stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
 }
 
-const COUNT: &str = "new Promise((done) => { let frames = 0, longest = 0, seen = 0, last = performance.now(); const began = last; \
+/// Counts the frames and DOM updates of a page for eight seconds.
+const MEASURE: &str = "new Promise((done) => { let frames = 0, longest = 0, seen = 0, last = performance.now(); const began = last; \
     const watched = document.querySelector('.side'); \
     if (watched) new MutationObserver(() => { seen += 1; }).observe(watched, {subtree: true, childList: true, characterData: true}); \
-    const look = (now) => { frames += 1; longest = Math.max(longest, now - last); last = now; const took = now - began; \
-      if (took < 8000) requestAnimationFrame(look); else done([frames / took * 1000, longest, seen / took * 1000]); }; \
-    requestAnimationFrame(look); })";
+    const frame = (now) => { frames += 1; longest = Math.max(longest, now - last); last = now; const took = now - began; \
+      if (took < 8000) requestAnimationFrame(frame); else done([frames / took * 1000, longest, seen / took * 1000]); }; \
+    requestAnimationFrame(frame); })";
 
-/// An empty page beside it tells what the machine gives at this moment.
+/// Measures an empty page first, to know what the machine can do at the moment, and then the monitor.
 async fn frames(link: &str) {
     let tab = Tab::open().await;
-    tab.size(1440, 900, 1.0).await;
+    tab.set_size(1440, 900, 1.0).await;
     for (what, url) in [("an empty page", "about:blank"), ("the monitor", link)] {
         tab.visit(url).await;
         if url == link {
-            tab.until("document.querySelector('[data-status=live]') && document.querySelector('.run')").await;
+            tab.wait_until("document.querySelector('[data-status=live]') && document.querySelector('.run')")
+                .await;
         }
-        let counted = tab.js(COUNT).await;
-        let number = |at: usize| counted[at].as_f64().unwrap_or_default();
+        let measured = tab.eval(MEASURE).await;
+        let number = |index: usize| measured[index].as_f64().unwrap_or_default();
         println!(
             "{what}: {:.1} frames/s, longest pause {:.0} ms, {:.1} updates/s",
             number(0),
@@ -138,6 +140,6 @@ async fn frames(link: &str) {
             number(2)
         );
     }
-    tab.assert_no_trouble();
+    tab.assert_no_errors();
     tab.close().await;
 }

@@ -1,12 +1,12 @@
-//! How long until the table of a 10,000-trajectory iteration shows, in a real Chromium, with nothing read before; and how
-//! long filtering, sorting and opening one trajectory take then. Prints a table for docs/benchmarks.md.
+//! Benchmarks the viewer in a real Chromium: the time until the table of an iteration with 10,000 trajectories is shown, without
+//! a warm cache, and then the time to filter, sort and open one trajectory. Prints a table for docs/benchmarks.md.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has nothing to say")]
+#![allow(clippy::unwrap_used, reason = "a benchmark stops at the first error")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/viewdata/mod.rs"]
-mod viewdata;
+#[path = "../tests/save_paths/mod.rs"]
+mod save_paths;
 
 use std::time::Instant;
 
@@ -25,16 +25,16 @@ async fn main() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let bytes = fill(&save_path);
-    println!("{TRAJECTORIES} trajectories of {} steps, {} MiB", viewdata::actions().len(), bytes >> 20);
+    println!("{TRAJECTORIES} trajectories of {} steps, {} MiB", save_paths::actions().len(), bytes >> 20);
     let tab = Tab::open().await;
     let mut shown = Vec::new();
     for _ in 0..ROUNDS {
         shown.push(until_shown(&tab, &save_path).await);
     }
     let view = View::new(save_path, Vec::new());
-    let place = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
-    tab.visit(&format!("{}#/train/0", place.link())).await;
-    tab.until("document.querySelector('tr[data-row]')").await;
+    let server = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
+    tab.visit(&format!("{}#/train/0", server.link())).await;
+    tab.wait_until("document.querySelector('tr[data-row]')").await;
     let filter = timed(
         &tab,
         "location.hash = '#/train/0?q=kettle&class=hard'",
@@ -51,19 +51,19 @@ async fn main() {
     tab.close().await;
     println!("| what | ms |\n|---|---|");
     println!(
-        "| from the link to the table on the screen, nothing open before (median of {ROUNDS}) | {:.0} |",
+        "| from opening the link to the table on the screen, no warm cache (median of {ROUNDS}) | {:.0} |",
         median(shown)
     );
     println!("| filter and search | {filter:.0} |\n| sort | {sort:.0} |\n| open one trajectory | {one:.0} |");
 }
 
-/// With the size of real ones: a prompt of a few rounds, a tree of a page.
+/// Writes an iteration whose trajectories have realistic prompts and accessibility trees.
 fn fill(save_path: &SavePath) -> u64 {
     save_path.create_directories(Split::Train).unwrap();
     let path = save_path.iteration_file(IterationId::new(Split::Train, 0));
     let mut writer = PtWriter::create(&path).unwrap();
     for index in 0..TRAJECTORIES {
-        let mut trajectory = viewdata::trajectory(index);
+        let mut trajectory = save_paths::trajectory(index);
         for step in &mut trajectory.steps {
             step.observation.ac_tree = Some("id: 1, text: Some link of the page, tag: a\n".repeat(40));
             step.response.raw_prompt =
@@ -75,24 +75,24 @@ fn fill(save_path: &SavePath) -> u64 {
     path.metadata().unwrap().len()
 }
 
-/// A fresh server and a fresh page: as long as a person waits.
+/// Measures the time a user waits with a new server and a new page.
 async fn until_shown(tab: &Tab, save_path: &SavePath) -> f64 {
     tab.visit("about:blank").await;
     let view = View::new(save_path.clone(), Vec::new());
-    let place = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
+    let server = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
     let since = Instant::now();
-    tab.visit(&format!("{}#/train/0", place.link())).await;
-    tab.until("document.querySelector('.filters output')?.textContent === '10,000 of 10,000' && document.querySelectorAll('tr[data-row]').length > 10").await;
+    tab.visit(&format!("{}#/train/0", server.link())).await;
+    tab.wait_until("document.querySelector('.filters output')?.textContent === '10,000 of 10,000' && document.querySelectorAll('tr[data-row]').length > 10").await;
     since.elapsed().as_secs_f64() * 1000.0
 }
 
-/// From a change to the frame after it shows, by the page's own clock.
+/// Measures the time from a change until its effect is shown, by the page's own clock.
 async fn timed(tab: &Tab, change: &str, shows: &str) -> f64 {
     let script = format!(
-        "new Promise((done) => {{ const since = performance.now(); {change}; const look = () => {{ if ({shows}) done(performance.now() - since); \
-         else requestAnimationFrame(look); }}; requestAnimationFrame(look); }})"
+        "new Promise((done) => {{ const since = performance.now(); {change}; const check = () => {{ if ({shows}) done(performance.now() - since); \
+         else requestAnimationFrame(check); }}; requestAnimationFrame(check); }})"
     );
-    tab.js(&script).await.as_f64().unwrap()
+    tab.eval(&script).await.as_f64().unwrap()
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

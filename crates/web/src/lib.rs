@@ -1,5 +1,5 @@
-//! What people look at: the live monitor of a run, the viewer of what was collected, plots over iterations. Owns
-//! the routes and the embedded page; reads the board of a run and the files of `store`, and never changes either.
+//! The web pages of webgym: the live monitor of a run, the viewer of saved trajectories, and plots over iterations. Owns the
+//! HTTP routes and the embedded pages; reads the state of a run and the files of `store`, and never changes either.
 
 pub mod monitor;
 pub mod page;

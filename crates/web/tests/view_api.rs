@@ -1,10 +1,10 @@
-//! The viewer's answers over a real socket: what is in them, and what nobody gets out of them.
+//! The viewer's HTTP API over a real socket: its responses, and requests that must not reach other files.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../store/tests/support/python.rs"]
 mod python;
-mod viewdata;
+mod save_paths;
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use web::page::{self, Place};
 use web::view::{View, router};
 
-struct Answer {
+struct Reply {
     status: u16,
     head: String,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl Reply {
     fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.text()))
     }
@@ -40,9 +40,9 @@ async fn serve(save_path: &SavePath, images: &[&Path]) -> Place {
     page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap()
 }
 
-/// Sends the path as it is: no client in between mends its dots.
-async fn ask_with(place: &Place, path: &str, headers: &str) -> Answer {
-    let mut socket = tokio::net::TcpStream::connect(place.address()).await.unwrap();
+/// Sends the path unchanged: HTTP clients would normalise its dots.
+async fn get_with(server: &Place, path: &str, headers: &str) -> Reply {
+    let mut socket = tokio::net::TcpStream::connect(server.address()).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
@@ -50,23 +50,23 @@ async fn ask_with(place: &Place, path: &str, headers: &str) -> Answer {
     let split = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
     let head = String::from_utf8_lossy(&bytes[..split]).into_owned();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head, body: bytes[split + 4..].to_vec() }
+    Reply { status, head, body: bytes[split + 4..].to_vec() }
 }
 
-async fn ask(place: &Place, path: &str) -> Answer {
-    ask_with(place, path, "").await
+async fn get(server: &Place, path: &str) -> Reply {
+    get_with(server, path, "").await
 }
 
 #[tokio::test]
-async fn iterations_and_their_figures_are_listed() {
+async fn iterations_and_metrics_are_listed() {
     let directory = tempfile::tempdir().unwrap();
-    let place = serve(&viewdata::small(directory.path()), &[]).await;
-    let contents = ask(&place, "/api/iterations").await.json();
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
+    let contents = get(&server, "/api/iterations").await.json();
     assert_eq!(
         contents["iterations"],
         json!([{"split": "train", "iteration": 0}, {"split": "train", "iteration": 1}, {"split": "test", "iteration": 0}])
     );
-    let overview = ask(&place, "/api/iterations/train/0").await.json();
+    let overview = get(&server, "/api/iterations/train/0").await.json();
     assert_eq!((overview["trajectories"].as_u64(), overview["steps"].as_u64()), (Some(12), Some(72)));
     assert_eq!(overview["outcomes"][0], json!(["success", 6]));
     assert_eq!(overview["overall"]["success_rate"], 0.5);
@@ -75,11 +75,11 @@ async fn iterations_and_their_figures_are_listed() {
 }
 
 #[tokio::test]
-async fn the_table_has_a_row_for_each_and_names_once() {
+async fn table_has_all_rows_and_unique_names() {
     let directory = tempfile::tempdir().unwrap();
-    let place = serve(&viewdata::small(directory.path()), &[]).await;
-    let answer = ask(&place, "/api/iterations/train/0/trajectories").await;
-    let table = answer.json();
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
+    let reply = get(&server, "/api/iterations/train/0/trajectories").await;
+    let table = reply.json();
     assert_eq!(table["key"].as_array().unwrap().len(), 12);
     assert_eq!(table["outcome"]["values"], json!(["success", "failure"]));
     assert_eq!(table["outcome"]["rows"], json!([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]));
@@ -88,26 +88,26 @@ async fn the_table_has_a_row_for_each_and_names_once() {
         (&table["steps"][3], &table["difficulty"][3], &table["reward"][3]),
         (&json!(6), &json!(4), &json!(0))
     );
-    let tag = answer.header("etag").unwrap();
+    let tag = reply.header("etag").unwrap();
     let again =
-        ask_with(&place, "/api/iterations/train/0/trajectories", &format!("If-None-Match: {tag}\r\n")).await;
+        get_with(&server, "/api/iterations/train/0/trajectories", &format!("If-None-Match: {tag}\r\n")).await;
     assert_eq!((again.status, again.body.len()), (304, 0));
 }
 
 #[tokio::test]
-async fn one_trajectory_has_all_of_it() {
+async fn trajectory_contains_task_verdict_and_steps() {
     let directory = tempfile::tempdir().unwrap();
-    let place = serve(&viewdata::small(directory.path()), &[]).await;
-    let found = ask(&place, "/api/iterations/train/0/trajectories/7").await.json();
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
+    let found = get(&server, "/api/iterations/train/0/trajectories/7").await.json();
     assert_eq!(
-        (&found["outcome"], &found["answer"], &found["class"]),
+        (&found["outcome"], &found["reply"], &found["class"]),
         (&json!("failure"), &json!("12.99 €"), &json!("hard"))
     );
     let rubric: Vec<_> = found["rubric"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|item| (&item["passed"], item["words"].as_array().unwrap().len()))
+        .map(|item| (&item["passed"], item["texts"].as_array().unwrap().len()))
         .collect();
     assert_eq!(rubric, [(&json!(true), 1), (&json!(false), 1), (&json!(null), 0)]);
     assert_eq!(found["judgment"][0]["about"]["kind"], "blocking");
@@ -123,109 +123,110 @@ async fn one_trajectory_has_all_of_it() {
     assert_eq!(steps[0]["screenshot_problem"], json!(null));
     assert_eq!((&steps[0]["reply_tokens"], &steps[0]["prompt_tokens"]), (&json!(3), &json!(null)));
     assert!(steps[1]["response"]["raw_prompt"].as_str().unwrap().contains("You operate a browser"));
-    let lost = ask(&place, "/api/iterations/train/0/trajectories/3").await.json();
-    assert!(lost["steps"][0]["screenshot_problem"].as_str().unwrap().contains("is not there"), "{lost}");
+    let lost = get(&server, "/api/iterations/train/0/trajectories/3").await.json();
+    assert!(lost["steps"][0]["screenshot_problem"].as_str().unwrap().contains("is missing"), "{lost}");
 }
 
 #[tokio::test]
-async fn attempts_at_one_task_find_each_other_over_iterations_and_splits() {
+async fn siblings_span_iterations_and_splits() {
     let directory = tempfile::tempdir().unwrap();
-    let place = serve(&viewdata::small(directory.path()), &[]).await;
-    let found = ask(&place, "/api/iterations/train/1/trajectories/2/siblings").await.json();
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
+    let found = get(&server, "/api/iterations/train/1/trajectories/2/siblings").await.json();
     let names: Vec<String> = found
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| format!("{}/{}/{}", one["split"], one["iteration"], one["key"]))
+        .map(|sibling| format!("{}/{}/{}", sibling["split"], sibling["iteration"], sibling["key"]))
         .collect();
     assert_eq!(names, ["\"train\"/0/\"2\"", "\"train\"/1/\"2\"", "\"test\"/0/\"2\""]);
     assert_eq!(found[0]["outcome"], "success");
 }
 
 #[tokio::test]
-async fn screenshots_come_as_what_they_are_and_are_asked_about_again() {
+async fn screenshot_is_png_and_revalidated() {
     let directory = tempfile::tempdir().unwrap();
-    let place = serve(&viewdata::small(directory.path()), &[]).await;
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
     let path = "/api/iterations/train/0/trajectories/1/steps/2/screenshot";
-    let answer = ask(&place, path).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("image/png")));
-    assert_eq!(answer.body, viewdata::picture(80));
-    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
-    let tag = answer.header("etag").unwrap();
-    assert_eq!(ask_with(&place, path, &format!("If-None-Match: {tag}\r\n")).await.status, 304);
-    let lost = ask(&place, "/api/iterations/train/0/trajectories/3/steps/0/screenshot").await;
+    let reply = get(&server, path).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("image/png")));
+    assert_eq!(reply.body, save_paths::screenshot(80));
+    assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+    let tag = reply.header("etag").unwrap();
+    assert_eq!(get_with(&server, path, &format!("If-None-Match: {tag}\r\n")).await.status, 304);
+    let lost = get(&server, "/api/iterations/train/0/trajectories/3/steps/0/screenshot").await;
     assert_eq!((lost.status, &lost.json()["code"]), (404, &json!("no_screenshot")));
-    let beyond = ask(&place, "/api/iterations/train/0/trajectories/1/steps/6/screenshot").await;
+    let beyond = get(&server, "/api/iterations/train/0/trajectories/1/steps/6/screenshot").await;
     assert_eq!((beyond.status, &beyond.json()["code"]), (404, &json!("no_step")));
 }
 
-/// A trajectory whose record names a file that is none of its screenshots.
-fn pointing_at(directory: &Path, recorded: &[&str]) -> SavePath {
+/// Writes a trajectory whose screenshot paths are replaced by the given ones.
+fn with_recorded_paths(directory: &Path, recorded: &[&str]) -> SavePath {
     let save_path = SavePath::new(directory.join("save"));
-    let mut trajectory = viewdata::trajectory(0);
+    let mut trajectory = save_paths::trajectory(0);
     for (step, path) in trajectory.steps.iter_mut().zip(recorded) {
         (*path).clone_into(&mut step.observation.image_path);
     }
-    viewdata::write_iteration(&save_path, Split::Train, 0, &[trajectory]);
+    save_paths::write_iteration(&save_path, Split::Train, 0, &[trajectory]);
     save_path
 }
 
 #[tokio::test]
-async fn a_recorded_path_does_not_lead_out_of_the_save_path() {
+async fn recorded_path_outside_save_path_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let outside = directory.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
-    std::fs::write(outside.join("secret.png"), viewdata::picture(1)).unwrap();
+    std::fs::write(outside.join("secret.png"), save_paths::screenshot(1)).unwrap();
     let absolute = outside.join("secret.png").display().to_string();
     let dots = "images/../../outside/secret.png";
     let link = "images/link/secret.png";
-    let save_path = pointing_at(directory.path(), &["/etc/passwd", &absolute, dots, link, "images", ""]);
+    let save_path =
+        with_recorded_paths(directory.path(), &["/etc/passwd", &absolute, dots, link, "images", ""]);
     std::os::unix::fs::symlink(&outside, save_path.images().join("link")).unwrap();
-    let place = serve(&save_path, &[]).await;
+    let server = serve(&save_path, &[]).await;
     for (step, status) in [(0, 403), (1, 403), (2, 403), (3, 403), (4, 404), (5, 404)] {
-        let answer =
-            ask(&place, &format!("/api/iterations/train/0/trajectories/0/steps/{step}/screenshot")).await;
-        assert_eq!(answer.status, status, "step {step}: {}", answer.text());
-        assert!(!answer.text().contains("root:"));
+        let reply =
+            get(&server, &format!("/api/iterations/train/0/trajectories/0/steps/{step}/screenshot")).await;
+        assert_eq!(reply.status, status, "step {step}: {}", reply.text());
+        assert!(!reply.text().contains("root:"));
     }
-    let place = serve(&save_path, &[&outside]).await;
-    let named = ask(&place, "/api/iterations/train/0/trajectories/0/steps/1/screenshot").await;
-    assert_eq!(named.status, 200, "a folder that the user named may be shown");
+    let server = serve(&save_path, &[&outside]).await;
+    let named = get(&server, "/api/iterations/train/0/trajectories/0/steps/1/screenshot").await;
+    assert_eq!(named.status, 200, "a folder that the user allowed is readable");
 }
 
 #[tokio::test]
-async fn a_copied_save_path_shows_its_own_pictures() {
+async fn copied_save_path_uses_its_own_screenshots() {
     let directory = tempfile::tempdir().unwrap();
     let original = directory.path().join("original/images/a/step_000.png");
     std::fs::create_dir_all(original.parent().unwrap()).unwrap();
-    std::fs::write(&original, viewdata::picture(1)).unwrap();
-    let save_path = pointing_at(directory.path(), &[&original.display().to_string()]);
+    std::fs::write(&original, save_paths::screenshot(1)).unwrap();
+    let save_path = with_recorded_paths(directory.path(), &[&original.display().to_string()]);
     std::fs::create_dir_all(save_path.images().join("a")).unwrap();
-    std::fs::write(save_path.images().join("a/step_000.png"), viewdata::picture(2)).unwrap();
-    let place = serve(&save_path, &[]).await;
-    let answer = ask(&place, "/api/iterations/train/0/trajectories/0/steps/0/screenshot").await;
-    assert_eq!((answer.status, answer.body), (200, viewdata::picture(2)));
+    std::fs::write(save_path.images().join("a/step_000.png"), save_paths::screenshot(2)).unwrap();
+    let server = serve(&save_path, &[]).await;
+    let reply = get(&server, "/api/iterations/train/0/trajectories/0/steps/0/screenshot").await;
+    assert_eq!((reply.status, reply.body), (200, save_paths::screenshot(2)));
 }
 
 #[tokio::test]
-async fn only_images_are_sent_whatever_their_name() {
+async fn files_that_are_not_images_are_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let save_path = pointing_at(directory.path(), &["images/page.png", "hyperparameters.yaml"]);
+    let save_path = with_recorded_paths(directory.path(), &["images/page.png", "hyperparameters.yaml"]);
     std::fs::write(save_path.images().join("page.png"), "<script>alert(1)</script>").unwrap();
     std::fs::write(save_path.hyperparameters(), "api_key: secret").unwrap();
-    let place = serve(&save_path, &[]).await;
+    let server = serve(&save_path, &[]).await;
     for step in [0, 1] {
-        let answer =
-            ask(&place, &format!("/api/iterations/train/0/trajectories/0/steps/{step}/screenshot")).await;
-        assert_eq!((answer.status, &answer.json()["code"]), (415, &json!("not_an_image")));
-        assert!(!answer.text().contains("secret") && !answer.text().contains("alert"));
+        let reply =
+            get(&server, &format!("/api/iterations/train/0/trajectories/0/steps/{step}/screenshot")).await;
+        assert_eq!((reply.status, &reply.json()["code"]), (415, &json!("not_an_image")));
+        assert!(!reply.text().contains("secret") && !reply.text().contains("alert"));
     }
 }
 
 #[tokio::test]
-async fn addresses_hold_numbers_and_keys_and_nothing_else() {
+async fn invalid_urls_are_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let place = serve(&viewdata::small(directory.path()), &[]).await;
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
     let bad = [
         ("/api/iterations/../../etc/passwd", 404),
         ("/api/iterations/train/..%2f..%2fetc", 400),
@@ -244,71 +245,71 @@ async fn addresses_hold_numbers_and_keys_and_nothing_else() {
         ("/assets/../../Cargo.toml", 404),
     ];
     for (path, status) in bad {
-        let answer = ask(&place, path).await;
-        assert_eq!(answer.status, status, "{path}: {}", answer.text());
-        assert!(!answer.text().contains("root:"), "{path}");
+        let reply = get(&server, path).await;
+        assert_eq!(reply.status, status, "{path}: {}", reply.text());
+        assert!(!reply.text().contains("root:"), "{path}");
     }
 }
 
 #[tokio::test]
-async fn hostile_texts_come_as_json_strings_under_a_strict_policy() {
+async fn hostile_text_is_json_with_strict_csp() {
     let directory = tempfile::tempdir().unwrap();
-    let place = serve(&viewdata::small(directory.path()), &[]).await;
-    let answer = ask(&place, "/api/iterations/train/1/trajectories/5").await;
-    assert_eq!(answer.header("content-type"), Some("application/json"));
-    assert!(answer.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
-    let found = answer.json();
-    assert_eq!(found["task"]["task_name"], viewdata::HOSTILE);
-    assert_eq!(found["judgment"][0]["text"], viewdata::HOSTILE.trim());
-    let table = ask(&place, "/api/iterations/train/1/trajectories").await.json();
-    assert_eq!(table["task"][5], viewdata::HOSTILE);
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
+    let reply = get(&server, "/api/iterations/train/1/trajectories/5").await;
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+    assert!(reply.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
+    let found = reply.json();
+    assert_eq!(found["task"]["task_name"], save_paths::HOSTILE);
+    assert_eq!(found["judgment"][0]["text"], save_paths::HOSTILE.trim());
+    let table = get(&server, "/api/iterations/train/1/trajectories").await.json();
+    assert_eq!(table["task"][5], save_paths::HOSTILE);
 }
 
 #[tokio::test]
-async fn a_run_can_be_looked_at_while_it_writes() {
+async fn running_run_is_readable() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
-    let journal = viewdata::journal(&save_path, 5);
-    let place = serve(&save_path, &[]).await;
-    journal.append_finished(&viewdata::trajectory(4)).await.unwrap();
-    let begun = viewdata::trajectory(2);
+    let journal = save_paths::journal(&save_path, 5);
+    let server = serve(&save_path, &[]).await;
+    journal.append_finished(&save_paths::trajectory(4)).await.unwrap();
+    let begun = save_paths::trajectory(2);
     journal.append_episode(&begun.task, 0, None).await.unwrap();
     for (number, step) in (0..).zip(&begun.steps[..2]) {
         journal.append_step(2, 0, number, step).await.unwrap();
     }
-    journal.append_finished(&viewdata::trajectory(3)).await.unwrap();
-    let table = ask(&place, "/api/iterations/train/0/trajectories").await.json();
+    journal.append_finished(&save_paths::trajectory(3)).await.unwrap();
+    let table = get(&server, "/api/iterations/train/0/trajectories").await.json();
     assert_eq!((&table["key"], &table["announced"]), (&json!(["2", "3", "4"]), &json!(5)));
     assert_eq!(table["outcome"]["values"], json!(["running", "failure", "success"]));
     assert_eq!((&table["steps"][0], &table["is_finished"]), (&json!(2), &json!(false)));
-    let running = ask(&place, "/api/iterations/train/0/trajectories/2").await.json();
+    let running = get(&server, "/api/iterations/train/0/trajectories/2").await.json();
     assert_eq!((&running["is_begun"], running["steps"].as_array().unwrap().len()), (&json!(true), 2));
     assert_eq!((&running["outcome"], &running["crash"]), (&json!("running"), &json!(null)));
 
-    // It goes on, and what was looked at is looked at anew.
+    // The run continues; the changed journal is read again.
     journal.append_finished(&begun).await.unwrap();
     journal.close().await.unwrap();
-    let over = ask(&place, "/api/iterations/train/0/trajectories/2").await.json();
+    let over = get(&server, "/api/iterations/train/0/trajectories/2").await.json();
     assert_eq!((&over["outcome"], over["steps"].as_array().unwrap().len()), (&json!("success"), 6));
-    let overview = ask(&place, "/api/iterations/train/0").await.json();
+    let overview = get(&server, "/api/iterations/train/0").await.json();
     assert_eq!((&overview["trajectories"], &overview["begun"]), (&json!(3), &json!(0)));
 }
 
 #[tokio::test]
-async fn a_broken_file_is_named_and_hides_nothing_else() {
+async fn broken_file_is_reported_and_others_shown() {
     let directory = tempfile::tempdir().unwrap();
-    let save_path = viewdata::small(directory.path());
+    let save_path = save_paths::small(directory.path());
     let rank = |rank| save_path.iteration_file(IterationId::new(Split::Test, 1).with_rank(Some(rank)));
     std::fs::copy(save_path.iteration_file(IterationId::new(Split::Test, 0)), rank(0)).unwrap();
-    std::fs::write(rank(1), b"not a file of trajectories").unwrap();
-    let place = serve(&save_path, &[]).await;
-    let table = ask(&place, "/api/iterations/test/1/trajectories").await.json();
+    std::fs::write(rank(1), b"not a trajectory file").unwrap();
+    let server = serve(&save_path, &[]).await;
+    let table = get(&server, "/api/iterations/test/1/trajectories").await.json();
     assert_eq!(table["key"].as_array().unwrap().len(), 4);
     assert!(table["problems"][0].as_str().unwrap().contains("iteration1_rank_1"), "{}", table["problems"]);
-    assert_eq!(ask(&place, "/api/curves").await.status, 200);
+    assert_eq!(get(&server, "/api/curves").await.status, 200);
 }
 
-/// As the Python system leaves its files: no table of contents, indices that repeat, things missing.
+/// Writes a file as the Python system does: no table of contents, repeated indices, missing attributes.
 const PYTHON: &str = r#"
 import sys, pickle
 import webgym.data.components as c
@@ -323,7 +324,7 @@ def trajectory(name, reward, image):
                 evaluator_reference=[{"description": "seen", "difficulty": 1}], trajectory_index=3, max_steps=9)
     return [{
         "observation": make(c.Observation, task=task, image_path=image, ac_tree=None, page_metadata={"title": "t", "url": "u"}),
-        "action": make(c.Action, action={"key": "answer", "arguments": {"text": "42"}}, action_string="ANSWER [42]"),
+        "action": make(c.Action, action={"key": "reply", "arguments": {"text": "42"}}, action_string="ANSWER [42]"),
         "response": make(c.Response, raw_response="r", answering_tokens=None, raw_prompt="plain words"),
         "reward": make(c.Reward, reward=reward, evaluation=["well", {"score": 3}], is_blocked=False, submit=True, submission_judgment=None),
     }]
@@ -334,33 +335,33 @@ with open(sys.argv[1], "wb") as out:
 "#;
 
 #[tokio::test]
-async fn files_of_the_python_system_are_shown_as_they_are() {
+async fn python_files_are_readable() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     save_path.create_directories(Split::Train).unwrap();
     std::fs::create_dir_all(save_path.images().join("a")).unwrap();
-    std::fs::write(save_path.images().join("a/step_000.png"), viewdata::picture(9)).unwrap();
+    std::fs::write(save_path.images().join("a/step_000.png"), save_paths::screenshot(9)).unwrap();
     let file = save_path.iteration_file(IterationId::new(Split::Train, 0));
     python::run(&python::with_module("pickle"), PYTHON, &[&file]);
-    let place = serve(&save_path, &[]).await;
-    let table = ask(&place, "/api/iterations/train/0/trajectories").await.json();
-    assert_eq!(table["key"], json!(["2", "3", "3~1"]), "an index that repeats still has names that do not");
+    let server = serve(&save_path, &[]).await;
+    let table = get(&server, "/api/iterations/train/0/trajectories").await.json();
+    assert_eq!(table["key"], json!(["2", "3", "3~1"]), "trajectories with the same index get different keys");
     assert_eq!(table["outcome"]["rows"], json!([0, 1, 0]));
-    let first = ask(&place, "/api/iterations/train/0/trajectories/3").await.json();
+    let first = get(&server, "/api/iterations/train/0/trajectories/3").await.json();
     assert_eq!((&first["task"]["task_name"], &first["outcome"]), (&json!("first"), &json!("success")));
-    assert_eq!((&first["is_outcome_recorded"], &first["answer"]), (&json!(false), &json!("42")));
-    let moved = ask(&place, "/api/iterations/train/0/trajectories/3/steps/0/screenshot").await;
-    assert_eq!(moved.body, viewdata::picture(9), "found where the images lie now");
-    let second = ask(&place, "/api/iterations/train/0/trajectories/3~1").await.json();
+    assert_eq!((&first["is_outcome_recorded"], &first["reply"]), (&json!(false), &json!("42")));
+    let moved = get(&server, "/api/iterations/train/0/trajectories/3/steps/0/screenshot").await;
+    assert_eq!(moved.body, save_paths::screenshot(9), "found in the current image folder");
+    let second = get(&server, "/api/iterations/train/0/trajectories/3~1").await.json();
     assert_eq!(second["task"]["task_name"], "second");
     assert!(second["steps"][0]["screenshot_problem"].as_str().unwrap().contains("none was recorded"));
 }
 
 #[tokio::test]
-async fn curves_come_as_numbers_and_as_pictures() {
+async fn curves_are_served_as_json_svg_and_png() {
     let directory = tempfile::tempdir().unwrap();
-    let place = serve(&viewdata::small(directory.path()), &[]).await;
-    let curves = ask(&place, "/api/curves?ema=0.5").await.json();
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
+    let curves = get(&server, "/api/curves?ema=0.5").await.json();
     assert_eq!((curves["charts"].as_array().unwrap().len(), &curves["trajectories"]), (9, &json!(24)));
     let success = &curves["charts"][0]["series"][0];
     assert_eq!(
@@ -368,27 +369,26 @@ async fn curves_come_as_numbers_and_as_pictures() {
         (&json!("train"), &json!("overall"), &json!([0.5, 0.5]))
     );
     assert_eq!(success["smoothed"], json!([0.5, 0.5]));
-    let svg = ask(&place, "/api/plots.svg").await;
+    let svg = get(&server, "/api/plots.svg").await;
     assert_eq!(svg.header("content-type"), Some("image/svg+xml"));
     assert!(svg.text().contains("Success rate") && svg.text().ends_with("</svg>\n"));
-    let png = ask(&place, "/api/plots.png").await;
+    let png = get(&server, "/api/plots.png").await;
     assert!(png.body.starts_with(b"\x89PNG"));
     let empty = tempfile::tempdir().unwrap();
-    let place = serve(&SavePath::new(empty.path()), &[]).await;
-    let nothing = ask(&place, "/api/curves").await;
-    assert_eq!((nothing.status, &nothing.json()["code"]), (404, &json!("nothing_to_plot")));
+    let server = serve(&SavePath::new(empty.path()), &[]).await;
+    let empty_reply = get(&server, "/api/curves").await;
+    assert_eq!((empty_reply.status, &empty_reply.json()["code"]), (404, &json!("nothing_to_plot")));
 }
 
 #[tokio::test]
-async fn beyond_loopback_nothing_is_shown_without_the_token() {
+async fn token_is_required_outside_loopback() {
     let directory = tempfile::tempdir().unwrap();
-    let view = View::new(viewdata::small(directory.path()), Vec::new());
-    let place = page::serve(([0, 0, 0, 0], 0).into(), None, router(view)).await.unwrap();
-    let local = |path: &str| path.to_owned();
+    let view = View::new(save_paths::small(directory.path()), Vec::new());
+    let server = page::serve(([0, 0, 0, 0], 0).into(), None, router(view)).await.unwrap();
     for path in ["/", "/api/iterations", "/api/iterations/train/0/trajectories/1/steps/2/screenshot"] {
-        assert_eq!(ask(&place, &local(path)).await.status, 401, "{path}");
+        assert_eq!(get(&server, path).await.status, 401, "{path}");
     }
-    let token = place.link().split_once("?token=").unwrap().1.to_owned();
+    let token = server.link().split_once("?token=").unwrap().1.to_owned();
     let bearer = format!("Authorization: Bearer {token}\r\n");
-    assert_eq!(ask_with(&place, "/api/iterations", &bearer).await.status, 200);
+    assert_eq!(get_with(&server, "/api/iterations", &bearer).await.status, 200);
 }

@@ -1,12 +1,13 @@
-//! The live monitor of a run: a page, a stream of what changes, single tasks up close, and the figures that Prometheus
-//! reads. Only looks at the board; nothing in the run ever waits for whoever watches.
+//! The live monitor of a run: its page, the event stream of changes, single tasks in detail, and metrics for Prometheus.
+//! Only reads the run's state; the run never waits for the monitor.
 
-mod closer;
+mod encoding;
 mod feed;
-mod figures;
-mod frame;
+mod metrics;
 mod nodes;
 mod relay;
+mod status;
+mod tasks;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -25,12 +26,12 @@ use serde_json::json;
 
 pub use relay::{RelayError, relay};
 
-use crate::page::{self, Entry, Place};
+use crate::page::{self, Page, Place};
 use feed::Feed;
 
-/// What a run is, in words for the page's head.
+/// Names of a run and of its models, for the page's header.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct About {
+pub struct RunInfo {
     pub name: String,
     pub split: String,
     pub iteration: u64,
@@ -39,44 +40,47 @@ pub struct About {
     pub version: String,
 }
 
-/// What there is to watch.
-pub struct Watched {
-    pub board: Arc<Board>,
-    pub about: About,
+/// What a monitor reads: the state of a run and the clients whose load it shows.
+pub struct MonitoredRun {
+    pub run: Arc<Board>,
+    pub info: RunInfo,
     pub policy: Option<ModelClient>,
-    /// Episodes that may be judged at once.
-    pub judge_places: usize,
+    /// Number of episodes that may be judged concurrently.
+    pub judge_slots: usize,
     pub farm: Option<FarmClient>,
 }
 
-/// A monitor that is served until it is dropped.
+/// A running monitor; it stops when dropped.
 pub struct Monitor {
     feed: Arc<Feed>,
-    place: Place,
+    server: Place,
 }
 
 impl Monitor {
+    /// Starts serving the monitor at `address` (port 0 picks a free one). Outside loopback a token is required: the given
+    /// one, or a generated one that is part of [`Monitor::link`].
     pub async fn start(
-        watched: Watched,
+        monitored: MonitoredRun,
         address: SocketAddr,
         token: Option<String>,
     ) -> std::io::Result<Self> {
-        let feed = Feed::new(watched);
-        let place = page::serve(address, token, routes(Arc::clone(&feed))).await?;
-        Ok(Self { feed, place })
+        let feed = Feed::new(monitored);
+        let server = page::serve(address, token, routes(Arc::clone(&feed))).await?;
+        Ok(Self { feed, server })
     }
 
+    /// Returns the link to open, with the token if one is required.
     pub fn link(&self) -> String {
-        self.place.link()
+        self.server.link()
     }
 
-    /// For logs.
+    /// Returns the link for logs, without a token that the user chose.
     pub fn shown_link(&self) -> String {
-        self.place.shown_link()
+        self.server.shown_link()
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.place.address()
+        self.server.address()
     }
 }
 
@@ -89,36 +93,35 @@ impl Drop for Monitor {
 fn routes(feed: Arc<Feed>) -> Router {
     Router::new()
         .route("/api/events", get(events))
-        .route("/api/tasks", get(closer::tasks))
-        .route("/api/task/{place}", get(closer::task))
-        .route("/api/task/{place}/picture", get(closer::picture))
-        .route("/metrics", get(metrics))
-        .route("/status", get(status))
+        .route("/api/tasks", get(tasks::list))
+        .route("/api/task/{position}", get(tasks::detail))
+        .route("/api/task/{position}/screenshot", get(tasks::screenshot))
+        .route("/metrics", get(run_metrics))
+        .route("/status", get(run_status))
         .route("/healthz", get(async || Json(json!({"status": "ok"}))))
         .with_state(feed)
-        .merge(page::router(Entry::Monitor))
+        .merge(page::router(Page::Monitor))
 }
 
 async fn events(State(feed): State<Arc<Feed>>, headers: HeaderMap) -> Response {
-    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let Some(stream) = feed.subscribe(last) else {
-        return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"detail": "too many are watching already"})))
-            .into_response();
+    let last_id = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let Some(stream) = feed.subscribe(last_id) else {
+        let body = json!({"detail": "too many pages have this monitor open; close some of them"});
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
     };
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
-        // A reverse proxy that collects an answer before it passes it on would show nothing at all.
+        // Keeps nginx from buffering the stream, which would delay every message.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, Body::from_stream(stream)).into_response()
 }
 
-async fn metrics(State(feed): State<Arc<Feed>>) -> impl IntoResponse {
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], figures::prometheus(&feed.watched().board))
+async fn run_metrics(State(feed): State<Arc<Feed>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics::render(&feed.monitored().run))
 }
 
-async fn status(State(feed): State<Arc<Feed>>) -> impl IntoResponse {
-    Json(figures::status(&feed.watched().board))
+async fn run_status(State(feed): State<Arc<Feed>>) -> impl IntoResponse {
+    Json(status::summary(&feed.monitored().run))
 }

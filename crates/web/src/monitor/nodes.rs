@@ -1,4 +1,5 @@
-//! The farm's nodes as its `/info` tells of them: asked for now and then while somebody looks, never in anyone's way.
+//! The farm's nodes for the monitor, from the farm's `/info`. Polled in the background only while a page is open, so that
+//! neither the run nor a page waits for the farm.
 
 use std::{
     sync::{
@@ -14,42 +15,51 @@ use client::{
 };
 use serde_json::{Value, json};
 
-const EVERY: Duration = Duration::from_secs(2);
-const LIMIT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The latest known state of the farm's nodes.
 pub(super) struct Nodes {
     farm: Option<FarmClient>,
-    asking: AtomicBool,
-    state: Mutex<(Option<Instant>, Value)>,
+    is_polling: AtomicBool,
+    latest: Mutex<Polled>,
+}
+
+/// The last answer and when it arrived.
+#[derive(Default)]
+struct Polled {
+    received: Option<Instant>,
+    nodes: Value,
 }
 
 impl Nodes {
     pub(super) fn new(farm: Option<FarmClient>) -> Arc<Self> {
-        Arc::new(Self { farm, asking: AtomicBool::new(false), state: Mutex::new((None, Value::Null)) })
+        Arc::new(Self { farm, is_polling: AtomicBool::new(false), latest: Mutex::default() })
     }
 
-    /// A list of nodes; null when nothing is known of them.
+    /// Returns a list of nodes, or null while none is known.
     pub(super) fn latest(&self) -> Value {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).nodes.clone()
     }
 
     fn is_fresh(&self) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.0.is_some_and(|asked| asked.elapsed() < EVERY)
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.received.is_some_and(|received| received.elapsed() < POLL_INTERVAL)
     }
 
-    /// Asks anew, unless the last answer is fresh or still to come.
+    /// Starts a poll unless the last answer is fresh or a poll is running.
     pub(super) fn refresh(self: &Arc<Self>) {
         let Some(farm) = self.farm.clone() else { return };
-        if self.is_fresh() || self.asking.swap(true, Ordering::AcqRel) {
+        if self.is_fresh() || self.is_polling.swap(true, Ordering::AcqRel) {
             return;
         }
         let nodes = Arc::clone(self);
         tokio::spawn(async move {
-            let info = farm.info(Deadline::after(LIMIT)).await;
-            let told = info.map_or(Value::Null, |info| info.nodes.iter().map(describe).collect());
-            *nodes.state.lock().unwrap_or_else(PoisonError::into_inner) = (Some(Instant::now()), told);
-            nodes.asking.store(false, Ordering::Release);
+            let info = farm.info(Deadline::after(REQUEST_TIMEOUT)).await;
+            let list = info.map_or(Value::Null, |info| info.nodes.iter().map(describe).collect());
+            *nodes.latest.lock().unwrap_or_else(PoisonError::into_inner) =
+                Polled { received: Some(Instant::now()), nodes: list };
+            nodes.is_polling.store(false, Ordering::Release);
         });
     }
 }

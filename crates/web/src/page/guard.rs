@@ -17,7 +17,7 @@ use axum::{
 
 use net::{host::is_local_host, secret::secrets_equal};
 
-use super::dress;
+use super::set_security_headers;
 
 /// Decides who may look. Never prints its token but in [`Guard::query`].
 #[derive(Clone)]
@@ -76,7 +76,7 @@ async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Resp
             (status, axum::Json(serde_json::json!({"status": "error", "detail": why}))).into_response()
         }
     };
-    dress(&mut answer);
+    set_security_headers(&mut answer);
     answer
 }
 

@@ -1,5 +1,5 @@
-//! The pages that are built into this binary, who may see them, and how they are served. Owns the headers that keep
-//! hostile text from becoming anything but text; knows nothing of what the pages show.
+//! The pages embedded in the binary, and the security headers of every response. Knows nothing about the data that the pages
+//! show.
 
 mod guard;
 mod place;
@@ -16,19 +16,19 @@ use rust_embed::RustEmbed;
 pub use guard::Guard;
 pub use place::{Place, serve};
 
-/// What `make web` built; empty when it never ran.
+/// The output of `make web`; empty if it never ran.
 #[derive(RustEmbed)]
 #[folder = "ui/dist"]
-struct Built;
+struct BuiltPages;
 
 /// A page of the user interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum Page {
     Monitor,
     Viewer,
 }
 
-impl Entry {
+impl Page {
     const fn file(self) -> &'static str {
         match self {
             Self::Monitor => "monitor.html",
@@ -37,41 +37,41 @@ impl Entry {
     }
 }
 
-/// Nothing from elsewhere, nothing inline: page text that got into the document as markup could still do nothing.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; \
+/// Allows nothing from other origins and nothing inline, so that even text interpreted as markup could not run scripts.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; \
      font-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
 
 const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>webgym</title><h1>The pages are not built</h1>\
      <p>This webgym was built without its user interface. In the source tree, with Node 20 or newer, run</p>\
-     <pre>make web\ncargo build --release</pre><p>and start it again. Everything else works as it is.</p></html>";
+     <pre>make web\ncargo build --release</pre><p>and start webgym again. Everything else works without the user interface.</p></html>";
 
-/// The page at `/` and what it loads. Addresses in it are relative, so it works under any path prefix.
-pub fn router(entry: Entry) -> Router {
+/// Returns the routes of a page at `/` and of its assets. URLs in the page are relative, so it works under any path prefix.
+pub fn router(page: Page) -> Router {
     Router::new()
-        .route("/", get(async move || document(entry)))
+        .route("/", get(async move || document(page)))
         .route("/assets/{*path}", get(async |Path(path): Path<String>| asset(&path)))
 }
 
-fn document(entry: Entry) -> Response {
-    let page = match Built::get(entry.file()) {
+fn document(page: Page) -> Response {
+    let html = match BuiltPages::get(page.file()) {
         Some(file) => Html(file.data.into_owned()).into_response(),
         None => Html(NOT_BUILT).into_response(),
     };
-    ([(header::CACHE_CONTROL, "no-cache")], page).into_response()
+    ([(header::CACHE_CONTROL, "no-cache")], html).into_response()
 }
 
 fn asset(path: &str) -> Response {
-    let Some(file) = Built::get(&format!("assets/{path}")) else {
+    let Some(file) = BuiltPages::get(&format!("assets/{path}")) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    // Vite puts a digest of the content into every name but this one.
+    // Vite puts a hash of the content into the name of every asset except this one.
     let cache = if path == "theme.js" { "no-cache" } else { "public, max-age=31536000, immutable" };
-    let headers = [(header::CONTENT_TYPE, kind(path)), (header::CACHE_CONTROL, cache)];
+    let headers = [(header::CONTENT_TYPE, content_type(path)), (header::CACHE_CONTROL, cache)];
     (headers, file.data.into_owned()).into_response()
 }
 
-fn kind(path: &str) -> &'static str {
-    match path.rsplit_once('.').map(|(_, ending)| ending) {
+fn content_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, extension)| extension) {
         Some("js") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("svg") => "image/svg+xml",
@@ -81,9 +81,9 @@ fn kind(path: &str) -> &'static str {
     }
 }
 
-/// What every answer carries, pages and data alike.
-const HEADERS: [(HeaderName, &str); 6] = [
-    (header::CONTENT_SECURITY_POLICY, POLICY),
+/// Headers of every response, pages and data alike.
+const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -91,9 +91,9 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-fn dress(answer: &mut Response) {
-    for (name, value) in HEADERS {
-        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+fn set_security_headers(response: &mut Response) {
+    for (name, value) in SECURITY_HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
 }
 
@@ -102,23 +102,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn names_outside_the_build_are_not_found() {
+    async fn paths_outside_build_are_not_found() {
         for path in ["../Cargo.toml", "nothing.js", "", "../../src/lib.rs"] {
             assert_eq!(asset(path).status(), StatusCode::NOT_FOUND, "{path}");
         }
     }
 
-    /// Text is only ever put into the pages as text.
+    /// The pages insert text only as text nodes.
     #[test]
-    fn the_pages_never_make_markup_of_text() {
-        fn look(folder: &std::path::Path) {
+    fn pages_never_insert_html() {
+        fn check(folder: &std::path::Path) {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    look(&path);
-                } else if path.extension().is_some_and(|kind| kind == "ts" || kind == "tsx") {
+                    check(&path);
+                } else if path.extension().is_some_and(|extension| extension == "ts" || extension == "tsx") {
                     let text = std::fs::read_to_string(&path).unwrap();
-                    for word in [
+                    for forbidden in [
                         "dangerouslySetInnerHTML",
                         "innerHTML",
                         "outerHTML",
@@ -126,11 +126,11 @@ mod tests {
                         "document.write",
                         "eval(",
                     ] {
-                        assert!(!text.contains(word), "{} has {word}", path.display());
+                        assert!(!text.contains(forbidden), "{} uses {forbidden}", path.display());
                     }
                 }
             }
         }
-        look(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/src"));
+        check(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/src"));
     }
 }

@@ -1,10 +1,10 @@
-//! Charts as data: what is measured, and for each split and difficulty class the values over iterations.
+//! Charts as data: the measures, and for each split and difficulty class their values over iterations.
 
 use serde::Serialize;
 use store::metrics::DifficultyClass;
 use store::{Split, Summary};
 
-/// One of the lines of a chart.
+/// A line of a chart: all trajectories, or those of one difficulty class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Line {
@@ -35,20 +35,21 @@ impl Line {
         }
     }
 
-    pub(super) fn holds(self, summary: &Summary) -> bool {
+    pub(super) fn includes(self, summary: &Summary) -> bool {
         self.class().is_none_or(|class| DifficultyClass::of(summary.difficulty) == class)
     }
 }
 
+/// The unit of a chart's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// Between 0 and 1, shown in per cent.
+    /// A fraction between 0 and 1, shown in per cent.
     Share,
     Count,
 }
 
-/// What a chart shows.
+/// What a chart measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -90,17 +91,17 @@ impl Measure {
         }
     }
 
-    /// What the values are a share or number of.
+    /// Says what the values are a share or average of.
     pub const fn explanation(self) -> &'static str {
         match self {
             Self::Success => "of trajectories with a verdict",
-            Self::Steps => "neither crashed nor blocked",
-            Self::ResponseLength => "characters per reply",
+            Self::Steps => "of trajectories neither crashed nor blocked",
+            Self::ResponseLength => "characters per model response",
             Self::GoBack => "of steps",
             Self::Crashed => "of all trajectories",
-            Self::Blocked => "of those not crashed",
-            Self::Unchanged => "of steps that have a next one",
-            Self::TasksSeen | Self::WebsitesSeen => "in an earlier iteration of the split",
+            Self::Blocked => "of trajectories that did not crash",
+            Self::Unchanged => "of steps except the last",
+            Self::TasksSeen | Self::WebsitesSeen => "in an earlier iteration of the same split",
         }
     }
 
@@ -112,18 +113,19 @@ impl Measure {
     }
 }
 
-/// The values of one line of one split.
+/// The values of one line in one split.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     pub split: Split,
     pub line: Line,
     pub iterations: Vec<u64>,
-    /// `None` where there was nothing to measure.
+    /// `None` where no trajectory contributes to the measure.
     pub values: Vec<Option<f64>>,
-    /// The same, smoothed, when asked for.
+    /// The smoothed values, if smoothing was requested.
     pub smoothed: Option<Vec<Option<f64>>>,
 }
 
+/// One measure over iterations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Chart {
     pub measure: Measure,
@@ -133,10 +135,12 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
+/// All charts of a save path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Charts {
+    /// The weight of the smoothing, if any.
     pub ema: Option<f64>,
-    /// How many are behind it all.
+    /// Number of trajectories that the charts are based on.
     pub trajectories: u64,
     pub charts: Vec<Chart>,
 }

@@ -1,44 +1,44 @@
-//! From digests to curves: the values of every measure over the iterations of each split.
+//! Computes the curves: the values of every measure over the iterations of each split.
 
 use std::collections::{BTreeMap, HashSet};
 
 use store::Split;
 
 use super::chart::{Chart, Charts, Line, Measure, Series};
-use super::digest::{Digest, Figures, TaskKey};
 use super::ema::Ema;
+use super::iteration_stats::{IterationStats, LineStats, TaskKey};
 
-/// The values of one iteration, by measure and line.
+/// The values of one iteration by measure and line.
 type Values = [[Option<f64>; Line::ALL.len()]; Measure::ALL.len()];
 
-/// What earlier iterations of a split had.
+/// Tasks and websites in earlier iterations of a split.
 #[derive(Clone, Debug, Default)]
-struct Past {
+struct SeenBefore {
     tasks: HashSet<TaskKey>,
     websites: HashSet<u64>,
 }
 
-/// Collects iterations in their order.
+/// The values of all iterations that were added.
 #[derive(Clone, Debug, Default)]
 pub struct Curves {
     values: BTreeMap<(Split, u64), Values>,
-    past: BTreeMap<Split, Past>,
+    seen: BTreeMap<Split, SeenBefore>,
     trajectories: u64,
 }
 
 impl Curves {
-    /// Adds an iteration. Those of a split come in order: what was seen before depends on it.
-    pub fn add(&mut self, split: Split, iteration: u64, digest: &Digest) {
-        let total = digest.figures(Line::Overall).metrics.total_trajectories;
+    /// Adds an iteration. The iterations of a split must be added in order, because some measures depend on earlier ones.
+    pub fn add(&mut self, split: Split, iteration: u64, stats: &IterationStats) {
+        let total = stats.line(Line::Overall).metrics.total_trajectories;
         if total == 0 {
             return;
         }
         self.trajectories += total;
-        let past = self.past.entry(split).or_default();
-        let values = Measure::ALL.map(|measure| Line::ALL.map(|line| value(measure, line, digest, past)));
+        let seen = self.seen.entry(split).or_default();
+        let values = Measure::ALL.map(|measure| Line::ALL.map(|line| value(measure, line, stats, seen)));
         self.values.insert((split, iteration), values);
-        past.tasks.extend(digest.seen.iter().map(|one| one.task));
-        past.websites.extend(digest.seen.iter().map(|one| one.website));
+        seen.tasks.extend(stats.tasks.iter().map(|seen| seen.task));
+        seen.websites.extend(stats.tasks.iter().map(|seen| seen.website));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -77,27 +77,29 @@ impl Curves {
     }
 }
 
-fn value(measure: Measure, line: Line, digest: &Digest, past: &Past) -> Option<f64> {
-    let Figures { metrics, kept, steps, transitions, unchanged } = digest.figures(line);
+/// Computes one value; `None` if no trajectory contributes to it.
+fn value(measure: Measure, line: Line, stats: &IterationStats, seen: &SeenBefore) -> Option<f64> {
+    let LineStats { metrics, trajectories, steps, transitions, unchanged } = stats.line(line);
     let when = |whole: u64, value: f64| (whole > 0).then_some(value);
     match measure {
         Measure::Success => when(metrics.scored, metrics.success_rate),
-        Measure::Steps => when(*kept, metrics.avg_steps),
+        Measure::Steps => when(*trajectories, metrics.avg_steps),
         Measure::ResponseLength => when(*steps, metrics.avg_chars_per_response),
         Measure::GoBack => when(*steps, metrics.goback_rate),
         Measure::Crashed => when(metrics.total_trajectories, metrics.crashed_rate),
         Measure::Blocked => when(metrics.total_trajectories - metrics.crashed, metrics.blocked_rate),
         Measure::Unchanged => when(*transitions, *unchanged as f64 / *transitions as f64),
-        Measure::TasksSeen => share(digest.seen(line).map(|one| past.tasks.contains(&one.task))),
-        Measure::WebsitesSeen => share(digest.seen(line).map(|one| past.websites.contains(&one.website))),
+        Measure::TasksSeen => share(stats.tasks(line).map(|task| seen.tasks.contains(&task.task))),
+        Measure::WebsitesSeen => share(stats.tasks(line).map(|task| seen.websites.contains(&task.website))),
     }
 }
 
-fn share(marks: impl Iterator<Item = bool>) -> Option<f64> {
+/// Returns the fraction of true values; `None` if there are no values.
+fn share(values: impl Iterator<Item = bool>) -> Option<f64> {
     let (mut whole, mut part) = (0_u64, 0_u64);
-    for mark in marks {
+    for value in values {
         whole += 1;
-        part += u64::from(mark);
+        part += u64::from(value);
     }
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -136,21 +138,25 @@ mod tests {
         let crashed = Summary { steps: 0, ..summary("c", "x", 1, 0) };
         let blocked = Summary { is_blocked: true, ..summary("d", "z", 8, 0) };
         let second = [summary("a", "x", 1, 0), crashed, blocked, summary("a", "other", 1, 1)];
-        curves.add(Split::Train, 0, &Digest::of(&first));
-        curves.add(Split::Train, 3, &Digest::of(&second));
-        curves.add(Split::Test, 0, &Digest::of(&[summary("a", "x", 1, 1)]));
-        curves.add(Split::Test, 1, &Digest::of(&[]));
+        curves.add(Split::Train, 0, &IterationStats::of(&first));
+        curves.add(Split::Train, 3, &IterationStats::of(&second));
+        curves.add(Split::Test, 0, &IterationStats::of(&[summary("a", "x", 1, 1)]));
+        curves.add(Split::Test, 1, &IterationStats::of(&[]));
         curves
     }
 
     #[test]
-    fn every_measure_is_over_what_it_says() {
+    fn measures_use_their_denominators() {
         let charts = two_iterations().charts(None);
         let train = |measure, line| values(&charts, measure, Split::Train, line);
         assert_eq!(train(Measure::Success, Line::Overall), [Some(0.5), Some(0.5)]);
         assert_eq!(train(Measure::Success, Line::Easy), [Some(1.0), Some(0.5)]);
-        assert_eq!(train(Measure::Success, Line::Medium), [Some(0.0), None], "nothing there the second time");
-        assert_eq!(train(Measure::Success, Line::Hard), [], "a line without any value is left out");
+        assert_eq!(
+            train(Measure::Success, Line::Medium),
+            [Some(0.0), None],
+            "the second iteration has no medium task"
+        );
+        assert_eq!(train(Measure::Success, Line::Hard), [], "a line without values is left out");
         assert_eq!(train(Measure::Steps, Line::Overall), [Some(5.0), Some(5.0)]);
         assert_eq!(train(Measure::ResponseLength, Line::Overall), [Some(100.0), Some(100.0)]);
         assert_eq!(train(Measure::GoBack, Line::Overall), [Some(0.2), Some(0.2)]);
@@ -161,19 +167,19 @@ mod tests {
     }
 
     #[test]
-    fn seen_before_means_an_earlier_iteration_of_the_same_split() {
+    fn seen_before_counts_same_split_only() {
         let charts = two_iterations().charts(None);
         let train = |measure, line| values(&charts, measure, Split::Train, line);
-        // Of the second: "a" at "x" was there; "a" elsewhere, "c" and "d" were not. Of the sites, "x" twice.
+        // In the second iteration only "a" on "x" was seen before; of its four websites, "x" (twice).
         assert_eq!(train(Measure::TasksSeen, Line::Overall), [Some(0.0), Some(0.25)]);
         assert_eq!(train(Measure::WebsitesSeen, Line::Overall), [Some(0.0), Some(0.5)]);
         assert_eq!(train(Measure::WebsitesSeen, Line::Easy), [Some(0.0), Some(2.0 / 3.0)]);
         let test = values(&charts, Measure::TasksSeen, Split::Test, Line::Overall);
-        assert_eq!(test, [Some(0.0)], "train does not count for test, and an empty iteration is none");
+        assert_eq!(test, [Some(0.0)], "train does not count for test, and an empty iteration is left out");
     }
 
     #[test]
-    fn smoothing_is_added_beside_the_values() {
+    fn smoothed_values_are_added_to_series() {
         let charts = two_iterations().charts(Some(Ema::new(0.5).unwrap()));
         let series = &charts.charts[0].series[1];
         assert_eq!((series.line, &series.values), (Line::Easy, &vec![Some(1.0), Some(0.5)]));

@@ -1,6 +1,6 @@
-//! Exponential moving averages: each value is `weight` of what came before and the rest of itself.
+//! Exponential moving average: each smoothed value is `weight` times the previous one plus the rest of the new value.
 
-/// How much of the past stays: 0 leaves the curve as it is, near 1 makes it slow.
+/// The weight of the previous value: 0 leaves the curve unchanged, values near 1 smooth it strongly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ema(f64);
 
@@ -17,16 +17,17 @@ impl Ema {
         self.0
     }
 
-    /// Begins with the first value; a gap stays a gap and is passed over.
+    /// Smooths the values, starting from the first one. Gaps stay gaps and do not influence later values.
     pub fn smooth(self, values: &[Option<f64>]) -> Vec<Option<f64>> {
-        let mut past: Option<f64> = None;
+        let mut previous: Option<f64> = None;
         values
             .iter()
             .map(|value| {
                 let value = (*value)?;
-                let smoothed = past.map_or(value, |past| self.0.mul_add(past, (1.0 - self.0) * value));
-                past = Some(smoothed);
-                past
+                let smoothed =
+                    previous.map_or(value, |previous| self.0.mul_add(previous, (1.0 - self.0) * value));
+                previous = Some(smoothed);
+                previous
             })
             .collect()
     }
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_past_fades_and_gaps_stay() {
+    fn values_are_smoothed_and_gaps_stay() {
         let ema = Ema::new(0.5).unwrap();
         let values = [Some(1.0), Some(0.0), None, Some(0.0)];
         assert_eq!(ema.smooth(&values), [Some(1.0), Some(0.5), None, Some(0.25)]);
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_outside_are_refused() {
+    fn weight_out_of_range_is_refused() {
         for text in ["1", "-0.1", "NaN", "x", "inf"] {
             assert!(text.parse::<Ema>().is_err(), "{text}");
         }

@@ -1,40 +1,41 @@
-//! Curves over iterations, and their drawing as SVG and PNG. The numbers are made of summaries by pure functions; one
-//! layout gives the shapes that both writers put down, so the two pictures are the same.
+//! Curves over iterations, drawn as SVG and PNG. Pure functions compute the values from trajectory summaries; one layout
+//! produces the shapes for both formats, so that the two images look the same.
 
 mod chart;
 mod curves;
-mod digest;
 mod ema;
+mod iteration_stats;
 mod layout;
 mod legend;
 mod png;
-mod shape;
+mod shapes;
 mod svg;
 mod ticks;
 
 pub use chart::{Chart, Charts, Line, Measure, Series, Unit};
 pub use curves::Curves;
-pub use digest::{Digest, TaskKey};
 pub use ema::Ema;
+pub use iteration_stats::{IterationStats, TaskKey};
 
+/// Why a PNG could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
-    #[error("the picture is too large to be drawn")]
+    #[error("the image is too large to draw")]
     TooLarge,
     #[error("cannot read the embedded font")]
     Font,
-    #[error("cannot encode the picture: {0}")]
+    #[error("cannot encode the PNG: {0}")]
     Encode(#[from] ::png::EncodingError),
 }
 
-/// The charts as an SVG document.
+/// Draws the charts as an SVG document.
 pub fn svg(charts: &Charts) -> String {
-    svg::write(&layout::draw(charts))
+    svg::render(&layout::draw(charts))
 }
 
-/// The same as a PNG file, at twice the size so that it stays sharp.
+/// Draws the charts as a PNG file, at twice the size so that it is sharp on high-resolution screens.
 pub fn png(charts: &Charts) -> Result<Vec<u8>, PlotError> {
-    png::paint(&layout::draw(charts))
+    png::render(&layout::draw(charts))
 }
 
 #[cfg(test)]

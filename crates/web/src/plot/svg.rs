@@ -1,26 +1,26 @@
-//! Writes a drawing as an SVG document of its own: no scripts, no links, text as text.
+//! Renders a drawing as a standalone SVG document without scripts or links.
 
 use std::fmt::Write;
 
-use super::shape::{Anchor, Colour, Drawing, Marker, PAPER, Shape};
+use super::shapes::{Anchor, BACKGROUND, Colour, Drawing, Marker, Shape};
 
-pub(super) fn write(drawing: &Drawing) -> String {
+pub(super) fn render(drawing: &Drawing) -> String {
     let Drawing { width, height, title, shapes } = drawing;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          role=\"img\" font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\">\n<title>{}</title>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n",
-        escaped(title),
-        hex(PAPER)
+        escape(title),
+        hex(BACKGROUND)
     );
     for shape in shapes {
-        put(&mut out, shape);
+        write_shape(&mut out, shape);
     }
     out.push_str("</svg>\n");
     out
 }
 
-fn put(out: &mut String, shape: &Shape) {
+fn write_shape(out: &mut String, shape: &Shape) {
     let _ = match shape {
         Shape::Stroke { points, colour, width, is_dashed, opacity } => {
             let dashes = if *is_dashed { " stroke-dasharray=\"6 4\"" } else { "" };
@@ -29,25 +29,25 @@ fn put(out: &mut String, shape: &Shape) {
                 "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dashes}{}/>",
                 path(points),
                 hex(*colour),
-                translucent(*opacity)
+                opacity_attribute(*opacity)
             )
         }
-        Shape::Marker { at, marker, colour, is_hollow, opacity } => {
-            let fill = hex(if *is_hollow { PAPER } else { *colour });
-            let look = format!(
+        Shape::Marker { centre, marker, colour, is_hollow, opacity } => {
+            let fill = hex(if *is_hollow { BACKGROUND } else { *colour });
+            let style = format!(
                 "fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1.4\"{}",
                 hex(*colour),
-                translucent(*opacity)
+                opacity_attribute(*opacity)
             );
-            let (x, y) = (short(at.0), short(at.1));
+            let (x, y) = (rounded(centre.0), rounded(centre.1));
             match marker {
                 Marker::Circle => {
-                    writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\" {look}/>", Marker::RADIUS)
+                    writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\" {style}/>", Marker::RADIUS)
                 }
-                _ => writeln!(out, "<path d=\"{}Z\" {look}/>", path(&marker.corners(*at))),
+                _ => writeln!(out, "<path d=\"{}Z\" {style}/>", path(&marker.corners(*centre))),
             }
         }
-        Shape::Text { at, text, size, colour, anchor, is_bold } => {
+        Shape::Text { position, text, size, colour, anchor, is_bold } => {
             let anchor = match anchor {
                 Anchor::Start => "start",
                 Anchor::Middle => "middle",
@@ -57,10 +57,10 @@ fn put(out: &mut String, shape: &Shape) {
             writeln!(
                 out,
                 "<text x=\"{}\" y=\"{}\" font-size=\"{size}\" fill=\"{}\" text-anchor=\"{anchor}\"{weight}>{}</text>",
-                short(at.0),
-                short(at.1),
+                rounded(position.0),
+                rounded(position.1),
                 hex(*colour),
-                escaped(text)
+                escape(text)
             )
         }
     };
@@ -69,13 +69,13 @@ fn put(out: &mut String, shape: &Shape) {
 fn path(points: &[(f64, f64)]) -> String {
     let mut out = String::new();
     for (number, (x, y)) in points.iter().enumerate() {
-        let letter = if number == 0 { 'M' } else { 'L' };
-        let _ = write!(out, "{letter}{} {}", short(*x), short(*y));
+        let command = if number == 0 { 'M' } else { 'L' };
+        let _ = write!(out, "{command}{} {}", rounded(*x), rounded(*y));
     }
     out
 }
 
-fn short(number: f64) -> f64 {
+fn rounded(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }
 
@@ -83,10 +83,10 @@ fn hex(Colour(red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-fn translucent(opacity: f64) -> String {
+fn opacity_attribute(opacity: f64) -> String {
     if opacity < 1.0 { format!(" opacity=\"{opacity}\"") } else { String::new() }
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! From numbers to what is on the paper.
+//! From values to the rendered SVG and PNG.
 
 use store::Split;
 
@@ -26,20 +26,24 @@ fn lines<'a>(drawing: &'a str, part: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn values_become_points_at_their_height() {
+fn values_are_drawn_at_their_height() {
     let values = [Some(0.0), Some(1.0), Some(0.5)];
     let drawing = svg(&charts(Measure::Success, vec![series(Split::Train, Line::Easy, &values)]));
     // The plot is 334 wide from 70 and 182 high from 126: 0 at the bottom, 1 at the top, 0.5 half way.
     let stroke = lines(&drawing, "stroke-width=\"2\" stroke-linejoin=\"round\"/>");
     assert!(stroke.iter().any(|line| line.contains("d=\"M70 308L237 126L404 217\"")), "{stroke:?}");
-    assert_eq!(lines(&drawing, "#009e73").len(), 3 + 1 + 2, "three signs, the line, and both in the legend");
+    assert_eq!(
+        lines(&drawing, "#009e73").len(),
+        3 + 1 + 2,
+        "three markers and the line, and both again in the legend"
+    );
     for label in ["0 %", "25 %", "50 %", "75 %", "100 %", "iteration", "of trajectories with a verdict"] {
         assert!(drawing.contains(&format!(">{label}</text>")), "{label}");
     }
 }
 
 #[test]
-fn a_gap_parts_the_line_and_test_is_dashed_and_hollow() {
+fn gap_splits_line_and_test_is_dashed() {
     let values = [Some(1.0), Some(2.0), None, Some(3.0), Some(4.0)];
     let drawing = svg(&charts(Measure::Steps, vec![series(Split::Test, Line::Hard, &values)]));
     let dashed = lines(&drawing, "stroke-dasharray");
@@ -50,26 +54,27 @@ fn a_gap_parts_the_line_and_test_is_dashed_and_hollow() {
 }
 
 #[test]
-fn a_single_iteration_and_nothing_at_all_can_be_drawn() {
+fn single_iteration_and_empty_chart_are_drawn() {
     let single = charts(Measure::Blocked, vec![series(Split::Train, Line::Overall, &[Some(0.25)])]);
-    assert_eq!(lines(&svg(&single), "<circle").len(), 2, "the point and the legend's");
-    let nothing = charts(Measure::Blocked, Vec::new());
-    assert!(svg(&nothing).contains("nothing measured"));
-    let odd = charts(Measure::Steps, vec![series(Split::Train, Line::Overall, &[Some(f64::MAX), Some(0.0)])]);
-    assert!(!svg(&odd).contains("NaN"));
+    assert_eq!(lines(&svg(&single), "<circle").len(), 2, "the point and the legend entry");
+    let empty = charts(Measure::Blocked, Vec::new());
+    assert!(svg(&empty).contains("no data"));
+    let extreme =
+        charts(Measure::Steps, vec![series(Split::Train, Line::Overall, &[Some(f64::MAX), Some(0.0)])]);
+    assert!(!svg(&extreme).contains("NaN"));
 }
 
 #[test]
-fn the_png_is_twice_the_size_and_has_the_colours() {
+fn png_has_double_size_and_line_colours() {
     let values = [Some(0.2), Some(0.8)];
-    let picture = png(&charts(Measure::Success, vec![series(Split::Train, Line::Medium, &values)])).unwrap();
-    let mut reader = ::png::Decoder::new(std::io::Cursor::new(&picture)).read_info().unwrap();
+    let image = png(&charts(Measure::Success, vec![series(Split::Train, Line::Medium, &values)])).unwrap();
+    let mut reader = ::png::Decoder::new(std::io::Cursor::new(&image)).read_info().unwrap();
     let (width, height) = (reader.info().width, reader.info().height);
     assert_eq!((width, height), (2472, 732));
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     reader.next_frame(&mut pixels).unwrap();
     let count = |colour: [u8; 3]| pixels.chunks_exact(3).filter(|pixel| **pixel == colour).count();
-    assert!(count([0x00, 0x72, 0xb2]) > 500, "the line is there");
-    assert!(count([0x00, 0x9e, 0x73]) == 0, "and none that is not");
+    assert!(count([0x00, 0x72, 0xb2]) > 500, "the line is drawn");
+    assert!(count([0x00, 0x9e, 0x73]) == 0, "no line of another class is drawn");
     assert!(count([0xff, 0xff, 0xff]) > pixels.len() / 3 * 9 / 10);
 }

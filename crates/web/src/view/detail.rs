@@ -1,4 +1,4 @@
-//! One trajectory with everything that is known of it.
+//! The JSON of one complete trajectory: its task, verdict and steps.
 
 use proto::trajectory::{Action, Observation, Response, Reward, RubricItem, Step, Task, Trajectory};
 use serde::Serialize;
@@ -8,18 +8,19 @@ use store::{Split, Summary};
 
 use super::iteration::{Entry, Iteration};
 use super::outcome_of;
-use super::pictures::Pictures;
-use super::verdict::{self, About, Words};
+use super::screenshots::Screenshots;
+use super::verdict::{self, JudgeText, Subject};
 
+/// A trajectory as the viewer shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct Detail<'a> {
     split: Split,
     iteration: u64,
     key: &'a str,
-    /// The episode is not over; there will be more steps.
+    /// The episode is still running; more steps will follow.
     is_begun: bool,
     outcome: &'static str,
-    /// False of files that do not say: the outcome is told from the last reward then.
+    /// False if the file does not contain the outcome and it was inferred from the last reward.
     is_outcome_recorded: bool,
     crash: Option<&'static str>,
     reward: i64,
@@ -27,21 +28,22 @@ pub(super) struct Detail<'a> {
     class: &'static str,
     task: &'a Task,
     rubric: Vec<Item<'a>>,
-    /// Words about anything but a rubric item.
-    judgment: Vec<Words<'a>>,
+    /// Texts of the judge that are not about a rubric item.
+    judgment: Vec<JudgeText<'a>>,
     steps: Vec<StepDetail<'a>>,
     extra: &'a Map<String, Value>,
 }
 
+/// A rubric item with what the judge wrote about it.
 #[derive(Debug, Serialize)]
 struct Item<'a> {
     #[serde(flatten)]
-    asked: &'a RubricItem,
+    item: &'a RubricItem,
     passed: Option<bool>,
-    words: Vec<&'a str>,
+    texts: Vec<&'a str>,
 }
 
-/// A step without its token ids and logprobs: nobody reads those, and they are many.
+/// A step without its token ids and log probabilities, which are large and not shown.
 #[derive(Debug, Serialize)]
 struct StepDetail<'a> {
     observation: &'a Observation,
@@ -51,7 +53,7 @@ struct StepDetail<'a> {
     same_as_next_screenshot: Option<bool>,
     timings_ms: &'a Map<String, Value>,
     is_keypoint: bool,
-    /// Why there is no screenshot to see.
+    /// Why the screenshot cannot be shown.
     screenshot_problem: Option<String>,
     prompt_tokens: Option<usize>,
     reply_tokens: Option<usize>,
@@ -62,14 +64,15 @@ impl<'a> Detail<'a> {
         iteration: &Iteration,
         entry: &'a Entry,
         trajectory: &'a Trajectory,
-        pictures: &Pictures,
+        screenshots: &Screenshots,
     ) -> Self {
         let summary = Summary::of(trajectory);
         let last = trajectory.steps.last();
-        let words = last.map(|step| verdict::words(&step.reward.evaluation)).unwrap_or_default();
-        let (of_items, judgment) = words.into_iter().partition::<Vec<_>, _>(
-            |words| matches!(words.about, About::Rubric { item } if item < trajectory.task.evaluator_reference.len()),
-        );
+        let texts = last.map(|step| verdict::judge_texts(&step.reward.evaluation)).unwrap_or_default();
+        let items = trajectory.task.evaluator_reference.len();
+        let (rubric_texts, judgment) = texts
+            .into_iter()
+            .partition::<Vec<_>, _>(|text| matches!(text.about, Subject::Rubric { item } if item < items));
         let keypoints = &trajectory.metadata.keypoint_step_ids;
         Self {
             split: iteration.split,
@@ -78,33 +81,34 @@ impl<'a> Detail<'a> {
             is_begun: entry.is_begun(),
             outcome: outcome_of(&summary, entry),
             is_outcome_recorded: summary.outcome.is_some(),
-            crash: crash(&summary).filter(|_| !entry.is_begun()).map(crash_in_words),
+            crash: crash(&summary).filter(|_| !entry.is_begun()).map(crash_reason),
             reward: summary.reward,
             answer: last.and_then(answer),
             class: DifficultyClass::of(trajectory.task.difficulty).as_str(),
-            rubric: rubric(&trajectory.task.evaluator_reference, &of_items),
+            rubric: rubric(&trajectory.task.evaluator_reference, &rubric_texts),
             task: &trajectory.task,
             judgment,
             steps: (0..)
                 .zip(&trajectory.steps)
-                .map(|(number, step)| step_detail(step, keypoints.contains(&number), pictures))
+                .map(|(number, step)| step_detail(step, keypoints.contains(&number), screenshots))
                 .collect(),
             extra: &trajectory.metadata.extra,
         }
     }
 }
 
-fn rubric<'a>(items: &'a [RubricItem], words: &[Words<'a>]) -> Vec<Item<'a>> {
-    let of_item = |number: usize| words.iter().filter(move |one| one.about == About::Rubric { item: number });
-    let item = |(number, asked)| Item {
-        asked,
-        passed: of_item(number).find_map(|one| one.passed),
-        words: of_item(number).map(|one| one.text).collect(),
+fn rubric<'a>(items: &'a [RubricItem], texts: &[JudgeText<'a>]) -> Vec<Item<'a>> {
+    let texts_about =
+        |number: usize| texts.iter().filter(move |text| text.about == Subject::Rubric { item: number });
+    let item = |(number, item)| Item {
+        item,
+        passed: texts_about(number).find_map(|text| text.passed),
+        texts: texts_about(number).map(|text| text.text).collect(),
     };
     items.iter().enumerate().map(item).collect()
 }
 
-fn step_detail<'a>(step: &'a Step, is_keypoint: bool, pictures: &Pictures) -> StepDetail<'a> {
+fn step_detail<'a>(step: &'a Step, is_keypoint: bool, screenshots: &Screenshots) -> StepDetail<'a> {
     let Step { observation, action, response, reward, same_as_next_screenshot, extras } = step;
     StepDetail {
         observation,
@@ -114,7 +118,7 @@ fn step_detail<'a>(step: &'a Step, is_keypoint: bool, pictures: &Pictures) -> St
         same_as_next_screenshot: *same_as_next_screenshot,
         timings_ms: &extras.timings_ms,
         is_keypoint,
-        screenshot_problem: pictures.find(&observation.image_path).err().map(|error| error.to_string()),
+        screenshot_problem: screenshots.find(&observation.image_path).err().map(|error| error.to_string()),
         prompt_tokens: extras.prompt_token_ids.as_ref().map(Vec::len),
         reply_tokens: extras.token_ids.as_ref().map(Vec::len),
     }
@@ -125,11 +129,11 @@ fn answer(step: &Step) -> Option<&str> {
     Some(action.arguments.get("text").and_then(Value::as_str).unwrap_or_default())
 }
 
-const fn crash_in_words(crash: Crash) -> &'static str {
+const fn crash_reason(crash: Crash) -> &'static str {
     match crash {
         Crash::NoSteps => "it has no steps",
-        Crash::InvalidUrl => "the address of its start page is not one",
-        Crash::MissingAction => "a step lacks its action",
-        Crash::CutShort => "it ended early and without an answer",
+        Crash::InvalidUrl => "the URL of its start page is invalid",
+        Crash::MissingAction => "a step has no action",
+        Crash::CutShort => "it ended early without an answer",
     }
 }

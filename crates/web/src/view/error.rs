@@ -1,4 +1,4 @@
-//! What can go wrong when somebody looks, and the one table from that to a status, a code and a sentence.
+//! Errors of the viewer, and the table that maps each of them to an HTTP status and an error code.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -6,21 +6,22 @@ use serde_json::json;
 use store::Split;
 use store::pt::PtError;
 
+/// Why a request of the viewer failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     #[error("{0}")]
     BadRequest(String),
-    #[error("there is nothing at this address")]
+    #[error("there is no such API route")]
     NoSuchAddress,
-    #[error("there is no {split} iteration {iteration} here")]
+    #[error("there is no {split} iteration {iteration} in this save path")]
     NoIteration { split: Split, iteration: u64 },
     #[error("{split} iteration {iteration} has no trajectory {key}")]
     NoTrajectory { split: Split, iteration: u64, key: String },
     #[error("the trajectory has {steps} steps; there is no step {step}")]
     NoStep { step: usize, steps: usize },
-    #[error("the screenshot is not there: {0}")]
+    #[error("the screenshot file is missing: {0}")]
     NoScreenshot(String),
-    #[error("the screenshot lies outside of the save path; name its folder with --images to show it: {0}")]
+    #[error("the screenshot is outside the save path; to show it, pass its folder with --images: {0}")]
     ScreenshotOutside(String),
     #[error("the recorded screenshot is not an image: {0}")]
     NotAnImage(String),
@@ -32,8 +33,8 @@ pub enum ViewError {
     NothingToPlot(String),
     #[error(transparent)]
     Plot(#[from] crate::plot::PlotError),
-    #[error("the reading of files was cut short: {0}")]
-    Cut(String),
+    #[error("internal error: {0}")]
+    Internal(String),
 }
 
 impl ViewError {
@@ -49,12 +50,13 @@ impl ViewError {
             Self::NotAnImage(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_an_image"),
             Self::NothingToPlot(_) => (StatusCode::NOT_FOUND, "nothing_to_plot"),
             Self::File(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unreadable_file"),
-            Self::List { .. } | Self::Plot(_) | Self::Cut(_) => {
+            Self::List { .. } | Self::Plot(_) | Self::Internal(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "internal")
             }
         }
     }
 
+    /// Returns the machine-readable error code.
     pub const fn code(&self) -> &'static str {
         self.table().1
     }

@@ -1,5 +1,5 @@
-//! One iteration over all of its files: those of several ranks, or the journal of a run that goes on. Holds their
-//! summaries and reads trajectories; names each by a key that stays the same while the run does.
+//! One iteration with all of its files: one per rank, or the journal of a run in progress. Holds the summaries and reads
+//! trajectories; each trajectory has a key that stays the same while the run continues.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use store::{IterationFile, Split, Summary, journal};
 
 use super::ViewError;
 
-/// What a file looked like when it was opened.
+/// Path, length and modification time of a file, to notice changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     path: PathBuf,
     length: u64,
     changed: u128,
 }
 
-impl Stamp {
+impl FileStamp {
     pub(super) fn of(found: &FoundFile) -> Self {
         let metadata = found.path.metadata().ok();
         let changed = metadata.as_ref().and_then(|data| data.modified().ok());
@@ -32,26 +32,27 @@ impl Stamp {
     }
 }
 
-/// Where a trajectory lies.
+/// Where a trajectory is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// The position in a file.
+enum Location {
+    /// A finished trajectory, by its position in a file.
     Finished { file: usize, position: usize },
-    /// An episode of a journal that has begun and is not over.
+    /// An episode that has begun but not finished, in a journal.
     Begun { file: usize },
 }
 
-/// One line of the table: its name in addresses and where it lies.
+/// One trajectory of an iteration: its key in URLs and where it is stored.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The trajectory index; with `~1`, `~2`… after it where files of other origin use one several times.
+    /// The trajectory index, followed by `~1`, `~2`… if several trajectories of foreign files have the same index.
     pub key: String,
-    place: Place,
+    location: Location,
 }
 
 impl Entry {
+    /// Returns true if the episode is still running.
     pub const fn is_begun(&self) -> bool {
-        matches!(self.place, Place::Begun { .. })
+        matches!(self.location, Location::Begun { .. })
     }
 }
 
@@ -60,16 +61,16 @@ impl Entry {
 pub struct Iteration {
     pub split: Split,
     pub number: u64,
-    stamps: Vec<Stamp>,
+    stamps: Vec<FileStamp>,
     files: Vec<IterationFile>,
     entries: Vec<Entry>,
-    /// Files that cannot be read, and damaged lines, in words.
+    /// Messages about unreadable files and damaged lines.
     pub problems: Vec<String>,
     pub is_finished: bool,
 }
 
 impl Iteration {
-    pub(super) fn open(split: Split, number: u64, found: &[FoundFile], stamps: Vec<Stamp>) -> Self {
+    pub(super) fn open(split: Split, number: u64, found: &[FoundFile], stamps: Vec<FileStamp>) -> Self {
         let mut iteration = Self {
             split,
             number,
@@ -85,12 +86,12 @@ impl Iteration {
                 Err(error) => iteration.problems.push(error.to_string()),
             }
         }
-        iteration.note_damage();
-        iteration.enter();
+        iteration.record_damage();
+        iteration.add_entries();
         iteration
     }
 
-    fn note_damage(&mut self) {
+    fn record_damage(&mut self) {
         for file in &self.files {
             for damage in file.scan().into_iter().flat_map(|scan| &scan.damaged) {
                 let path = file.path().display();
@@ -99,22 +100,24 @@ impl Iteration {
         }
     }
 
-    fn enter(&mut self) {
-        let mut places: Vec<(i64, Place)> = Vec::new();
+    fn add_entries(&mut self) {
+        let mut located: Vec<(i64, Location)> = Vec::new();
         for (file, opened) in self.files.iter().enumerate() {
             let summaries = opened.summaries().iter().enumerate();
-            places.extend(
-                summaries.map(|(position, one)| (one.trajectory_index, Place::Finished { file, position })),
-            );
+            located.extend(summaries.map(|(position, summary)| {
+                (summary.trajectory_index, Location::Finished { file, position })
+            }));
             let begun = opened.scan().into_iter().flat_map(|scan| scan.begun.keys());
-            places.extend(begun.map(|index| (*index, Place::Begun { file })));
+            located.extend(begun.map(|index| (*index, Location::Begun { file })));
         }
-        places.sort_by_key(|(index, _)| *index);
-        let mut repeats: (Option<i64>, usize) = (None, 0);
-        for (index, place) in places {
-            repeats = if repeats.0 == Some(index) { (repeats.0, repeats.1 + 1) } else { (Some(index), 0) };
-            let key = if repeats.1 == 0 { index.to_string() } else { format!("{index}~{}", repeats.1) };
-            self.entries.push(Entry { key, place });
+        located.sort_by_key(|(index, _)| *index);
+        let mut previous = None;
+        let mut repeats = 0_usize;
+        for (index, location) in located {
+            repeats = if previous == Some(index) { repeats + 1 } else { 0 };
+            previous = Some(index);
+            let key = if repeats == 0 { index.to_string() } else { format!("{index}~{repeats}") };
+            self.entries.push(Entry { key, location });
         }
     }
 
@@ -123,20 +126,21 @@ impl Iteration {
     }
 
     pub fn summary(&self, entry: &Entry) -> Option<&Summary> {
-        match entry.place {
-            Place::Finished { file, position } => self.files.get(file)?.summaries().get(position),
-            Place::Begun { file } => {
+        match entry.location {
+            Location::Finished { file, position } => self.files.get(file)?.summaries().get(position),
+            Location::Begun { file } => {
                 let index: i64 = entry.key.split('~').next()?.parse().ok()?;
                 self.files.get(file)?.scan()?.begun.get(&index)
             }
         }
     }
 
-    /// Of what is over; an episode that still runs has no figures yet.
+    /// Returns the summaries of finished episodes.
     pub fn finished(&self) -> impl Iterator<Item = &Summary> {
         self.files.iter().flat_map(IterationFile::summaries)
     }
 
+    /// Counts the episodes that are still running.
     pub fn begun(&self) -> usize {
         self.entries.iter().filter(|entry| entry.is_begun()).count()
     }
@@ -150,17 +154,17 @@ impl Iteration {
     }
 
     pub fn read(&self, entry: &Entry) -> Result<Trajectory, ViewError> {
-        let gone =
+        let missing =
             || ViewError::NoTrajectory { split: self.split, iteration: self.number, key: entry.key.clone() };
-        match entry.place {
-            Place::Finished { file, position } => {
-                Ok(self.files.get(file).ok_or_else(gone)?.read(position)?)
+        match entry.location {
+            Location::Finished { file, position } => {
+                Ok(self.files.get(file).ok_or_else(missing)?.read(position)?)
             }
-            Place::Begun { file } => {
-                let file = self.files.get(file).ok_or_else(gone)?;
-                let index = self.summary(entry).ok_or_else(gone)?.trajectory_index;
+            Location::Begun { file } => {
+                let file = self.files.get(file).ok_or_else(missing)?;
+                let index = self.summary(entry).ok_or_else(missing)?.trajectory_index;
                 let read = journal::read_unfinished(file.path(), index).map_err(store::pt::PtError::from)?;
-                read.ok_or_else(gone)
+                read.ok_or_else(missing)
             }
         }
     }
@@ -169,37 +173,37 @@ impl Iteration {
         self.files.first().map(IterationFile::metadata)
     }
 
-    /// How many trajectories the run had announced, where journals say so.
+    /// Returns how many trajectories an unfinished run plans, according to its journals.
     pub fn announced(&self) -> Option<u64> {
-        let of_file = |file: &IterationFile| match file.scan() {
+        let planned = |file: &IterationFile| match file.scan() {
             Some(scan) => scan.run.as_ref().map(|run| run.tasks),
             None => Some(file.summaries().len() as u64),
         };
-        (!self.is_finished).then(|| self.files.iter().filter_map(of_file).sum())
+        (!self.is_finished).then(|| self.files.iter().filter_map(planned).sum())
     }
 
     pub fn bytes(&self) -> u64 {
         self.stamps.iter().map(|stamp| stamp.length).sum()
     }
 
-    /// Unix seconds of the latest change.
+    /// Returns the time of the latest change in Unix seconds.
     pub fn changed(&self) -> u64 {
         let latest = self.stamps.iter().map(|stamp| stamp.changed).max().unwrap_or(0);
         u64::try_from(latest / 1_000_000_000).unwrap_or(u64::MAX)
     }
 
-    /// None of its files changed since.
-    pub(super) fn is_of(&self, stamps: &[Stamp]) -> bool {
+    /// Returns true if the files still are as they were when this iteration was opened.
+    pub(super) fn is_current(&self, stamps: &[FileStamp]) -> bool {
         self.stamps == stamps
     }
 
-    /// The same as long as no file changed; fit for an `ETag`.
+    /// Returns a string that changes when a file changes; used as `ETag`.
     pub fn version(&self) -> String {
         version(&self.stamps)
     }
 }
 
-pub(super) fn version(stamps: &[Stamp]) -> String {
+pub(super) fn version(stamps: &[FileStamp]) -> String {
     let mut hasher = DefaultHasher::new();
     stamps.hash(&mut hasher);
     format!("{:016x}", hasher.finish())

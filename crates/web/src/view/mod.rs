@@ -1,13 +1,13 @@
-//! Saved trajectories for the viewer, read through `store`'s indexes: iterations, a light table of one, a trajectory in
-//! full, its screenshots, the curves over iterations. Only reads; works while a run is writing.
+//! The viewer of saved trajectories: iterations, the table of one iteration, complete trajectories, screenshots, and curves
+//! over iterations. Reads files through `store`, never writes, and works while a run is writing.
 
-mod catalogue;
+mod cache;
 mod detail;
 mod error;
 mod iteration;
-mod pictures;
+mod overview;
 mod routes;
-mod shelf;
+mod screenshots;
 mod table;
 mod verdict;
 
@@ -16,60 +16,64 @@ use std::sync::Arc;
 
 use store::{SavePath, Split, Summary};
 
-pub use catalogue::{Card, Contents, IterationName, Overview, Sibling};
 pub use error::ViewError;
+pub use overview::{Attempt, Contents, IterationName, Overview, Sibling};
 pub use routes::{api, router};
 pub use table::Table;
 
-use catalogue::Catalogue;
+use cache::IterationCache;
 use iteration::Entry;
-use pictures::Pictures;
-use shelf::Shelf;
+use overview::Overviews;
+use screenshots::Screenshots;
 
 use crate::plot::{Curves, TaskKey};
 
-/// What an episode that is not over is called beside the outcomes.
+/// Shown in place of an outcome while an episode is running.
 const RUNNING: &str = "running";
 
 fn outcome_of(summary: &Summary, entry: &Entry) -> &'static str {
     if entry.is_begun() { RUNNING } else { summary.outcome_or_inferred().as_str() }
 }
 
-/// A save path that somebody looks at. Its methods read files: call them where blocking is allowed.
+/// A save path to view. The methods read files and block.
 #[derive(Clone, Debug)]
-pub struct View(Arc<Inner>);
+pub struct View(Arc<ViewInner>);
 
 #[derive(Debug)]
-struct Inner {
-    shelf: Shelf,
-    catalogue: Catalogue,
-    pictures: Pictures,
+struct ViewInner {
+    cache: IterationCache,
+    overviews: Overviews,
+    screenshots: Screenshots,
 }
 
 impl View {
-    /// `images` are folders beside the save path from which screenshots may be shown.
-    pub fn new(save_path: SavePath, images: Vec<PathBuf>) -> Self {
-        let pictures = Pictures::new(save_path.clone(), images);
-        Self(Arc::new(Inner { shelf: Shelf::new(save_path), catalogue: Catalogue::default(), pictures }))
+    /// Creates a view of a save path. `image_folders` are folders outside it from which screenshots may be shown too.
+    pub fn new(save_path: SavePath, image_folders: Vec<PathBuf>) -> Self {
+        let screenshots = Screenshots::new(save_path.clone(), image_folders);
+        Self(Arc::new(ViewInner {
+            cache: IterationCache::new(save_path),
+            overviews: Overviews::default(),
+            screenshots,
+        }))
     }
 
     pub fn contents(&self) -> Result<Contents, ViewError> {
-        Catalogue::contents(&self.0.shelf)
+        Overviews::contents(&self.0.cache)
     }
 
     pub fn overview(&self, split: Split, iteration: u64) -> Result<Overview, ViewError> {
-        self.0.catalogue.overview(&self.0.shelf, split, iteration)
+        self.0.overviews.overview(&self.0.cache, split, iteration)
     }
 
     pub fn curves(&self) -> Result<Curves, ViewError> {
-        self.0.catalogue.curves(&self.0.shelf)
+        self.0.overviews.curves(&self.0.cache)
     }
 
-    /// The other attempts at the task of a trajectory, and itself.
+    /// Returns all attempts at the task of a trajectory, including that trajectory.
     pub fn siblings(&self, split: Split, iteration: u64, key: &str) -> Result<Vec<Sibling>, ViewError> {
-        let opened = self.0.shelf.iteration(split, iteration)?;
+        let opened = self.0.cache.iteration(split, iteration)?;
         let entry = opened.find(key)?;
         let task = opened.summary(entry).map(TaskKey::of);
-        task.map_or_else(|| Ok(Vec::new()), |task| self.0.catalogue.siblings(&self.0.shelf, task))
+        task.map_or_else(|| Ok(Vec::new()), |task| self.0.overviews.siblings(&self.0.cache, task))
     }
 }

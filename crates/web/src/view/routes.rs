@@ -1,4 +1,4 @@
-//! The viewer's JSON over HTTP. All of it reads; addresses hold a split, numbers and a key, never a path.
+//! The viewer's HTTP API. All routes only read. URLs contain a split, numbers and a trajectory key, never a file path.
 
 use axum::Router;
 use axum::extract::{Path, Query, State};
@@ -13,12 +13,12 @@ use super::{Table, View, ViewError};
 use crate::page;
 use crate::plot::{self, Ema};
 
-/// The viewer as a whole: its page and, below `api`, what the page asks for.
+/// Returns all routes of the viewer: the page and, under `/api`, its data.
 pub fn router(view: View) -> Router {
-    page::router(page::Entry::Viewer).nest("/api", api(view))
+    page::router(page::Page::Viewer).nest("/api", api(view))
 }
 
-/// The routes below `api`, for whoever serves the page.
+/// Returns the routes under `/api`.
 pub fn api(view: View) -> Router {
     Router::new()
         .route("/iterations", get(iterations))
@@ -30,25 +30,26 @@ pub fn api(view: View) -> Router {
         .route("/curves", get(curves))
         .route("/plots.svg", get(plots_svg))
         .route("/plots.png", get(plots_png))
-        .fallback(unknown)
+        .fallback(unknown_route)
         .with_state(view)
 }
 
-async fn unknown() -> ViewError {
+async fn unknown_route() -> ViewError {
     ViewError::NoSuchAddress
 }
 
-/// Reads files where that holds up nobody else.
+/// Runs a function that reads files on a thread where blocking is allowed.
 async fn read<T: Send + 'static>(
     view: View,
-    reading: impl FnOnce(&View) -> Result<T, ViewError> + Send + 'static,
+    function: impl FnOnce(&View) -> Result<T, ViewError> + Send + 'static,
 ) -> Result<T, ViewError> {
-    let joined = tokio::task::spawn_blocking(move || reading(&view)).await;
-    joined.map_err(|error| ViewError::Cut(error.to_string()))?
+    let joined = tokio::task::spawn_blocking(move || function(&view)).await;
+    joined.map_err(|error| ViewError::Internal(error.to_string()))?
 }
 
+/// The parameters of a route's path. Kept as text so that an invalid one gets our own error message.
 #[derive(Deserialize)]
-struct Which {
+struct PathParams {
     split: String,
     iteration: String,
     #[serde(default)]
@@ -57,7 +58,7 @@ struct Which {
     step: String,
 }
 
-impl Which {
+impl PathParams {
     fn iteration(&self) -> Result<(Split, u64), ViewError> {
         let split = self.split.parse().map_err(ViewError::BadRequest)?;
         Ok((split, number(&self.iteration, "iteration")?))
@@ -77,22 +78,22 @@ async fn iterations(State(view): State<View>) -> Result<Response, ViewError> {
     Ok(axum::Json(contents).into_response())
 }
 
-async fn overview(State(view): State<View>, Path(which): Path<Which>) -> Result<Response, ViewError> {
-    let (split, iteration) = which.iteration()?;
+async fn overview(State(view): State<View>, Path(params): Path<PathParams>) -> Result<Response, ViewError> {
+    let (split, iteration) = params.iteration()?;
     let overview = read(view, move |view| view.overview(split, iteration)).await?;
     Ok(axum::Json(overview).into_response())
 }
 
 async fn table(
     State(view): State<View>,
-    Path(which): Path<Which>,
+    Path(params): Path<PathParams>,
     headers: HeaderMap,
 ) -> Result<Response, ViewError> {
-    let (split, iteration) = which.iteration()?;
+    let (split, iteration) = params.iteration()?;
     read(view, move |view| {
-        let opened = view.0.shelf.iteration(split, iteration)?;
-        let tag = quoted(&opened.version());
-        if is_known(&headers, &tag) {
+        let opened = view.0.cache.iteration(split, iteration)?;
+        let tag = etag(&opened.version());
+        if matches_etag(&headers, &tag) {
             return Ok(not_modified(&tag));
         }
         Ok(tagged(&tag, "application/json", json(&Table::of(&opened))?))
@@ -100,47 +101,48 @@ async fn table(
     .await
 }
 
-async fn trajectory(State(view): State<View>, Path(which): Path<Which>) -> Result<Response, ViewError> {
-    let (split, iteration) = which.iteration()?;
+async fn trajectory(State(view): State<View>, Path(params): Path<PathParams>) -> Result<Response, ViewError> {
+    let (split, iteration) = params.iteration()?;
     read(view, move |view| {
-        let opened = view.0.shelf.iteration(split, iteration)?;
-        let found = view.0.shelf.trajectory(&opened, &which.key)?;
-        let entry = opened.find(&which.key)?;
-        let bytes = json(&Detail::of(&opened, entry, &found, &view.0.pictures))?;
+        let opened = view.0.cache.iteration(split, iteration)?;
+        let found = view.0.cache.trajectory(&opened, &params.key)?;
+        let entry = opened.find(&params.key)?;
+        let bytes = json(&Detail::of(&opened, entry, &found, &view.0.screenshots))?;
         Ok(([(header::CONTENT_TYPE, "application/json")], bytes).into_response())
     })
     .await
 }
 
-async fn siblings(State(view): State<View>, Path(which): Path<Which>) -> Result<Response, ViewError> {
-    let (split, iteration) = which.iteration()?;
-    let siblings = read(view, move |view| view.siblings(split, iteration, &which.key)).await?;
+async fn siblings(State(view): State<View>, Path(params): Path<PathParams>) -> Result<Response, ViewError> {
+    let (split, iteration) = params.iteration()?;
+    let siblings = read(view, move |view| view.siblings(split, iteration, &params.key)).await?;
     Ok(axum::Json(siblings).into_response())
 }
 
 async fn screenshot(
     State(view): State<View>,
-    Path(which): Path<Which>,
+    Path(params): Path<PathParams>,
     headers: HeaderMap,
 ) -> Result<Response, ViewError> {
-    let (split, iteration) = which.iteration()?;
-    let step = which.step()?;
+    let (split, iteration) = params.iteration()?;
+    let step = params.step()?;
     read(view, move |view| {
-        let opened = view.0.shelf.iteration(split, iteration)?;
-        let found = view.0.shelf.trajectory(&opened, &which.key)?;
+        let opened = view.0.cache.iteration(split, iteration)?;
+        let found = view.0.cache.trajectory(&opened, &params.key)?;
         let steps = found.steps.len();
         let recorded = found.steps.get(step).ok_or(ViewError::NoStep { step, steps })?;
-        let picture = view.0.pictures.find(&recorded.observation.image_path)?;
-        let tag = quoted(&picture.version());
-        if is_known(&headers, &tag) {
+        let screenshot = view.0.screenshots.find(&recorded.observation.image_path)?;
+        let tag = etag(&screenshot.version());
+        if matches_etag(&headers, &tag) {
             return Ok(not_modified(&tag));
         }
-        let (bytes, kind) = picture.read()?;
+        let (bytes, kind) = screenshot.read()?;
         Ok(tagged(&tag, kind, bytes))
     })
     .await
 }
 
+/// The query of the plot routes.
 #[derive(Deserialize)]
 struct Smoothing {
     ema: Option<f64>,
@@ -152,50 +154,57 @@ impl Smoothing {
     }
 }
 
-async fn curves(State(view): State<View>, Query(asked): Query<Smoothing>) -> Result<Response, ViewError> {
-    let ema = asked.ema()?;
+async fn curves(State(view): State<View>, Query(smoothing): Query<Smoothing>) -> Result<Response, ViewError> {
+    let ema = smoothing.ema()?;
     let curves = read(view, View::curves).await?;
     Ok(axum::Json(curves.charts(ema)).into_response())
 }
 
-async fn plots_svg(State(view): State<View>, Query(asked): Query<Smoothing>) -> Result<Response, ViewError> {
-    let ema = asked.ema()?;
-    let drawing = read(view, move |view| Ok(plot::svg(&view.curves()?.charts(ema)))).await?;
-    Ok(([(header::CONTENT_TYPE, "image/svg+xml")], drawing).into_response())
+async fn plots_svg(
+    State(view): State<View>,
+    Query(smoothing): Query<Smoothing>,
+) -> Result<Response, ViewError> {
+    let ema = smoothing.ema()?;
+    let image = read(view, move |view| Ok(plot::svg(&view.curves()?.charts(ema)))).await?;
+    Ok(([(header::CONTENT_TYPE, "image/svg+xml")], image).into_response())
 }
 
-async fn plots_png(State(view): State<View>, Query(asked): Query<Smoothing>) -> Result<Response, ViewError> {
-    let ema = asked.ema()?;
-    let drawing = read(view, move |view| Ok(plot::png(&view.curves()?.charts(ema))?)).await?;
-    Ok(([(header::CONTENT_TYPE, "image/png")], drawing).into_response())
+async fn plots_png(
+    State(view): State<View>,
+    Query(smoothing): Query<Smoothing>,
+) -> Result<Response, ViewError> {
+    let ema = smoothing.ema()?;
+    let image = read(view, move |view| Ok(plot::png(&view.curves()?.charts(ema))?)).await?;
+    Ok(([(header::CONTENT_TYPE, "image/png")], image).into_response())
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, ViewError> {
-    serde_json::to_vec(value).map_err(|error| ViewError::Cut(error.to_string()))
+    serde_json::to_vec(value).map_err(|error| ViewError::Internal(error.to_string()))
 }
 
-fn quoted(version: &str) -> String {
+fn etag(version: &str) -> String {
     format!("\"{version}\"")
 }
 
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes())
 }
 
 fn not_modified(tag: &str) -> Response {
     let mut response = StatusCode::NOT_MODIFIED.into_response();
-    mark(&mut response, tag);
+    set_cache_headers(&mut response, tag);
     response
 }
 
-/// Kept by the browser, and asked about again each time: another save path may be behind the same address tomorrow.
+/// Returns a response that the browser caches but revalidates each time: another save path may be served at this address
+/// later.
 fn tagged(tag: &str, kind: &'static str, bytes: Vec<u8>) -> Response {
     let mut response = ([(header::CONTENT_TYPE, kind)], bytes).into_response();
-    mark(&mut response, tag);
+    set_cache_headers(&mut response, tag);
     response
 }
 
-fn mark(response: &mut Response, tag: &str) {
+fn set_cache_headers(response: &mut Response, tag: &str) {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     if let Ok(tag) = HeaderValue::from_str(tag) {

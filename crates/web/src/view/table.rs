@@ -1,5 +1,5 @@
-//! An iteration as a light table: columns, with names that repeat written once, so that ten thousand rows are read and
-//! shown in well under a second. Filtering and sorting are the page's.
+//! The table of one iteration. Sent by column, with repeated names written once, so that ten thousand rows load in well under
+//! a second. The page filters and sorts.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ use store::metrics::{DifficultyClass, Standing, standing};
 use super::iteration::Iteration;
 use super::outcome_of;
 
-/// A column of names: each name once, and for every row which.
+/// A column of names: the distinct names and, for each row, the number of its name.
 #[derive(Debug, Default, Serialize)]
-pub struct Names<'a> {
+pub struct NameColumn<'a> {
     values: Vec<&'a str>,
     rows: Vec<u32>,
     #[serde(skip)]
     known: HashMap<&'a str, u32>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameColumn<'a> {
     fn push(&mut self, name: &'a str) {
         let next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         let number = *self.known.entry(name).or_insert(next);
@@ -31,6 +31,7 @@ impl<'a> Names<'a> {
     }
 }
 
+/// All trajectories of one iteration, by column.
 #[derive(Debug, Serialize)]
 pub struct Table<'a> {
     pub split: Split,
@@ -43,16 +44,16 @@ pub struct Table<'a> {
     pub key: Vec<&'a str>,
     pub task: Vec<&'a str>,
     pub task_id: Vec<Option<&'a TaskId>>,
-    pub outcome: Names<'a>,
-    pub domain: Names<'a>,
-    pub subdomain: Names<'a>,
-    pub website: Names<'a>,
-    pub class: Names<'a>,
+    pub outcome: NameColumn<'a>,
+    pub domain: NameColumn<'a>,
+    pub subdomain: NameColumn<'a>,
+    pub website: NameColumn<'a>,
+    pub class: NameColumn<'a>,
     pub difficulty: Vec<i64>,
     pub reward: Vec<i64>,
     pub steps: Vec<u64>,
     pub max_steps: Vec<i64>,
-    /// Counted as crashed by the rules of the metrics: it broke off rather than failed.
+    /// Counted as crashed in the metrics: the episode broke off instead of failing its task.
     pub crashed: Vec<bool>,
 }
 
@@ -69,11 +70,11 @@ impl<'a> Table<'a> {
             key: Vec::new(),
             task: Vec::new(),
             task_id: Vec::new(),
-            outcome: Names::default(),
-            domain: Names::default(),
-            subdomain: Names::default(),
-            website: Names::default(),
-            class: Names::default(),
+            outcome: NameColumn::default(),
+            domain: NameColumn::default(),
+            subdomain: NameColumn::default(),
+            website: NameColumn::default(),
+            class: NameColumn::default(),
             difficulty: Vec::new(),
             reward: Vec::new(),
             steps: Vec::new(),

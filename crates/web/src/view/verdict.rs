@@ -1,17 +1,17 @@
-//! The judge's words, sorted by what they are about: blocking, support of the answer, each rubric item, the reference.
-//! Words that follow no form we know are shown as they are.
+//! Parses the judge's texts: what each is about (blocking, support of the answer, a rubric item, the reference answer) and its
+//! verdict. A text in an unknown format is shown unchanged.
 
 use proto::trajectory::Evaluation;
 use serde::Serialize;
 
-/// What one piece of the judge's words is about.
+/// What a text of the judge is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum About {
+pub(super) enum Subject {
     Blocking,
-    /// Criterion B: is the answer supported by the screenshots?
+    /// Criterion B: whether the screenshots support the answer.
     Support,
-    /// Criterion A of one rubric item, counted from 0.
+    /// Criterion A for one rubric item, counted from 0.
     Rubric {
         item: usize,
     },
@@ -19,49 +19,51 @@ pub(super) enum About {
     Other,
 }
 
+/// One text of the judge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Words<'a> {
-    pub about: About,
-    /// What the verdict line says; `null` when there is none, or it says both.
+pub(super) struct JudgeText<'a> {
+    pub about: Subject,
+    /// The verdict; `None` if the verdict line is missing or contradictory.
     pub passed: Option<bool>,
     pub text: &'a str,
 }
 
-/// The words one by one. Of a rubric item that nobody was asked about there are none.
-pub(super) fn words(evaluation: &Evaluation) -> Vec<Words<'_>> {
+/// Parses the texts of an evaluation. A rubric item that was not judged has none.
+pub(super) fn judge_texts(evaluation: &Evaluation) -> Vec<JudgeText<'_>> {
     let texts = match evaluation {
         Evaluation::Text(text) => std::slice::from_ref(text),
         Evaluation::Texts(texts) => texts.as_slice(),
     };
-    texts.iter().filter(|text| !text.trim().is_empty()).map(|text| one(text)).collect()
+    texts.iter().filter(|text| !text.trim().is_empty()).map(|text| parse(text)).collect()
 }
 
-fn one(text: &str) -> Words<'_> {
+fn parse(text: &str) -> JudgeText<'_> {
     let headings = [
-        ("Blocking:", About::Blocking),
-        ("Criterion B:", About::Support),
-        ("Reference answer:", About::Reference),
+        ("Blocking:", Subject::Blocking),
+        ("Criterion B:", Subject::Support),
+        ("Reference answer:", Subject::Reference),
     ];
     for (heading, about) in headings {
         if let Some(rest) = text.strip_prefix(heading) {
-            return Words { about, passed: passed(about, rest), text: rest.trim() };
+            return JudgeText { about, passed: passed(about, rest), text: rest.trim() };
         }
     }
     if let Some((item, rest)) = rubric_item(text) {
-        let about = About::Rubric { item };
-        return Words { about, passed: passed(about, rest), text: rest.trim() };
+        let about = Subject::Rubric { item };
+        return JudgeText { about, passed: passed(about, rest), text: rest.trim() };
     }
-    Words { about: About::Other, passed: passed(About::Other, text), text: text.trim() }
+    JudgeText { about: Subject::Other, passed: passed(Subject::Other, text), text: text.trim() }
 }
 
-/// `Criterion A, item 3: …`, counted from 1 there.
+/// Parses `Criterion A, item 3: …`, where items are counted from 1.
 fn rubric_item(text: &str) -> Option<(usize, &str)> {
     let (number, rest) = text.strip_prefix("Criterion A, item ")?.split_once(':')?;
     Some((number.parse::<usize>().ok()?.checked_sub(1)?, rest))
 }
 
-fn passed(about: About, text: &str) -> Option<bool> {
-    let heading = if about == About::Blocking { "BLOCKED" } else { "VERDICT" };
+/// Reads the verdict line, the last line that starts with `Verdict:` (or `Blocked:`).
+fn passed(about: Subject, text: &str) -> Option<bool> {
+    let heading = if about == Subject::Blocking { "BLOCKED" } else { "VERDICT" };
     let line = text.lines().rev().find_map(|line| {
         let (head, rest) = line.split_once(':')?;
         let head: String = head.chars().filter(|letter| letter.is_alphanumeric()).collect();
@@ -69,9 +71,9 @@ fn passed(about: About, text: &str) -> Option<bool> {
     })?;
     let words: Vec<&str> =
         line.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let count = |word: &str| words.iter().filter(|one| **one == word).count();
+    let count = |word: &str| words.iter().filter(|found| **found == word).count();
     let (good, bad) = match about {
-        About::Blocking => (count("NO") > 0, count("YES") > 0),
+        Subject::Blocking => (count("NO") > 0, count("YES") > 0),
         _ => (count("SUCCESS") > count("NOT"), count("NOT") > 0),
     };
     (good != bad).then_some(good)
@@ -82,24 +84,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_heading_is_told_and_its_verdict_read() {
+    fn headings_and_verdicts_are_parsed() {
         let table = [
-            ("Blocking: A captcha.\nBlocked: YES", About::Blocking, Some(false)),
-            ("Blocking: No.\nBlocked: NO", About::Blocking, Some(true)),
-            ("Criterion B: Shown.\n**Verdict:** SUCCESS", About::Support, Some(true)),
-            ("Criterion A, item 2: Not shown.\nVerdict: NOT SUCCESS", About::Rubric { item: 1 }, Some(false)),
-            ("Criterion A, item 0: x", About::Other, None),
-            ("Criterion A, item x: y", About::Other, None),
-            ("Reference answer: I cannot say", About::Reference, None),
-            ("anything else", About::Other, None),
-            ("Verdict: SUCCESS | NOT SUCCESS", About::Other, None),
+            ("Blocking: A captcha.\nBlocked: YES", Subject::Blocking, Some(false)),
+            ("Blocking: No.\nBlocked: NO", Subject::Blocking, Some(true)),
+            ("Criterion B: Shown.\n**Verdict:** SUCCESS", Subject::Support, Some(true)),
+            (
+                "Criterion A, item 2: Not shown.\nVerdict: NOT SUCCESS",
+                Subject::Rubric { item: 1 },
+                Some(false),
+            ),
+            ("Criterion A, item 0: x", Subject::Other, None),
+            ("Criterion A, item x: y", Subject::Other, None),
+            ("Reference answer: I cannot say", Subject::Reference, None),
+            ("anything else", Subject::Other, None),
+            ("Verdict: SUCCESS | NOT SUCCESS", Subject::Other, None),
         ];
         for (text, about, passed) in table {
             let evaluation = Evaluation::Text(text.to_owned());
-            let words = words(&evaluation);
-            assert_eq!((words[0].about, words[0].passed), (about, passed), "{text:?}");
+            let texts = judge_texts(&evaluation);
+            assert_eq!((texts[0].about, texts[0].passed), (about, passed), "{text:?}");
         }
-        assert!(words(&Evaluation::Text("  ".into())).is_empty());
-        assert!(words(&Evaluation::Texts(Vec::new())).is_empty());
+        assert!(judge_texts(&Evaluation::Text("  ".into())).is_empty());
+        assert!(judge_texts(&Evaluation::Texts(Vec::new())).is_empty());
     }
 }

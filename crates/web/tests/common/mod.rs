@@ -1,14 +1,14 @@
-//! A tab of a real Chromium, for the tests of the pages and for the examples that take their pictures: opens, clicks,
-//! types, waits for what must become true, and hears every error the page causes.
+//! A tab of a real Chromium, for the tests of the pages and the examples that take screenshots of them: opens pages, clicks,
+//! types, waits for conditions, and records every error that a page reports.
 #![allow(
     dead_code,
     clippy::expect_used,
     clippy::unwrap_used,
-    reason = "a helper of tests; each uses its part"
+    reason = "test helpers; each test uses some of them"
 )]
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -18,21 +18,27 @@ use cdp::{Events, Launch, Process, Session, find, protocol as p};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// Far longer than anything here takes, on a machine that does other things too.
-const LIMIT: Duration = Duration::from_secs(40);
+/// Far longer than any step takes, even on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(40);
 
-/// There is nothing to look at before `make web` has built the pages; `make test` does that first.
-pub(crate) fn pages_are_built() {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/ui/dist/monitor.html").exists();
-    assert!(built, "the pages are not built: run make web");
+/// Fails with an explanation if the pages have not been built; `make test` builds them first.
+pub(crate) fn require_built_pages() {
+    let is_built = ui_folder().join("dist/monitor.html").exists();
+    assert!(is_built, "the pages are not built: run `make web`");
 }
 
-/// The page's own words when something went wrong there.
-type Heard = Arc<Mutex<Vec<String>>>;
+/// The folder of the pages' sources, also for the tests of the CLI that include this file.
+fn ui_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/ui")
+}
 
-struct Root(mpsc::UnboundedSender<(String, String)>);
+/// Errors that the page reported, as the browser's events.
+type PageErrors = Arc<Mutex<Vec<String>>>;
 
-impl Events for Root {
+/// Sends the session and target ids of pages that the browser attaches to.
+struct AttachListener(mpsc::UnboundedSender<(String, String)>);
+
+impl Events for AttachListener {
     fn event(&self, _: &Session, method: &str, params: &[u8]) {
         if method == p::TARGET_ATTACHED_TO_TARGET {
             let event: Value = cdp::params(params).unwrap();
@@ -42,11 +48,12 @@ impl Events for Root {
     }
 }
 
-struct Ears(Heard);
+/// Records console errors, log entries and uncaught exceptions.
+struct ErrorListener(PageErrors);
 
-impl Events for Ears {
+impl Events for ErrorListener {
     fn event(&self, _: &Session, method: &str, params: &[u8]) {
-        let trouble = match method {
+        let is_error = match method {
             p::RUNTIME_EXCEPTION_THROWN => true,
             p::RUNTIME_CONSOLE_API_CALLED | p::LOG_ENTRY_ADDED => {
                 let event: Value = cdp::params(params).unwrap();
@@ -55,7 +62,7 @@ impl Events for Ears {
             }
             _ => false,
         };
-        if trouble {
+        if is_error {
             self.0.lock().unwrap().push(String::from_utf8_lossy(params).into_owned());
         }
     }
@@ -65,28 +72,30 @@ impl Events for Ears {
 pub(crate) struct Tab {
     process: Process,
     page: Session,
-    heard: Heard,
+    errors: PageErrors,
 }
 
 impl Tab {
     pub(crate) async fn open() -> Self {
-        let executable = find(None).expect("a Chromium is here; run scripts/setup");
+        let executable = find(None).expect("no Chromium found: run scripts/setup");
         let (sender, mut attached) = mpsc::unbounded_channel();
-        let process =
-            Launch::new(executable).start(Arc::new(Root(sender))).await.expect("the browser starts");
+        let process = Launch::new(executable)
+            .start(Arc::new(AttachListener(sender)))
+            .await
+            .expect("the browser does not start");
         let root = process.connection().root();
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": [{"type": "page"}]});
         root.run(p::TARGET_SET_AUTO_ATTACH, &attach).await.unwrap();
         root.run(p::TARGET_CREATE_TARGET, &json!({"url": "about:blank"})).await.unwrap();
         let (session, _) = attached.recv().await.unwrap();
-        let heard = Heard::default();
-        let page = process.connection().attach(&session, Arc::new(Ears(Arc::clone(&heard))));
+        let errors = PageErrors::default();
+        let page = process.connection().attach(&session, Arc::new(ErrorListener(Arc::clone(&errors))));
         for domain in [p::PAGE_ENABLE, p::RUNTIME_ENABLE, p::LOG_ENABLE] {
             page.run(domain, &json!({})).await.unwrap();
         }
         page.run(p::EMULATION_SET_FOCUS_EMULATION_ENABLED, &json!({"enabled": true})).await.unwrap();
-        let tab = Self { process, page, heard };
-        tab.size(1280, 900, 1.0).await;
+        let tab = Self { process, page, errors };
+        tab.set_size(1280, 900, 1.0).await;
         tab
     }
 
@@ -98,15 +107,15 @@ impl Tab {
         self.process.close().await;
     }
 
-    /// CSS pixels, and device pixels for each.
-    pub(crate) async fn size(&self, width: u32, height: u32, scale: f64) {
+    /// Sets the viewport in CSS pixels, and the number of device pixels per CSS pixel.
+    pub(crate) async fn set_size(&self, width: u32, height: u32, scale: f64) {
         let metrics =
             json!({"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 500});
         self.page.run(p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, &metrics).await.unwrap();
     }
 
-    /// `light` or `dark`.
-    pub(crate) async fn scheme(&self, scheme: &str) {
+    /// Sets the preferred colour scheme: `light` or `dark`.
+    pub(crate) async fn set_colour_scheme(&self, scheme: &str) {
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.page.run(p::EMULATION_SET_EMULATED_MEDIA, &media).await.unwrap();
     }
@@ -114,45 +123,49 @@ impl Tab {
     pub(crate) async fn visit(&self, url: &str) {
         let answer: Value = self.page.call(p::PAGE_NAVIGATE, &json!({"url": url})).await.unwrap();
         assert!(answer["errorText"].is_null(), "{url}: {answer}");
-        self.until("document.readyState === 'complete'").await;
+        self.wait_until("document.readyState === 'complete'").await;
     }
 
-    /// What the page's own scripts answer; promises are waited for.
-    pub(crate) async fn js(&self, script: &str) -> Value {
+    /// Evaluates a script in the page and returns its value; awaits a promise.
+    pub(crate) async fn eval(&self, script: &str) -> Value {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
-        let answer: Value = self.page.call_within(LIMIT, p::RUNTIME_EVALUATE, &params).await.unwrap();
+        let answer: Value = self.page.call_within(TIMEOUT, p::RUNTIME_EVALUATE, &params).await.unwrap();
         assert!(answer["exceptionDetails"].is_null(), "{script}: {}", answer["exceptionDetails"]);
         answer["result"]["value"].clone()
     }
 
-    /// Until a script is true. The page itself looks again at each frame, so nothing here sleeps.
-    pub(crate) async fn until(&self, script: &str) {
+    /// Waits until a script is true. The page itself polls every 16 ms.
+    pub(crate) async fn wait_until(&self, script: &str) {
         let waiting = format!(
-            "new Promise((done) => {{ const look = () => {{ let is = false; try {{ is = !!({script}); }} catch {{}} \
-             if (is) done(true); else setTimeout(look, 16); }}; look(); }})"
+            "new Promise((done) => {{ const check = () => {{ let is = false; try {{ is = !!({script}); }} catch {{}} \
+             if (is) done(true); else setTimeout(check, 16); }}; check(); }})"
         );
-        // A page that goes elsewhere meanwhile takes the promise with it.
-        let end = tokio::time::Instant::now() + LIMIT;
+        // A navigation discards the promise, so evaluate again until the timeout.
+        let end = tokio::time::Instant::now() + TIMEOUT;
         while tokio::time::Instant::now() < end {
             let params = json!({"expression": waiting, "returnByValue": true, "awaitPromise": true});
-            let answer: Result<Value, _> = self.page.call_within(LIMIT, p::RUNTIME_EVALUATE, &params).await;
+            let answer: Result<Value, _> = self.page.call_within(TIMEOUT, p::RUNTIME_EVALUATE, &params).await;
             if answer.is_ok_and(|answer| answer["result"]["value"] == true) {
                 return;
             }
         }
-        let text = self.js("document.body.innerText").await;
-        panic!("never came true: {script}\nthe page says: {text}");
+        let text = self.eval("document.body.innerText").await;
+        panic!("timed out waiting for: {script}\ntext of the page: {text}");
     }
 
-    /// Loads the page anew; when this returns, what is asked is asked of the new one.
+    /// Reloads the page and returns once the new document is loaded.
     pub(crate) async fn reload(&self) {
-        self.js("window.isTheOldPage = true; location.reload()").await;
-        self.until("!window.isTheOldPage").await;
+        self.eval("window.isOldPage = true; location.reload()").await;
+        self.wait_until("!window.isOldPage").await;
     }
 
     pub(crate) async fn text(&self, selector: &str) -> String {
         let script = format!("document.querySelector({})?.textContent ?? null", json!(selector));
-        self.js(&script).await.as_str().unwrap_or_else(|| panic!("there is no {selector}")).to_owned()
+        self.eval(&script)
+            .await
+            .as_str()
+            .unwrap_or_else(|| panic!("no element matches {selector}"))
+            .to_owned()
     }
 
     pub(crate) async fn click_at(&self, x: f64, y: f64) {
@@ -162,16 +175,17 @@ impl Tab {
         }
     }
 
-    /// Clicks the middle of an element, as a person would.
+    /// Clicks the centre of an element with the mouse.
     pub(crate) async fn click(&self, selector: &str) {
         let script = format!(
             "(() => {{ const element = document.querySelector({}); if (!element) return null; element.scrollIntoView({{block: 'nearest'}}); \
              const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()",
             json!(selector)
         );
-        let point = self.js(&script).await;
-        let at = |side: usize| point[side].as_f64().unwrap_or_else(|| panic!("there is no {selector}"));
-        self.click_at(at(0), at(1)).await;
+        let point = self.eval(&script).await;
+        let coordinate =
+            |axis: usize| point[axis].as_f64().unwrap_or_else(|| panic!("no element matches {selector}"));
+        self.click_at(coordinate(0), coordinate(1)).await;
     }
 
     /// Presses a key by its name: `ArrowRight`, `Enter`, `a`.
@@ -206,28 +220,27 @@ impl Tab {
         std::fs::write(file, STANDARD.decode(answer["data"].as_str().unwrap()).unwrap()).unwrap();
     }
 
-    /// Console errors and warnings, uncaught exceptions, refusals of the Content-Security-Policy: whatever went wrong.
-    pub(crate) fn troubles(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    /// Returns the console errors and warnings, uncaught exceptions and Content-Security-Policy violations so far.
+    pub(crate) fn page_errors(&self) -> Vec<String> {
+        self.errors.lock().unwrap().clone()
     }
 
-    pub(crate) fn assert_no_trouble(&self) {
-        assert_eq!(self.troubles(), Vec::<String>::new());
+    pub(crate) fn assert_no_errors(&self) {
+        assert_eq!(self.page_errors(), Vec::<String>::new());
     }
 
-    /// Violations that axe-core calls serious or critical. Without it (no `node_modules`) says so and finds none.
+    /// Fails if axe-core finds a serious or critical accessibility violation, or if axe-core is not installed.
     pub(crate) async fn assert_accessible(&self, what: &str) {
-        let axe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/ui/node_modules/axe-core/axe.min.js");
-        let Ok(script) = std::fs::read_to_string(&axe) else {
-            eprintln!("axe-core is not here (run make web), so {what} is not checked with it");
-            return;
-        };
-        self.js(&format!("{script}; 0")).await;
-        let found = self
-            .js("axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations \
-                 .filter((one) => ['serious', 'critical'].includes(one.impact)) \
-                 .map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html + ' ' + node.failureSummary).join(' | ')}`))")
+        let axe = ui_folder().join("node_modules/axe-core/axe.min.js");
+        let script = std::fs::read_to_string(&axe).unwrap_or_else(|error| {
+            panic!("cannot read axe-core from {}: {error}; run `npm ci` in crates/web/ui", axe.display())
+        });
+        self.eval(&format!("{script}; 0")).await;
+        let violations = self
+            .eval("axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations \
+                 .filter((violation) => ['serious', 'critical'].includes(violation.impact)) \
+                 .map((violation) => `${violation.id}: ${violation.help}: ${violation.nodes.map((node) => node.html + ' ' + node.failureSummary).join(' | ')}`))")
             .await;
-        assert_eq!(found, json!([]), "{what}");
+        assert_eq!(violations, json!([]), "{what}");
     }
 }

@@ -1,5 +1,5 @@
-//! Screenshots by what a trajectory recorded. A recorded path is not trusted: only files below the save path, its image
-//! folder or a folder that the user named are opened, whatever links or dots lead there, and only images are sent.
+//! Screenshot files of trajectories. The path in a trajectory is not trusted: after resolving links and dots, only files in
+//! the save path, its image folder or a folder that the user named are opened, and only images are sent.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,34 +10,36 @@ use store::SavePath;
 
 use super::ViewError;
 
-/// No screenshot is that large.
-const MOST_BYTES: u64 = 64 << 20;
+/// Larger files are cut off; no screenshot is that large.
+const MAX_BYTES: u64 = 64 << 20;
 
+/// Finds the screenshots of a save path.
 #[derive(Clone, Debug)]
-pub(super) struct Pictures {
+pub(super) struct Screenshots {
     save_path: SavePath,
-    /// Folders that the user named beside the save path.
-    also: Vec<PathBuf>,
+    /// Folders outside the save path that the user allowed.
+    image_folders: Vec<PathBuf>,
 }
 
-/// A file that may be shown.
+/// A screenshot file that may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Picture {
+pub(super) struct Screenshot {
     path: PathBuf,
+    /// The path in the trajectory, for error messages.
     recorded: String,
 }
 
-impl Pictures {
-    pub(super) const fn new(save_path: SavePath, also: Vec<PathBuf>) -> Self {
-        Self { save_path, also }
+impl Screenshots {
+    pub(super) const fn new(save_path: SavePath, image_folders: Vec<PathBuf>) -> Self {
+        Self { save_path, image_folders }
     }
 
-    /// Where the recorded screenshot lies, if it is there and may be shown.
-    pub(super) fn find(&self, recorded: &str) -> Result<Picture, ViewError> {
+    /// Finds the file of a recorded screenshot path, if it exists and may be shown.
+    pub(super) fn find(&self, recorded: &str) -> Result<Screenshot, ViewError> {
         if recorded.is_empty() {
             return Err(ViewError::NoScreenshot("none was recorded".to_owned()));
         }
-        // Of a save path that was copied, the original may still be where the record says: the copy's own come first.
+        // In a copied save path the recorded path may still point to the original; prefer the copy's own file.
         let own = recorded.rsplit_once("/images/").map(|(_, rest)| self.save_path.images().join(rest));
         let candidates = own.into_iter().chain([self.save_path.resolve_image(recorded)]);
         let found: Vec<PathBuf> = candidates.filter_map(|path| path.canonicalize().ok()).collect();
@@ -49,28 +51,28 @@ impl Pictures {
         if !path.is_file() {
             return Err(ViewError::NoScreenshot(recorded.to_owned()));
         }
-        Ok(Picture { path, recorded: recorded.to_owned() })
+        Ok(Screenshot { path, recorded: recorded.to_owned() })
     }
 
-    /// `path` is without links and dots.
+    /// Checks whether a path may be shown. The path must be canonical.
     fn may_show(&self, path: &Path) -> bool {
         let allowed = [self.save_path.root().to_path_buf(), self.save_path.images()];
         let is_below = |folder: &Path| folder.canonicalize().is_ok_and(|folder| path.starts_with(folder));
-        allowed.iter().chain(&self.also).any(|folder| is_below(folder))
+        allowed.iter().chain(&self.image_folders).any(|folder| is_below(folder))
     }
 }
 
-impl Picture {
-    /// The bytes and what they are.
+impl Screenshot {
+    /// Returns the file's content and its content type.
     pub(super) fn read(&self) -> Result<(Vec<u8>, &'static str), ViewError> {
         let missing = |error: std::io::Error| ViewError::NoScreenshot(format!("{}: {error}", self.recorded));
         let mut bytes = Vec::new();
-        File::open(&self.path).map_err(missing)?.take(MOST_BYTES).read_to_end(&mut bytes).map_err(missing)?;
+        File::open(&self.path).map_err(missing)?.take(MAX_BYTES).read_to_end(&mut bytes).map_err(missing)?;
         let kind = content_type(&bytes).ok_or_else(|| ViewError::NotAnImage(self.recorded.clone()))?;
         Ok((bytes, kind))
     }
 
-    /// The same as long as the file does not change.
+    /// Returns a string that changes when the file changes; used as `ETag`.
     pub(super) fn version(&self) -> String {
         let metadata = self.path.metadata().ok();
         let changed = metadata.as_ref().and_then(|data| data.modified().ok());
@@ -80,7 +82,7 @@ impl Picture {
     }
 }
 
-/// Told from the bytes, never from the name.
+/// Detects the image type from the content; the file name is not trusted.
 fn content_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),

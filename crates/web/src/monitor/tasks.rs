@@ -1,4 +1,4 @@
-//! Single tasks: the list of what they are, and one up close with its latest picture.
+//! Single tasks: the list of all tasks of the run, and one task in detail with its latest screenshot.
 
 use std::{
     collections::HashMap,
@@ -19,35 +19,37 @@ use serde_json::{Value, json};
 
 use super::feed::Feed;
 
-/// Of a task's words in the list; all of them are shown up close.
-const NAME_IN_LIST: usize = 160;
+/// Characters of a task's name in the list; the detail view shows all of them.
+const MAX_LISTED_NAME: usize = 160;
 
-pub(super) async fn tasks(State(feed): State<Arc<Feed>>) -> Response {
-    let body = feed.tasks(|| list(&feed).to_string().into());
+/// Serves the list of tasks.
+pub(super) async fn list(State(feed): State<Arc<Feed>>) -> Response {
+    let body = feed.task_list(|| encode_list(&feed).to_string().into());
     ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body).into_response()
 }
 
-/// By column, and words that come again and again only once: ten thousand tasks are a short list this way.
-fn list(feed: &Feed) -> Value {
-    let watched = feed.watched();
-    let facts = watched.board.facts();
+/// Encodes the list by column, with repeated names written once, so that ten thousand tasks stay small.
+fn encode_list(feed: &Feed) -> Value {
+    let monitored = feed.monitored();
+    let facts = monitored.run.facts();
     json!({
-        "run": feed.run(), "about": watched.about,
+        "run": feed.run_id(), "about": monitored.info,
         "index": facts.iter().map(|facts| facts.index).collect::<Vec<_>>(),
         "id": facts.iter().map(|facts| facts.task_id.as_str()).collect::<Vec<_>>(),
-        "name": facts.iter().map(|facts| cut(&facts.name)).collect::<Vec<_>>(),
+        "name": facts.iter().map(|facts| truncate(&facts.name)).collect::<Vec<_>>(),
         "difficulty": facts.iter().map(|facts| facts.difficulty).collect::<Vec<_>>(),
         "domain": dictionary(facts, |facts| &facts.domain),
         "website": dictionary(facts, |facts| &facts.website),
     })
 }
 
-fn dictionary(facts: &[Facts], of: impl Fn(&Facts) -> &String) -> Value {
+/// Encodes a column as its distinct names and, for each task, the number of its name.
+fn dictionary(facts: &[Facts], column: impl Fn(&Facts) -> &String) -> Value {
     let (mut names, mut known) = (Vec::new(), HashMap::new());
     let of: Vec<usize> = facts
         .iter()
         .map(|facts| {
-            let name = of(facts).as_str();
+            let name = column(facts).as_str();
             *known.entry(name).or_insert_with(|| {
                 names.push(name);
                 names.len() - 1
@@ -57,14 +59,15 @@ fn dictionary(facts: &[Facts], of: impl Fn(&Facts) -> &String) -> Value {
     json!({"names": names, "of": of})
 }
 
-fn cut(text: &str) -> &str {
-    text.char_indices().nth(NAME_IN_LIST).map_or(text, |(end, _)| &text[..end])
+fn truncate(text: &str) -> &str {
+    text.char_indices().nth(MAX_LISTED_NAME).map_or(text, |(end, _)| &text[..end])
 }
 
-pub(super) async fn task(State(feed): State<Arc<Feed>>, Path(place): Path<usize>) -> Response {
-    let board = &feed.watched().board;
-    let (Some(facts), Some((cell, trace))) = (board.facts().get(place), board.closer(place)) else {
-        return missing("there is no such task");
+/// Serves one task in detail: what it is, its state, and the steps of its current attempt.
+pub(super) async fn detail(State(feed): State<Arc<Feed>>, Path(position): Path<usize>) -> Response {
+    let run = &feed.monitored().run;
+    let (Some(facts), Some((cell, trace))) = (run.facts().get(position), run.closer(position)) else {
+        return not_found("there is no such task");
     };
     let known = trace.is_some();
     let Trace { steps, forgotten, url, pictures, picture, trouble } = trace.unwrap_or_default();
@@ -73,23 +76,23 @@ pub(super) async fn task(State(feed): State<Arc<Feed>>, Path(place): Path<usize>
         .map(|step| json!({"action": step.action, "thought": step.thought, "url": step.url}))
         .collect();
     let body = json!({
-        "place": place, "index": facts.index, "id": facts.task_id, "name": facts.name, "domain": facts.domain,
+        "position": position, "index": facts.index, "id": facts.task_id, "name": facts.name, "domain": facts.domain,
         "website": facts.website, "difficulty": facts.difficulty, "max_steps": facts.max_steps,
         "stage": cell.stage.as_str(), "waits_for": cell.stage.waits_for(), "step": cell.step, "attempt": cell.attempt,
         "outcome": cell.outcome.map(Outcome::as_str), "known": known, "steps": steps, "forgotten": forgotten,
-        "url": url, "trouble": trouble, "picture": picture.map(|_| pictures),
+        "url": url, "failure": trouble, "screenshot": picture.map(|_| pictures),
     });
     ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
 
-/// The latest picture. Its path comes from the run itself, never from who asks.
-pub(super) async fn picture(
+/// Serves the latest screenshot of a task. The run provides the file's path; the request only selects a task.
+pub(super) async fn screenshot(
     State(feed): State<Arc<Feed>>,
-    Path(place): Path<usize>,
+    Path(position): Path<usize>,
     headers: HeaderMap,
 ) -> Response {
-    let Some(path) = feed.watched().board.picture(place) else {
-        return missing("there is no picture of this task yet");
+    let Some(path) = feed.monitored().run.picture(position) else {
+        return not_found("this task has no screenshot yet");
     };
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
@@ -101,10 +104,10 @@ pub(super) async fn picture(
     }
     match tokio::fs::read(path).await {
         Ok(bytes) => (caching, [(header::CONTENT_TYPE, "image/png")], bytes).into_response(),
-        Err(_) => missing("the picture is gone: its attempt was lost"),
+        Err(_) => not_found("the screenshot was deleted because its attempt was lost"),
     }
 }
 
-fn missing(why: &str) -> Response {
-    (StatusCode::NOT_FOUND, Json(json!({"status": "error", "detail": why}))).into_response()
+fn not_found(detail: &str) -> Response {
+    (StatusCode::NOT_FOUND, Json(json!({"status": "error", "detail": detail}))).into_response()
 }

@@ -1,4 +1,4 @@
-//! What a drawing is made of. Both writers put down the same shapes.
+//! The shapes and colours of a drawing, common to SVG and PNG.
 
 use store::Split;
 
@@ -7,12 +7,12 @@ use super::chart::Line;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Colour(pub(super) u8, pub(super) u8, pub(super) u8);
 
-pub(super) const INK: Colour = Colour(0x22, 0x2b, 0x33);
-pub(super) const FAINT_INK: Colour = Colour(0x5c, 0x66, 0x70);
+pub(super) const TEXT: Colour = Colour(0x22, 0x2b, 0x33);
+pub(super) const MUTED: Colour = Colour(0x5c, 0x66, 0x70);
 pub(super) const GRID: Colour = Colour(0xe3, 0xe7, 0xea);
-pub(super) const PAPER: Colour = Colour(0xff, 0xff, 0xff);
+pub(super) const BACKGROUND: Colour = Colour(0xff, 0xff, 0xff);
 
-/// Okabe and Ito's colours, which stay apart for every kind of colour blindness.
+/// Returns the colour of a line: the Okabe-Ito palette, distinguishable with any kind of colour blindness.
 pub(super) const fn colour(line: Line) -> Colour {
     match line {
         Line::Overall => Colour(0x00, 0x00, 0x00),
@@ -30,7 +30,7 @@ pub(super) enum Marker {
     Diamond,
 }
 
-/// A second sign beside the colour.
+/// Returns the marker of a line, so that colour is not the only difference.
 pub(super) const fn marker(line: Line) -> Marker {
     match line {
         Line::Overall => Marker::Circle,
@@ -53,7 +53,7 @@ pub(super) enum Anchor {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// Points joined; drawn, not filled.
+    /// Lines between points, not filled.
     Stroke {
         points: Vec<(f64, f64)>,
         colour: Colour,
@@ -61,16 +61,16 @@ pub(super) enum Shape {
         is_dashed: bool,
         opacity: f64,
     },
-    /// Filled in its colour, or with the paper's inside when hollow.
+    /// A marker, filled with its colour or, if hollow, with the background colour.
     Marker {
-        at: (f64, f64),
+        centre: (f64, f64),
         marker: Marker,
         colour: Colour,
         is_hollow: bool,
         opacity: f64,
     },
     Text {
-        at: (f64, f64),
+        position: (f64, f64),
         text: String,
         size: f64,
         colour: Colour,
@@ -79,7 +79,7 @@ pub(super) enum Shape {
     },
 }
 
-/// Shapes on a sheet of paper.
+/// A drawing of a given size.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Drawing {
     pub(super) width: f64,
@@ -89,7 +89,7 @@ pub(super) struct Drawing {
 }
 
 impl Marker {
-    /// The corners around `at`; a circle has none.
+    /// Returns the corners of the marker around its centre; a circle has none.
     pub(super) fn corners(self, (x, y): (f64, f64)) -> Vec<(f64, f64)> {
         const R: f64 = 3.4;
         match self {

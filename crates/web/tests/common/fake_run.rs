@@ -1,11 +1,11 @@
-//! A run that is only played: tasks with names and sites, a board, and episodes that go through their stages as far as
-//! the test says.
+//! A simulated run: tasks with names and websites, the run's state, and episodes that go through the stages that the test
+//! reports.
 
 #![allow(
     clippy::cast_possible_wrap,
     clippy::unwrap_used,
     dead_code,
-    reason = "a helper of tests; each uses its part"
+    reason = "test helpers; each test uses some of them"
 )]
 
 use std::{path::PathBuf, sync::Arc};
@@ -16,7 +16,7 @@ use rollout::run::{
     event::{Event, Listener, Stage},
     state::Board,
 };
-use web::monitor::{About, Monitor, Watched};
+use web::monitor::{Monitor, MonitoredRun, RunInfo};
 
 const SITES: [(&str, &str); 5] = [
     ("Shopping", "https://shop.example/"),
@@ -47,9 +47,9 @@ pub(crate) fn task(index: usize) -> Task {
     }
 }
 
-/// A farm that only answers `/info`: nodes by address, capacity, and how many of their slots are in use.
+/// Starts a farm that only answers `/info`. Each node is given as its URL, capacity and number of slots in use.
 pub(crate) async fn farm(nodes: &'static [(&'static str, usize, usize)]) -> FarmClient {
-    let told: Vec<_> = nodes
+    let nodes: Vec<_> = nodes
         .iter()
         .map(|(url, capacity, used)| {
             let instances: Vec<_> = (0..*used).map(|number| format!("{number}:9000")).collect();
@@ -58,30 +58,30 @@ pub(crate) async fn farm(nodes: &'static [(&'static str, usize, usize)]) -> Farm
         })
         .collect();
     let routes = axum::Router::new()
-        .route("/info", axum::routing::get(async move || axum::Json(serde_json::json!({"nodes": told}))));
+        .route("/info", axum::routing::get(async move || axum::Json(serde_json::json!({"nodes": nodes}))));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, routes).await });
     FarmClient::new(&url, "key", FarmOptions::default()).unwrap()
 }
 
-/// A board and what can be done to it.
+/// A run whose events are reported by the test.
 #[derive(Clone)]
-pub(crate) struct Play {
-    pub(crate) board: Arc<Board>,
+pub(crate) struct FakeRun {
+    pub(crate) state: Arc<Board>,
 }
 
-impl Play {
+impl FakeRun {
     pub(crate) fn new(tasks: usize) -> Self {
         Self::of(&(0..tasks).map(task).collect::<Vec<_>>())
     }
 
     pub(crate) fn of(tasks: &[Task]) -> Self {
-        Self { board: Arc::new(Board::of_tasks(tasks, [])) }
+        Self { state: Arc::new(Board::of_tasks(tasks, [])) }
     }
 
-    pub(crate) fn watched(&self) -> Watched {
-        let about = About {
+    pub(crate) fn monitored(&self) -> MonitoredRun {
+        let info = RunInfo {
             name: "first-run".into(),
             split: "train".into(),
             iteration: 3,
@@ -89,36 +89,36 @@ impl Play {
             judge: "reference".into(),
             version: "0.1.0".into(),
         };
-        Watched { board: Arc::clone(&self.board), about, policy: None, judge_places: 64, farm: None }
+        MonitoredRun { run: Arc::clone(&self.state), info, policy: None, judge_slots: 64, farm: None }
     }
 
     pub(crate) async fn monitor(&self) -> Monitor {
-        Monitor::start(self.watched(), ([127, 0, 0, 1], 0).into(), None).await.unwrap()
+        Monitor::start(self.monitored(), ([127, 0, 0, 1], 0).into(), None).await.unwrap()
     }
 
-    /// The next stage of an episode.
-    pub(crate) fn at(&self, index: usize, step: usize, stage: Stage) {
-        self.board.event(&Event::Stage { index, step, stage });
+    /// Moves an episode to a stage of a step.
+    pub(crate) fn enter_stage(&self, index: usize, step: usize, stage: Stage) {
+        self.state.event(&Event::Stage { index, step, stage });
     }
 
-    pub(crate) fn took(&self, stage: Stage, millis: u64) {
-        self.board.event(&Event::Took { stage, time: std::time::Duration::from_millis(millis) });
+    pub(crate) fn record_duration(&self, stage: Stage, millis: u64) {
+        self.state.event(&Event::Took { stage, time: std::time::Duration::from_millis(millis) });
     }
 
-    pub(crate) fn sees(&self, index: usize, url: &str, picture: impl Into<PathBuf>) {
-        self.board.event(&Event::Seen { index, url: url.into(), picture: picture.into() });
+    pub(crate) fn record_page(&self, index: usize, url: &str, screenshot: impl Into<PathBuf>) {
+        self.state.event(&Event::Seen { index, url: url.into(), picture: screenshot.into() });
     }
 
-    pub(crate) fn decides(&self, index: usize, action: &str, thought: &str) {
-        self.board.event(&Event::Decided { index, action: action.into(), thought: thought.into() });
-        self.board.event(&Event::StepDone { index });
+    pub(crate) fn record_decision(&self, index: usize, action: &str, thought: &str) {
+        self.state.event(&Event::Decided { index, action: action.into(), thought: thought.into() });
+        self.state.event(&Event::StepDone { index });
     }
 
-    pub(crate) fn board_trouble(&self, index: usize, why: &str) {
-        self.board.event(&Event::Trouble { index, stage: Stage::Execute, why: why.into() });
+    pub(crate) fn record_failure(&self, index: usize, reason: &str) {
+        self.state.event(&Event::Trouble { index, stage: Stage::Execute, why: reason.into() });
     }
 
-    pub(crate) fn ends(&self, index: usize, outcome: Outcome) {
-        self.board.event(&Event::Finished { index, outcome, steps: 4 });
+    pub(crate) fn finish(&self, index: usize, outcome: Outcome) {
+        self.state.event(&Event::Finished { index, outcome, steps: 4 });
     }
 }

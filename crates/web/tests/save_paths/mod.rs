@@ -1,10 +1,10 @@
-//! Save paths to look at: a small one with everything that can go well or wrong in it, and long ones to draw and to
-//! measure with. The same each time.
+//! Save paths for the tests of the viewer: a small one that contains every case, and larger ones for plots and benchmarks.
+//! Deterministic.
 #![allow(
     dead_code,
     clippy::unwrap_used,
     clippy::cast_precision_loss,
-    reason = "a helper of tests; each uses its part"
+    reason = "test helpers; each test uses some of them"
 )]
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use store::durable::Existing;
 use store::pt::PtWriter;
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath, Split};
 
-/// What a page or a model would like to be taken for.
+/// Text of a page or model that tries to be interpreted as markup, script or control characters.
 pub(crate) const HOSTILE: &str =
     "<img src=x onerror=\"window.broken=1\"><script>window.broken=2</script> \u{202e}txet \u{7} ']\"}";
 
@@ -60,7 +60,7 @@ pub(crate) fn task(index: i64) -> Task {
     }
 }
 
-/// The actions of a trajectory, one of each kind that is drawn.
+/// Returns the actions of a trajectory: one of each kind that is drawn on the screenshot.
 pub(crate) fn actions() -> Vec<Action> {
     vec![
         action("click", json!({"coordinate": [250, 500]}), "Click [250, 500]"),
@@ -113,7 +113,7 @@ fn step(index: i64, number: usize, action: &Action) -> Step {
     }
 }
 
-/// With every kind of action; even indices succeed.
+/// Returns a trajectory with every kind of action. Even indices succeed.
 pub(crate) fn trajectory(index: i64) -> Trajectory {
     let mut steps: Vec<Step> =
         actions().iter().enumerate().map(|(number, action)| step(index, number, action)).collect();
@@ -136,7 +136,7 @@ pub(crate) fn trajectory(index: i64) -> Trajectory {
     Trajectory { task: task(index), steps, metadata }
 }
 
-/// A trajectory in which every text wants to be more than text.
+/// Returns a trajectory in which every text is hostile.
 pub(crate) fn hostile(index: i64) -> Trajectory {
     let mut trajectory = trajectory(index);
     let text = || HOSTILE.to_owned();
@@ -164,8 +164,8 @@ pub(crate) fn hostile(index: i64) -> Trajectory {
 
 const MARK_12: [u8; 3] = [17, 97, 176];
 
-/// A picture of one colour with a mark on it and a darker bar at the top, as large as a viewport.
-pub(crate) fn picture(shade: u8) -> Vec<u8> {
+/// Returns a PNG of one colour with a darker bar at the top and set-of-marks mark 12 on it.
+pub(crate) fn screenshot(shade: u8) -> Vec<u8> {
     let (width, height) = (640_usize, 400_usize);
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 640, 400);
@@ -177,28 +177,28 @@ pub(crate) fn picture(shade: u8) -> Vec<u8> {
                 .repeat(width)
         })
         .collect();
-    // Mark 12 as the farm draws it: an outline of two pixels in its colour.
+    // Draw mark 12 as the farm does: a two-pixel outline in the mark's colour.
     for (row, column) in (100..160).flat_map(|row| (64..320).map(move |column| (row, column))) {
         if !(102..158).contains(&row) || !(66..318).contains(&column) {
-            let at = 3 * (row * width + column);
-            pixels[at..at + 3].copy_from_slice(&MARK_12);
+            let offset = 3 * (row * width + column);
+            pixels[offset..offset + 3].copy_from_slice(&MARK_12);
         }
     }
     encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
     bytes
 }
 
-/// Those of all steps; each picture is encoded once.
-pub(crate) fn write_pictures(
+/// Writes the screenshots of all steps. `encoded` keeps them by shade, so that each is encoded once.
+pub(crate) fn write_screenshots(
     save_path: &SavePath,
     trajectory: &Trajectory,
-    drawn: &mut HashMap<u8, Vec<u8>>,
+    encoded: &mut HashMap<u8, Vec<u8>>,
 ) {
     for (number, step) in trajectory.steps.iter().enumerate() {
         let path = save_path.root().join(&step.observation.image_path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let shade = u8::try_from(40 * number % 256).unwrap();
-        std::fs::write(path, drawn.entry(shade).or_insert_with(|| picture(shade))).unwrap();
+        std::fs::write(path, encoded.entry(shade).or_insert_with(|| screenshot(shade))).unwrap();
     }
 }
 
@@ -217,7 +217,7 @@ pub(crate) fn write_iteration(save_path: &SavePath, split: Split, number: u64, t
     writer.finish(&metadata, Existing::Refuse).unwrap();
 }
 
-/// The journal of a run of so many tasks that has just begun.
+/// Creates the journal of a run with this many tasks.
 pub(crate) fn journal(save_path: &SavePath, tasks: u64) -> Journal {
     save_path.create_directories(Split::Train).unwrap();
     let run = RunRecord {
@@ -232,16 +232,16 @@ pub(crate) fn journal(save_path: &SavePath, tasks: u64) -> Journal {
     Journal::create(&save_path.journal(IterationId::new(Split::Train, 0)), &run).unwrap()
 }
 
-/// Two iterations of train and one of test, with pictures; train 1 has a hostile one (index 5) and one without its
-/// pictures (index 3).
+/// Writes two train iterations and one test iteration. Trajectory 5 of train iteration 1 is hostile; trajectory 3 has no
+/// screenshot files.
 pub(crate) fn small(root: &Path) -> SavePath {
     let save_path = SavePath::new(root);
     let first: Vec<Trajectory> = (0..12).map(trajectory).collect();
     let mut second: Vec<Trajectory> = (0..8).map(trajectory).collect();
     second[5] = hostile(5);
-    let mut drawn = HashMap::new();
-    for trajectory in first.iter().filter(|one| one.task.trajectory_index != 3) {
-        write_pictures(&save_path, trajectory, &mut drawn);
+    let mut encoded = HashMap::new();
+    for trajectory in first.iter().filter(|trajectory| trajectory.task.trajectory_index != 3) {
+        write_screenshots(&save_path, trajectory, &mut encoded);
     }
     write_iteration(&save_path, Split::Train, 0, &first);
     write_iteration(&save_path, Split::Train, 1, &second);
@@ -249,12 +249,12 @@ pub(crate) fn small(root: &Path) -> SavePath {
     save_path
 }
 
-/// An iteration of an agent that gets better with the iterations: made up, but the same each time. 100 and up are test.
+/// Returns an iteration of a simulated agent that improves over the iterations. Numbers from 100 are test iterations.
 pub(crate) fn learning(iteration: u64, count: i64) -> Vec<Trajectory> {
     let round = i64::try_from(iteration % 100).unwrap();
     let is_test = iteration >= 100;
     let chance = |seed: i64| f64::from(u16::try_from((seed * 7919 + round * 104_729) % 997).unwrap()) / 997.0;
-    let one = |number: i64| {
+    let simulate = |number: i64| {
         let index = if is_test { number } else { number + round * 31 };
         let mut trajectory = trajectory(index);
         trajectory.task.trajectory_index = number;
@@ -280,5 +280,5 @@ pub(crate) fn learning(iteration: u64, count: i64) -> Vec<Trajectory> {
         trajectory.metadata.outcome = None;
         trajectory
     };
-    (0..count).map(one).collect()
+    (0..count).map(simulate).collect()
 }

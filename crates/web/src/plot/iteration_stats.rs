@@ -1,4 +1,4 @@
-//! What the curves need of an iteration, small enough to keep for all iterations of a long training at once.
+//! The numbers that the curves need from one iteration, small enough to keep for all iterations of a long training.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,7 +7,7 @@ use store::metrics::{DifficultyClass, Metrics, Standing, standing};
 
 use super::chart::Line;
 
-/// What is asked and where: two trajectories with the same are attempts at one task.
+/// Identifies a task by its name and website: trajectories with the same key are attempts at one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskKey(u64);
 
@@ -17,7 +17,7 @@ impl TaskKey {
     }
 }
 
-/// The host of an address without its port: practice sites have another port in every run.
+/// Returns the host of a URL without its port: practice sites get a different port in every run.
 fn site(website: &str) -> &str {
     let host = website.split_once("://").map_or(website, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or(host);
@@ -32,65 +32,68 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A trajectory, as far as diversity goes.
+/// Task and website of a trajectory, to measure how many were seen in earlier iterations.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct TaskAndSite {
     pub(super) class: DifficultyClass,
     pub(super) task: TaskKey,
     pub(super) website: u64,
 }
 
-/// The figures of one line of the charts in one iteration.
+/// The numbers of one line of the charts in one iteration. All but `metrics` count only trajectories that neither crashed
+/// nor were blocked.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct LineStats {
     pub(super) metrics: Metrics,
-    /// Of the trajectories neither crashed nor blocked: how many, their steps that have a next one, and those of them
-    /// whose screenshot equals the next.
-    pub(super) kept: u64,
+    pub(super) trajectories: u64,
     pub(super) steps: u64,
+    /// Steps that are followed by another one.
     pub(super) transitions: u64,
+    /// Transitions that left the screenshot unchanged.
     pub(super) unchanged: u64,
 }
 
-impl Figures {
+impl LineStats {
     fn of<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
-        let mut figures = Self { metrics: Metrics::of(summaries.clone()), ..Self::default() };
+        let mut stats = Self { metrics: Metrics::of(summaries.clone()), ..Self::default() };
         for summary in summaries {
             if matches!(standing(summary), Standing::Crashed(_) | Standing::Blocked) {
                 continue;
             }
-            figures.kept += 1;
-            figures.steps += summary.steps;
-            figures.transitions += summary.steps.saturating_sub(1);
-            figures.unchanged += summary.unchanged_screenshots;
+            stats.trajectories += 1;
+            stats.steps += summary.steps;
+            stats.transitions += summary.steps.saturating_sub(1);
+            stats.unchanged += summary.unchanged_screenshots;
         }
-        figures
+        stats
     }
 }
 
+/// The numbers of one iteration.
 #[derive(Clone, Debug)]
-pub struct Digest {
-    figures: [Figures; Line::ALL.len()],
-    pub(super) seen: Vec<Seen>,
+pub struct IterationStats {
+    lines: [LineStats; Line::ALL.len()],
+    pub(super) tasks: Vec<TaskAndSite>,
 }
 
-impl Digest {
+impl IterationStats {
     pub fn of(summaries: &[Summary]) -> Self {
-        let figures = Line::ALL.map(|line| Figures::of(summaries.iter().filter(move |one| line.holds(one))));
-        let seen = |summary: &Summary| Seen {
+        let lines = Line::ALL
+            .map(|line| LineStats::of(summaries.iter().filter(move |summary| line.includes(summary))));
+        let task = |summary: &Summary| TaskAndSite {
             class: DifficultyClass::of(summary.difficulty),
             task: TaskKey::of(summary),
             website: hash(&site(&summary.website)),
         };
-        Self { figures, seen: summaries.iter().map(seen).collect() }
+        Self { lines, tasks: summaries.iter().map(task).collect() }
     }
 
-    pub(super) fn figures(&self, line: Line) -> &Figures {
-        &self.figures[line as usize]
+    pub(super) fn line(&self, line: Line) -> &LineStats {
+        &self.lines[line as usize]
     }
 
-    pub(super) fn seen(&self, line: Line) -> impl Iterator<Item = &Seen> {
-        self.seen.iter().filter(move |one| line.class().is_none_or(|class| class == one.class))
+    pub(super) fn tasks(&self, line: Line) -> impl Iterator<Item = &TaskAndSite> {
+        self.tasks.iter().filter(move |task| line.class().is_none_or(|class| class == task.class))
     }
 }
 
@@ -99,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_is_its_host_whatever_the_port_or_page() {
+    fn site_is_host_without_port_and_path() {
         let table = [
             ("https://a.example", "a.example"),
             ("https://a.example:8443/x?y", "a.example"),

@@ -1,0 +1,90 @@
+//! A run as JSON numbers: the statistics that the page shows next to the grid, and the answer of `/status`.
+
+use client::chat::ModelClient;
+use rollout::run::{event::Stage, state::Board};
+use serde_json::{Map, Value, json};
+
+use super::MonitoredRun;
+
+/// Seconds without progress after which the page explains what the run is waiting for.
+const STALL_NOTICE_SECONDS: u64 = 20;
+
+/// Returns what the page shows next to the grid.
+pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
+    let run = &monitored.run;
+    let (totals, stages, pace) = (run.totals(), run.stages(), run.pace());
+    let done: usize = totals.outcomes.values().sum();
+    let in_stage = |stage: Stage| stages.get(&stage).copied().unwrap_or(0);
+    let (busy, sessions) = monitored.policy.as_ref().map_or((in_stage(Stage::Policy), 0), ModelClient::busy);
+    let judge_slots = monitored.judge_slots;
+    json!({
+        "tasks": totals.tasks, "done": done, "elapsed": round(run.elapsed().as_secs_f64()),
+        "stages": Stage::ALL.map(in_stage), "outcomes": totals.outcomes, "steps": totals.steps,
+        "retried": totals.retried, "failures": totals.troubles,
+        "steps_per_second": round(pace.steps_per_second),
+        "trajectories_per_minute": round(pace.trajectories_per_minute),
+        "eta": eta(totals.tasks - done.min(totals.tasks), pace.trajectories_per_minute),
+        "latency": latency(run),
+        "policy": {"busy": busy, "slots": sessions, "waiting": in_stage(Stage::Policy).saturating_sub(busy)},
+        "judge": {
+            "busy": in_stage(Stage::Reward).min(judge_slots), "slots": judge_slots,
+            "waiting": in_stage(Stage::Reward).saturating_sub(judge_slots),
+        },
+        "nodes": nodes, "stalled": round(run.stalled().as_secs_f64()), "diagnosis": diagnosis(run),
+    })
+}
+
+/// Explains what the run is waiting for, once it has not progressed for a while.
+fn diagnosis(run: &Board) -> Option<String> {
+    let is_stalled = run.stalled().as_secs() >= STALL_NOTICE_SECONDS && run.done() < run.totals().tasks;
+    is_stalled.then(|| run.diagnosis())
+}
+
+/// Estimates the remaining seconds; `None` while no trajectory has finished recently.
+fn eta(remaining: usize, trajectories_per_minute: f64) -> Option<f64> {
+    (trajectories_per_minute > 0.0).then(|| round(remaining as f64 / trajectories_per_minute * 60.0))
+}
+
+/// Maps each stage to its total count and to the recent median and 95th percentile in milliseconds.
+fn latency(run: &Board) -> Map<String, Value> {
+    let recent = run.latencies();
+    let timings = run.timings();
+    let entry = |(stage, latency): (&Stage, &rollout::run::state::Latency)| {
+        let count = timings.get(stage).map_or(0, |timing| timing.count);
+        (stage.as_str().to_owned(), json!([count, latency.median.as_millis(), latency.high.as_millis()]))
+    };
+    recent.iter().map(entry).collect()
+}
+
+/// Rounds to two decimals.
+fn round(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+/// Returns the answer of `/status`.
+pub(super) fn summary(run: &Board) -> Value {
+    let totals = run.totals();
+    let stages: Map<String, Value> =
+        run.stages().iter().map(|(stage, count)| (stage.as_str().to_owned(), (*count).into())).collect();
+    json!({
+        "tasks": totals.tasks, "done": run.done(), "steps": totals.steps, "retried": totals.retried,
+        "outcomes": totals.outcomes, "stages": stages, "elapsed_seconds": run.elapsed().as_secs_f64(),
+        "stalled_seconds": run.stalled().as_secs_f64(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::trajectory::Outcome;
+    use rollout::run::event::{Event, Listener};
+
+    use super::*;
+
+    #[test]
+    fn finished_task_counts_as_done() {
+        let run = Board::new(0..2);
+        run.event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 3 });
+        assert_eq!(summary(&run)["done"], 1);
+        assert_eq!(summary(&run)["stages"]["not_started"], 1);
+    }
+}
