@@ -12,7 +12,7 @@ use clap::Args;
 use rollout::{config::Config, episode::Surroundings, plan::Plan, run::state::Board};
 use web::{
     monitor::{Monitor, MonitoredRun, RunInfo, relay},
-    page,
+    server,
 };
 
 use crate::signals::Signals;
@@ -108,7 +108,7 @@ pub(crate) async fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     check_address(&args.url)?;
     let routes = relay(&args.url, args.token.as_deref())?;
     let mut signals = Signals::listen()?;
-    let mut server = page::serve(SocketAddr::new(args.host, args.port), None, routes)
+    let mut server = server::serve(SocketAddr::new(args.host, args.port), None, routes)
         .await
         .context("cannot serve the monitor")?;
     let target = args.url.split('?').next().unwrap_or_default();
@@ -118,7 +118,7 @@ pub(crate) async fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     }
     tokio::select! {
         () = signals.next() => {}
-        () = server.forever() => {}
+        () = server.wait() => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use store::SavePath;
-use web::{page, view::View};
+use web::{server, view::View};
 
 use crate::signals::Signals;
 
@@ -44,13 +44,13 @@ pub(crate) async fn run(args: ViewArgs) -> anyhow::Result<ExitCode> {
     let is_empty = view.contents()?.iterations.is_empty();
     let address = SocketAddr::new(args.host, args.port);
     let mut signals = Signals::listen()?;
-    let mut server = page::serve(address, args.token, web::view::router(view)).await?;
+    let mut server = server::serve(address, args.token, web::view::router(view)).await?;
     if is_empty {
         println!("There are no trajectories under {} yet.", args.save_path.display());
     }
     println!("Viewing {}: open {}  (Ctrl-C stops it)", args.save_path.display(), server.shown_link());
     tokio::select! {
-        () = server.forever() => {}
+        () = server.wait() => {}
         () = signals.next() => {}
     }
     Ok(ExitCode::SUCCESS)

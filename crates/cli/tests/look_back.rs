@@ -27,7 +27,7 @@ fn what_cannot_be_drawn_or_looked_at_is_said() {
     fails_with(&["plot", empty, "--ema", "1.5"], "at least 0 and less than 1");
     fails_with(&["view", &missing], "cannot read");
     fails_with(&["view", &file], "is a file; pass the save path");
-    fails_with(&["view", empty, "--port", "0", "--token", "a b"], "a token may have letters");
+    fails_with(&["view", empty, "--port", "0", "--token", "a b"], "a token may contain only letters");
 }
 
 #[test]

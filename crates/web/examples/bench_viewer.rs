@@ -14,7 +14,7 @@ use common::Tab;
 use store::durable::Existing;
 use store::pt::PtWriter;
 use store::{IterationId, RunMetadata, SavePath, Split};
-use web::page;
+use web::server;
 use web::view::{View, router};
 
 const TRAJECTORIES: i64 = 10_000;
@@ -32,7 +32,7 @@ async fn main() {
         shown.push(until_shown(&tab, &save_path).await);
     }
     let view = View::new(save_path, Vec::new());
-    let server = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
+    let server = server::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
     tab.visit(&format!("{}#/train/0", server.link())).await;
     tab.wait_until("document.querySelector('tr[data-row]')").await;
     let filter = timed(
@@ -47,7 +47,7 @@ async fn main() {
         "document.querySelector('th[aria-sort=descending]')",
     )
     .await;
-    let one = timed(&tab, "location.hash = '#/train/0/9000'", "document.querySelector('.stage')").await;
+    let one = timed(&tab, "location.hash = '#/train/0/9000'", "document.querySelector('.step-view')").await;
     tab.close().await;
     println!("| what | ms |\n|---|---|");
     println!(
@@ -79,7 +79,7 @@ fn fill(save_path: &SavePath) -> u64 {
 async fn until_shown(tab: &Tab, save_path: &SavePath) -> f64 {
     tab.visit("about:blank").await;
     let view = View::new(save_path.clone(), Vec::new());
-    let server = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
+    let server = server::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
     let since = Instant::now();
     tab.visit(&format!("{}#/train/0", server.link())).await;
     tab.wait_until("document.querySelector('.filters output')?.textContent === '10,000 of 10,000' && document.querySelectorAll('tr[data-row]').length > 10").await;

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use common::Tab;
 use store::{SavePath, Split};
-use web::page;
 use web::plot::{self, Ema};
+use web::server;
 use web::view::{View, router};
 
 #[tokio::main]
@@ -30,7 +30,7 @@ async fn main() {
 /// Takes one page in the light and dark scheme and at the size of a phone.
 async fn take(save_path: &SavePath, fragment: &str, out: &Path) {
     let view = View::new(save_path.clone(), Vec::new());
-    let server = page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
+    let server = server::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap();
     let tab = Tab::open().await;
     for (name, width, height, scheme) in
         [("", 1440, 1060, "light"), ("-dark", 1440, 1060, "dark"), ("-phone", 390, 844, "light")]

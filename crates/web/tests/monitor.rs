@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::ServiceExt;
 use web::{
     monitor::{Monitor, relay},
-    page,
+    server,
 };
 
 /// A PNG of one red pixel.
@@ -345,7 +345,7 @@ async fn relay_works_behind_proxy_with_path_prefix() {
         *request.uri_mut() = format!("/{rest}").parse().unwrap();
         inner.clone().oneshot(request).await.unwrap()
     });
-    let server = page::serve(([127, 0, 0, 1], 0).into(), None, proxy).await.unwrap();
+    let server = server::serve(([127, 0, 0, 1], 0).into(), None, proxy).await.unwrap();
     let tab = Tab::open().await;
     tab.visit(&format!("{}tools/mon/", server.link())).await;
     tab.wait_until("document.querySelector('[data-status=live]') && document.querySelector('.run')").await;

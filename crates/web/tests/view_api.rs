@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use store::{IterationId, SavePath, Split};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use web::page::{self, Place};
+use web::server::{self, PageServer};
 use web::view::{View, router};
 
 struct Reply {
@@ -35,13 +35,13 @@ impl Reply {
     }
 }
 
-async fn serve(save_path: &SavePath, images: &[&Path]) -> Place {
+async fn serve(save_path: &SavePath, images: &[&Path]) -> PageServer {
     let view = View::new(save_path.clone(), images.iter().map(|path| path.to_path_buf()).collect());
-    page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap()
+    server::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap()
 }
 
 /// Sends the path unchanged: HTTP clients would normalise its dots.
-async fn get_with(server: &Place, path: &str, headers: &str) -> Reply {
+async fn get_with(server: &PageServer, path: &str, headers: &str) -> Reply {
     let mut socket = tokio::net::TcpStream::connect(server.address()).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
     socket.write_all(request.as_bytes()).await.unwrap();
@@ -53,7 +53,7 @@ async fn get_with(server: &Place, path: &str, headers: &str) -> Reply {
     Reply { status, head, body: bytes[split + 4..].to_vec() }
 }
 
-async fn get(server: &Place, path: &str) -> Reply {
+async fn get(server: &PageServer, path: &str) -> Reply {
     get_with(server, path, "").await
 }
 
@@ -384,7 +384,7 @@ async fn curves_are_served_as_json_svg_and_png() {
 async fn token_is_required_outside_loopback() {
     let directory = tempfile::tempdir().unwrap();
     let view = View::new(save_paths::small(directory.path()), Vec::new());
-    let server = page::serve(([0, 0, 0, 0], 0).into(), None, router(view)).await.unwrap();
+    let server = server::serve(([0, 0, 0, 0], 0).into(), None, router(view)).await.unwrap();
     for path in ["/", "/api/iterations", "/api/iterations/train/0/trajectories/1/steps/2/screenshot"] {
         assert_eq!(get(&server, path).await.status, 401, "{path}");
     }

@@ -9,12 +9,12 @@ mod save_paths;
 use common::{Tab, require_built_pages};
 use serde_json::json;
 use store::SavePath;
-use web::page::{self, Place};
+use web::server::{self, PageServer};
 use web::view::{View, router};
 
 struct Opened {
     tab: Tab,
-    server: Place,
+    server: PageServer,
     _directory: tempfile::TempDir,
 }
 
@@ -41,9 +41,9 @@ impl Opened {
     }
 }
 
-async fn serve(save_path: &SavePath) -> Place {
+async fn serve(save_path: &SavePath) -> PageServer {
     let view = View::new(save_path.clone(), Vec::new());
-    page::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap()
+    server::serve(([127, 0, 0, 1], 0).into(), None, router(view)).await.unwrap()
 }
 
 const ROWS: &str = "[...document.querySelectorAll('tr[data-row]')].map((row) => row.dataset.row)";
@@ -92,10 +92,10 @@ async fn shared_link_works_under_path_prefix() {
     let directory = tempfile::tempdir().unwrap();
     let view = View::new(save_paths::small(directory.path()), Vec::new());
     let routes = axum::Router::new().nest_service("/deep/below", router(view));
-    let server = page::serve(([127, 0, 0, 1], 0).into(), None, routes).await.unwrap();
+    let server = server::serve(([127, 0, 0, 1], 0).into(), None, routes).await.unwrap();
     let tab = Tab::open().await;
     tab.visit(&format!("{}deep/below/#/train/0/4?outcome=success&step=2", server.link())).await;
-    tab.wait_until("document.querySelector('.stage img')?.naturalWidth === 640").await;
+    tab.wait_until("document.querySelector('.step-view img')?.naturalWidth === 640").await;
     assert_eq!(tab.text(".stepper h3").await, "Step 2 of 6");
     assert!(tab.text(".heading").await.contains("3 of 6"), "position among the successful trajectories");
     tab.assert_no_errors();
@@ -106,7 +106,7 @@ async fn shared_link_works_under_path_prefix() {
 async fn trajectory_is_browsed_by_keyboard() {
     let opened = Opened::open("#/train/0/0").await;
     let tab = &opened.tab;
-    tab.wait_until("document.querySelector('.stage img')?.naturalWidth === 640").await;
+    tab.wait_until("document.querySelector('.step-view img')?.naturalWidth === 640").await;
     tab.wait_until("document.querySelector('.marks circle')").await;
     // The click at (250, 500) on the 1000 × 1000 grid: a quarter from the left, halfway down.
     let point = "(() => { const dot = document.querySelector('.marks .dot').getBoundingClientRect(); const box = document.querySelector('.screenshot').getBoundingClientRect(); \
@@ -123,11 +123,13 @@ async fn trajectory_is_browsed_by_keyboard() {
     );
     tab.press("ArrowRight").await;
     tab.wait_until("document.querySelector('.marks path')").await;
-    assert!(tab.text(".stage figcaption").await.starts_with("scroll down"));
-    assert!(tab.text(".stage figcaption").await.contains("page unchanged"));
+    assert!(tab.text(".step-view figcaption").await.starts_with("scroll down"));
+    assert!(tab.text(".step-view figcaption").await.contains("page unchanged"));
     tab.press("ArrowRight").await;
-    tab.wait_until("document.querySelector('.stage figcaption').textContent.includes('Search, tag: input')")
-        .await;
+    tab.wait_until(
+        "document.querySelector('.step-view figcaption').textContent.includes('Search, tag: input')",
+    )
+    .await;
     // The mark's outline is found on the screenshot: at a tenth of the width, a quarter of the height.
     tab.wait_until("document.querySelectorAll('.marks rect').length === 2").await;
     let mark = "(() => { const mark = document.querySelector('.marks .inner').getBBox(); return [mark.x / 640, mark.y / 400].map((part) => part.toFixed(1)); })()";
@@ -173,7 +175,7 @@ async fn attempts_are_compared_side_by_side() {
     tab.wait_until("document.querySelectorAll('.compare-picker option').length === 3").await;
     let choose = "(() => { const list = document.querySelector('.compare-picker'); list.value = 'test/0/1'; list.dispatchEvent(new Event('change', { bubbles: true })); })()";
     tab.eval(choose).await;
-    tab.wait_until("document.querySelectorAll('.side .stage img').length === 2").await;
+    tab.wait_until("document.querySelectorAll('.side .step-view img').length === 2").await;
     assert_eq!(opened.hash().await, "#/compare/train/0/1/test/0/1");
     tab.press("ArrowRight").await;
     tab.wait_until("document.querySelectorAll('.side .typed').length === 2").await;
@@ -189,7 +191,7 @@ async fn hostile_text_is_not_interpreted() {
     assert!(tab.text("tr[data-row='5']").await.contains("<img src=x onerror="));
     for page in ["#/train/1/5", "#/train/1/5?step=2", "#/train/1/5?step=6", "#/compare/train/1/5/train/0/5"] {
         tab.eval(&format!("location.hash = {}", json!(page))).await;
-        tab.wait_until("document.querySelector('.stage') && document.body.textContent.includes('<script>window.broken=2</script>')").await;
+        tab.wait_until("document.querySelector('.step-view') && document.body.textContent.includes('<script>window.broken=2</script>')").await;
         // Open every pane, on both sides of a comparison.
         let panes_are_open = "(() => { const panes = [...document.querySelectorAll('.pane')]; panes.forEach((element) => element.open || element.querySelector('summary').click()); \
                       return panes.length === 3 * document.querySelectorAll('.side, .timeline').length && panes.every((element) => element.querySelector('.pane-body')); })()";
@@ -282,7 +284,7 @@ async fn running_run_updates_pages() {
     let server = serve(&save_path).await;
     let tab = Tab::open().await;
     tab.visit(&format!("{}#/train/0", server.link())).await;
-    tab.wait_until("document.querySelector('.heading .badge')?.textContent.includes('1 of 5 begun')").await;
+    tab.wait_until("document.querySelector('.heading .badge')?.textContent.includes('1 of 5 started')").await;
     let begun = save_paths::trajectory(2);
     journal.append_episode(&begun.task, 0, None).await.unwrap();
     journal.append_step(2, 0, 0, &begun.steps[0]).await.unwrap();

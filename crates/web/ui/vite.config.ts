@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-// One project, two pages. Addresses are relative, so the pages work under any path prefix; nothing is inlined,
-// so that the strictest Content-Security-Policy lets them run.
+// One project with two pages. URLs are relative, so that the pages work under any path prefix; nothing is inlined, so that
+// the pages work with a strict Content-Security-Policy.
 export default defineConfig({
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },

@@ -10,8 +10,8 @@ use prometheus_client::{
     registry::Registry,
 };
 use rollout::run::{
-    state::{Board, Timing, Totals},
     event::Stage,
+    state::{Board, Timing, Totals},
 };
 
 /// Content type of the OpenMetrics text format.

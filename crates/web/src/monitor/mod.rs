@@ -26,7 +26,10 @@ use serde_json::json;
 
 pub use relay::{RelayError, relay};
 
-use crate::page::{self, Page, Place};
+use crate::{
+    page::{self, Page},
+    server::{self, PageServer},
+};
 use feed::Feed;
 
 /// Names of a run and of its models, for the page's header.
@@ -53,7 +56,7 @@ pub struct MonitoredRun {
 /// A running monitor; it stops when dropped.
 pub struct Monitor {
     feed: Arc<Feed>,
-    server: Place,
+    server: PageServer,
 }
 
 impl Monitor {
@@ -65,7 +68,7 @@ impl Monitor {
         token: Option<String>,
     ) -> std::io::Result<Self> {
         let feed = Feed::new(monitored);
-        let server = page::serve(address, token, routes(Arc::clone(&feed))).await?;
+        let server = server::serve(address, token, routes(Arc::clone(&feed))).await?;
         Ok(Self { feed, server })
     }
 

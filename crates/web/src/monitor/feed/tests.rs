@@ -2,8 +2,8 @@
 
 use futures_util::StreamExt;
 use rollout::run::{
-    state::Board,
     event::{Event, Listener, Stage},
+    state::Board,
 };
 use serde_json::json;
 

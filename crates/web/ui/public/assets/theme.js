@@ -1,9 +1,9 @@
-// Before the first paint: the theme that was chosen here last, so that nothing flashes.
+// Runs before the first paint and applies the theme chosen last, so that the page does not flash.
 (() => {
   try {
     const chosen = localStorage.getItem('webgym-theme');
     if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;
   } catch {
-    // No storage here: the system's theme it is.
+    // Without storage, use the system theme.
   }
 })();

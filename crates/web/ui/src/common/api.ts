@@ -1,4 +1,4 @@
-// Talking to the server this page came from: always by relative addresses, so that a path prefix does not matter.
+// Requests to the server of this page. All URLs are relative, so that the page works under any path prefix.
 
 export class ApiError extends Error {
   constructor(readonly status: number, message: string) {
@@ -6,7 +6,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The address of a part of the API, with a query of what is set. */
+/** Returns the URL of an API route. Parameters without a value are left out of the query. */
 export function address(path: string, query: Record<string, string | number | boolean | undefined | null> = {}): string {
   const parameters = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) {
@@ -16,19 +16,19 @@ export function address(path: string, query: Record<string, string | number | bo
   return text ? `${path}?${text}` : path;
 }
 
-/** GETs JSON. Errors carry the server's own words where it has some. */
+/** Requests JSON. Errors contain the server's message if there is one. */
 export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const answer = await fetch(path, { headers: { accept: 'application/json' }, credentials: 'same-origin', ...(signal && { signal }) });
-  if (!answer.ok) throw new ApiError(answer.status, await wordsOf(answer));
-  return (await answer.json()) as T;
+  const response = await fetch(path, { headers: { accept: 'application/json' }, credentials: 'same-origin', ...(signal && { signal }) });
+  if (!response.ok) throw new ApiError(response.status, await errorText(response));
+  return (await response.json()) as T;
 }
 
-async function wordsOf(answer: Response): Promise<string> {
+async function errorText(response: Response): Promise<string> {
   try {
-    const body: unknown = JSON.parse(await answer.text());
+    const body: unknown = JSON.parse(await response.text());
     if (body && typeof body === 'object' && 'detail' in body && typeof body.detail === 'string') return body.detail;
   } catch {
-    // Not JSON: the status says what there is to say.
+    // Not JSON: report the status alone.
   }
-  return `the server answered ${answer.status}`;
+  return `the server responded with status ${response.status}`;
 }

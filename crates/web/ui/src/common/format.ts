@@ -1,24 +1,24 @@
-// Numbers, times and texts as people read them. Pure functions; see format.test.ts.
+// Formats numbers, durations and texts for display. Pure functions; see format.test.ts.
 
 const GROUPED = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 export const count = (value: number): string => GROUPED.format(value);
 
-/** A share of one as per cent; a dash when there is nothing to share. */
+/** Formats a share in per cent; a dash if the whole is zero. */
 export function percent(part: number, whole: number): string {
   if (!(whole > 0)) return '–';
   const share = (100 * part) / whole;
   return share > 0 && share < 10 ? `${share.toFixed(1)} %` : `${Math.round(share)} %`;
 }
 
-/** A rate, precise where it is small. */
+/** Formats a rate, with more decimals for small values. */
 export function rate(value: number): string {
   if (!Number.isFinite(value)) return '–';
   if (value >= 100) return count(value);
   return value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-/** Seconds as people say them: 850 ms, 4.2 s, 3 min 05 s, 2 h 07 min. */
+/** Formats seconds: 850 ms, 4.2 s, 3 min 05 s, 2 h 07 min. */
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return '–';
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
@@ -30,13 +30,13 @@ export function duration(seconds: number): string {
   return `${Math.round(whole / 86_400)} days`;
 }
 
-/** At most `limit` characters, cut with an ellipsis and never through a character. */
+/** Shortens a text to `limit` characters with an ellipsis, without splitting surrogate pairs. */
 export function shorten(text: string, limit: number): string {
   const characters = Array.from(text.length > limit * 2 ? text.slice(0, limit * 2 + 2) : text);
   return characters.length <= limit ? text : `${characters.slice(0, limit - 1).join('')}…`;
 }
 
-/** The host of an address, for a place that is narrow; the text itself when it is none. */
+/** Returns the host of a URL, or the text itself if it is not a URL. */
 export function host(url: string): string {
   try {
     return new URL(url).host || url;

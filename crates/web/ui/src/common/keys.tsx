@@ -2,16 +2,16 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 
 export interface KeyHelp {
   keys: string[];
-  does: string;
+  description: string;
 }
 
-/** Whether a key press belongs to a field that is being written in. */
+/** Returns true if the key press belongs to an input field. */
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;
   return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'SELECT', 'TEXTAREA'].includes(target.tagName));
 }
 
-/** Calls back on key presses outside of fields and without modifiers. Return true to keep the key to yourself. */
+/** Calls back on key presses outside input fields and without modifiers. The handler returns true if it handled the key. */
 export function useKeys(handle: (event: KeyboardEvent) => boolean | void): void {
   const latest = useRef(handle);
   latest.current = handle;
@@ -25,7 +25,7 @@ export function useKeys(handle: (event: KeyboardEvent) => boolean | void): void 
   }, []);
 }
 
-/** The button and the dialog that list the keys of a page; `?` opens it too. */
+/** The button and dialog that list the keyboard shortcuts of a page; `?` opens the dialog too. */
 export function KeyboardHelp({ keys }: { keys: KeyHelp[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [open, setOpen] = useState(false);
@@ -40,14 +40,14 @@ export function KeyboardHelp({ keys }: { keys: KeyHelp[] }) {
   });
   return (
     <>
-      <button type="button" onClick={() => setOpen(true)} aria-haspopup="dialog">Keys <kbd>?</kbd></button>
+      <button type="button" onClick={() => setOpen(true)} aria-haspopup="dialog">Shortcuts <kbd>?</kbd></button>
       <dialog ref={dialog} onClose={() => setOpen(false)} aria-labelledby="keys-title">
-        <h2 id="keys-title">Keys</h2>
+        <h2 id="keys-title">Keyboard shortcuts</h2>
         <dl class="keys">
-          {keys.map(({ keys: names, does }) => (
+          {keys.map(({ keys: names, description }) => (
             <>
               <dt>{names.map((name) => <><kbd>{name}</kbd> </>)}</dt>
-              <dd>{does}</dd>
+              <dd>{description}</dd>
             </>
           ))}
         </dl>

@@ -19,28 +19,28 @@ function apply(theme: Theme): void {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // It lasts as long as this page, then.
+    // Without storage the choice lasts until the page is closed.
   }
   document.dispatchEvent(new Event('themechange'));
 }
 
-/** A button that goes through: as the system has it, light, dark. */
+/** A button that switches between the system theme, light and dark. */
 export function ThemeToggle() {
   const [theme, setTheme] = useState<Theme>(stored);
-  const press = () => {
+  const toggle = () => {
     const next = NEXT[theme];
     apply(next);
     setTheme(next);
   };
   return (
-    <button type="button" onClick={press} title="Switch between the system's theme, light and dark">
+    <button type="button" onClick={toggle} title="Switch between system theme, light and dark">
       <span class="visually-hidden">Theme: </span>
       {theme}
     </button>
   );
 }
 
-/** Calls back whenever the colours in effect may have changed: for whoever paints by hand. */
+/** Calls back whenever the current colours may have changed, for code that paints on a canvas. */
 export function onThemeChange(changed: () => void): () => void {
   const system = matchMedia('(prefers-color-scheme: dark)');
   system.addEventListener('change', changed);
@@ -51,7 +51,7 @@ export function onThemeChange(changed: () => void): () => void {
   };
 }
 
-/** The value in effect of a colour variable such as `--accent`, as a canvas understands it. */
+/** Returns the current value of a colour variable such as `--accent` in a form that a canvas accepts. */
 export function colour(name: string): string {
   const probe = document.createElement('i');
   probe.style.color = `var(${name})`;
@@ -61,7 +61,7 @@ export function colour(name: string): string {
   return value;
 }
 
-/** A number that goes up with every change of theme, to repaint by. */
+/** Returns a number that increases with every change of theme, as a dependency for repainting. */
 export function useThemeVersion(): number {
   const [version, setVersion] = useState(0);
   useEffect(() => onThemeChange(() => setVersion((before) => before + 1)), []);

@@ -1,37 +1,37 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { getJson } from '../common/api';
-import { Foreign } from '../common/Foreign';
-import { difficultyOf, OUTCOME_WORDS, STAGES } from './cells';
+import { UntrustedText } from '../common/UntrustedText';
+import { difficultyOf, OUTCOME_LABELS, STAGES } from './cells';
 
 interface Detail {
-  place: number; index: number; id: string; name: string; domain: string; website: string; difficulty: number; max_steps: number;
+  position: number; index: number; id: string; name: string; domain: string; website: string; difficulty: number; max_steps: number;
   stage: string; waits_for: string; step: number; attempt: number; outcome: string | null; known: boolean;
-  steps: { action: string; thought: string; url: string }[]; forgotten: number; url: string; trouble: string | null; picture: number | null;
+  steps: { action: string; thought: string; url: string }[]; forgotten: number; url: string; failure: string | null; screenshot: number | null;
 }
 
-/** One task up close: what it is, what it does now, what it sees, what it did. Looks again whenever its cell changes. */
-export function Drawer({ place, code, close }: { place: number; code: number; close: () => void }) {
+/** Details of one task: description, state, latest screenshot and steps. Reloads whenever the cell of the task changes. */
+export function Drawer({ position, code, close }: { position: number; code: number; close: () => void }) {
   const [detail, setDetail] = useState<Detail | null>(null);
-  const [trouble, setTrouble] = useState('');
+  const [error, setError] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    const cut = new AbortController();
-    getJson<Detail>(`api/task/${place}`, cut.signal).then(
-      (found) => { setDetail(found); setTrouble(''); },
-      (error: unknown) => { if (!cut.signal.aborted) setTrouble(error instanceof Error ? error.message : String(error)); });
-    return () => cut.abort();
-  }, [place, code]);
-  useEffect(() => heading.current?.focus(), [place]);
-  const shown = detail?.place === place ? detail : null;
+    const control = new AbortController();
+    getJson<Detail>(`api/task/${position}`, control.signal).then(
+      (found) => { setDetail(found); setError(''); },
+      (reason: unknown) => { if (!control.signal.aborted) setError(reason instanceof Error ? reason.message : String(reason)); });
+    return () => control.abort();
+  }, [position, code]);
+  useEffect(() => heading.current?.focus(), [position]);
+  const shown = detail?.position === position ? detail : null;
   return (
     <aside class="drawer" aria-labelledby="drawer-title" onKeyDown={(event) => { if (event.key === 'Escape') close(); }}>
       <header>
-        <h2 id="drawer-title" ref={heading} tabIndex={-1}>Task {shown?.index ?? place}</h2>
+        <h2 id="drawer-title" ref={heading} tabIndex={-1}>Task {shown?.index ?? position}</h2>
         {shown && <State detail={shown} />}
         <span class="grow" />
         <button type="button" onClick={close} aria-label="Close the task">✕</button>
       </header>
-      {trouble && <p class="notice">{trouble}</p>}
+      {error && <p class="notice">{error}</p>}
       {shown && <Body detail={shown} />}
     </aside>
   );
@@ -39,44 +39,44 @@ export function Drawer({ place, code, close }: { place: number; code: number; cl
 
 function State({ detail }: { detail: Detail }) {
   if (detail.outcome) {
-    return <span class={`badge ${detail.outcome === 'success' ? 'good' : 'bad'}`}>{OUTCOME_WORDS[detail.outcome] ?? detail.outcome}</span>;
+    return <span class={`badge ${detail.outcome === 'success' ? 'good' : 'bad'}`}>{OUTCOME_LABELS[detail.outcome] ?? detail.outcome}</span>;
   }
   const label = STAGES.find((stage) => stage.name === detail.stage)?.label ?? detail.stage;
   return <span class="badge">{detail.step > 0 ? `step ${detail.step} · ` : ''}{label}</span>;
 }
 
-/** Of what a model thought, its intention where it names one: the rest is in the saved trajectory. */
-function gist(thought: string): string {
+/** Returns the line with the intention, if the thought contains one; the saved trajectory has the whole thought. */
+function intention(thought: string): string {
   return /^Intention:\s*(.+)$/m.exec(thought)?.[1] ?? thought;
 }
 
 function Body({ detail }: { detail: Detail }) {
   return (
     <>
-      <Foreign block class="task-name" text={detail.name || 'Finished in an earlier part of this run.'} />
+      <UntrustedText block class="task-name" text={detail.name || 'Finished in an earlier part of this run.'} />
       <dl class="facts">
-        <dt>Website</dt><dd><Foreign text={detail.website} /></dd>
-        <dt>Domain</dt><dd><Foreign text={detail.domain} /></dd>
+        <dt>Website</dt><dd><UntrustedText text={detail.website} /></dd>
+        <dt>Domain</dt><dd><UntrustedText text={detail.domain} /></dd>
         <dt>Difficulty</dt><dd>{detail.difficulty} ({difficultyOf(detail.difficulty)}), at most {detail.max_steps} steps</dd>
-        {detail.id && <><dt>Task id</dt><dd><Foreign class="mono" text={detail.id} /></dd></>}
-        <dt>Now</dt><dd>{detail.outcome ? 'over' : `waits for ${detail.waits_for}`}{detail.attempt > 0 && `, attempt ${detail.attempt + 1}`}</dd>
-        {detail.url && <><dt>Page</dt><dd><Foreign class="mono" text={detail.url} /></dd></>}
-        {detail.trouble && <><dt>Last trouble</dt><dd class="bad-text"><Foreign text={detail.trouble} /></dd></>}
+        {detail.id && <><dt>Task id</dt><dd><UntrustedText class="mono" text={detail.id} /></dd></>}
+        <dt>State</dt><dd>{detail.outcome ? 'finished' : `waiting for ${detail.waits_for}`}{detail.attempt > 0 && `, attempt ${detail.attempt + 1}`}</dd>
+        {detail.url && <><dt>Page</dt><dd><UntrustedText class="mono" text={detail.url} /></dd></>}
+        {detail.failure && <><dt>Last failure</dt><dd class="bad-text"><UntrustedText text={detail.failure} /></dd></>}
       </dl>
-      {detail.picture !== null && (
-        <img class="screenshot" src={`api/task/${detail.place}/picture?v=${detail.picture}`} alt={`What the agent of task ${detail.index} sees`} />
+      {detail.screenshot !== null && (
+        <img class="screenshot" src={`api/task/${detail.position}/screenshot?v=${detail.screenshot}`} alt={`Latest screenshot of task ${detail.index}`} />
       )}
       <h3>Steps so far</h3>
-      {!detail.known && <p class="muted small">{detail.outcome ? 'No longer kept here; the saved trajectory has them (webgym view).' : 'None yet.'}</p>}
-      {detail.forgotten > 0 && <p class="muted small">The first {detail.forgotten} are not shown.</p>}
+      {!detail.known && <p class="muted small">{detail.outcome ? 'No longer in memory. Use webgym view to see the saved trajectory.' : 'None yet.'}</p>}
+      {detail.forgotten > 0 && <p class="muted small">The first {detail.forgotten} steps are not shown.</p>}
       <ol class="steps" start={detail.forgotten + 1}>
         {detail.steps.map((step, number) => (
           <li key={number}>
             <span class="step-number number">{detail.forgotten + number + 1}</span>
             <div>
-              <Foreign block class="action" text={step.action} />
-              {step.thought && <Foreign block class="muted small thought" text={gist(step.thought)} />}
-              {step.url && <Foreign block class="muted small mono" text={step.url} />}
+              <UntrustedText block class="action" text={step.action} />
+              {step.thought && <UntrustedText block class="muted small thought" text={intention(step.thought)} />}
+              {step.url && <UntrustedText block class="muted small mono" text={step.url} />}
             </div>
           </li>
         ))}

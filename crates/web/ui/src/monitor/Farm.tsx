@@ -1,13 +1,13 @@
-import { Foreign } from '../common/Foreign';
+import { UntrustedText } from '../common/UntrustedText';
 import { count } from '../common/format';
 import type { FarmNode } from './store';
 
-/** The browsers, node by node: how many slots are used, free, starting, dead. */
+/** The slots of each node: in use, free, starting, dead. */
 export function Farm({ nodes }: { nodes: FarmNode[] | null }) {
   return (
     <section class="card">
       <h2>Browsers by node</h2>
-      {nodes === null && <p class="muted small">The farm has not told yet.</p>}
+      {nodes === null && <p class="muted small">Waiting for the status of the farm.</p>}
       {nodes?.length === 0 && <p class="muted small">The farm has no nodes.</p>}
       <ul class="nodes">
         {nodes?.map((node) => <Node key={node.name} node={node} />)}
@@ -17,22 +17,22 @@ export function Farm({ nodes }: { nodes: FarmNode[] | null }) {
 }
 
 function Node({ node }: { node: FarmNode }) {
-  const share = (part: number) => ({ width: `${node.capacity ? (100 * part) / node.capacity : 0}%` });
-  const words = [`${count(node.in_use)} in use`, `${count(node.available)} free`];
-  if (node.starting) words.push(`${count(node.starting)} starting`);
-  if (node.dead) words.push(`${count(node.dead)} dead`);
+  const width = (part: number) => ({ width: `${node.capacity ? (100 * part) / node.capacity : 0}%` });
+  const parts = [`${count(node.in_use)} in use`, `${count(node.available)} free`];
+  if (node.starting) parts.push(`${count(node.starting)} starting`);
+  if (node.dead) parts.push(`${count(node.dead)} dead`);
   return (
     <li>
       <div class="node-name">
-        <Foreign text={node.name} class="mono" />
-        {!node.healthy && <span class="badge bad">does not answer</span>}
+        <UntrustedText text={node.name} class="mono" />
+        {!node.healthy && <span class="badge bad">not responding</span>}
       </div>
       <div class="bar" aria-hidden="true">
-        <span class="kind-policy" style={share(node.in_use)} />
-        <span class="kind-waiting" style={share(node.starting)} />
-        <span class="kind-lost" style={share(node.dead)} />
+        <span class="kind-policy" style={width(node.in_use)} />
+        <span class="kind-waiting" style={width(node.starting)} />
+        <span class="kind-lost" style={width(node.dead)} />
       </div>
-      <p class="muted small number">{words.join(' · ')} · {count(node.capacity)} slots</p>
+      <p class="muted small number">{parts.join(' · ')} · {count(node.capacity)} slots</p>
     </li>
   );
 }

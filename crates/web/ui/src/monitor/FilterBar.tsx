@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { count } from '../common/format';
-import { KIND_WORDS, KINDS, type Difficulty, type Kind } from './cells';
-import { EVERYTHING, isFiltering, type Filter } from './filters';
+import { KIND_LABELS, KINDS, type Difficulty, type Kind } from './cells';
+import { NO_FILTER, isFiltering, type Filter } from './filters';
 
 interface Props {
   filter: Filter;
@@ -11,20 +11,20 @@ interface Props {
   children: ComponentChildren;
 }
 
-/** The legend, the counts and the filter by state in one; and the filters by what the tasks are. */
+/** The filters: chips by state, which are also the legend and show counts, and fields by properties of the tasks. */
 export function FilterBar({ filter, counts, domains, set, children }: Props) {
   const toggle = (kind: Kind) =>
-    set({ ...filter, kinds: filter.kinds.includes(kind) ? filter.kinds.filter((one) => one !== kind) : [...filter.kinds, kind] });
+    set({ ...filter, kinds: filter.kinds.includes(kind) ? filter.kinds.filter((selected) => selected !== kind) : [...filter.kinds, kind] });
   return (
     <div class="filters" role="group" aria-label="Filters">
       <div class="chips">
         {KINDS.map((kind) => (
           <button
             key={kind} type="button" class="chip" data-kind={kind} aria-pressed={filter.kinds.includes(kind)}
-            title={`${KIND_WORDS[kind].about}. Press to show only these.`} onClick={() => toggle(kind)}
+            title={`${KIND_LABELS[kind].about}. Click to show only these.`} onClick={() => toggle(kind)}
           >
-            <span class={`swatch kind-${kind}`} aria-hidden="true">{KIND_WORDS[kind].letter.length > 1 ? 'e' : KIND_WORDS[kind].letter}</span>
-            {KIND_WORDS[kind].label} <b class="number">{count(counts.get(kind) ?? 0)}</b>
+            <span class={`swatch kind-${kind}`} aria-hidden="true">{KIND_LABELS[kind].letter.length > 1 ? 'e' : KIND_LABELS[kind].letter}</span>
+            {KIND_LABELS[kind].label} <b class="number">{count(counts.get(kind) ?? 0)}</b>
           </button>
         ))}
       </div>
@@ -44,9 +44,9 @@ export function FilterBar({ filter, counts, domains, set, children }: Props) {
           </select>
         </label>
         <label><span class="visually-hidden">Search tasks</span>
-          <input type="search" placeholder="Search tasks" value={filter.words} onInput={(event) => set({ ...filter, words: event.currentTarget.value })} />
+          <input type="search" placeholder="Search tasks" value={filter.text} onInput={(event) => set({ ...filter, text: event.currentTarget.value })} />
         </label>
-        {isFiltering(filter) && <button type="button" onClick={() => set(EVERYTHING)}>Show all</button>}
+        {isFiltering(filter) && <button type="button" onClick={() => set(NO_FILTER)}>Show all</button>}
         {children}
       </div>
     </div>

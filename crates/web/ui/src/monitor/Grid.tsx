@@ -5,16 +5,16 @@ import { Painter } from './paint';
 
 interface Props {
   codes: Uint16Array;
-  places: number[];
+  positions: number[];
   version: number;
   zoom: number;
   selected: number;
-  describe: (place: number) => string;
-  open: (place: number) => void;
+  describe: (position: number) => string;
+  open: (position: number) => void;
 }
 
-/** All tasks at once, on a canvas as large as what is visible of them. */
-export function Grid({ codes, places, version, zoom, selected, describe, open }: Props) {
+/** All tasks as coloured cells, painted on a canvas of the size of the visible part. */
+export function Grid({ codes, positions, version, zoom, selected, describe, open }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useRef(new Painter());
@@ -24,7 +24,7 @@ export function Grid({ codes, places, version, zoom, selected, describe, open }:
   const [focused, setFocused] = useState(false);
   const [hovered, setHovered] = useState(-1);
   const theme = useThemeVersion();
-  const geometry = fit(places.length, size.width, size.height, zoom);
+  const geometry = fit(positions.length, size.width, size.height, zoom);
 
   useEffect(() => {
     const element = box.current;
@@ -33,35 +33,35 @@ export function Grid({ codes, places, version, zoom, selected, describe, open }:
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  useLayoutEffect(() => painter.current.dress(), [theme]);
+  useLayoutEffect(() => painter.current.loadColours(), [theme]);
   useLayoutEffect(() => {
     const context = canvas.current?.getContext('2d');
     if (!context || size.width === 0) return;
     const frame = requestAnimationFrame(() =>
-      painter.current.paint(context, { codes, places, geometry, ...size, top, cursor, selected, focused }));
+      painter.current.paint(context, { codes, positions, geometry, ...size, top, cursor, selected, focused }));
     return () => cancelAnimationFrame(frame);
-  }, [codes, places, version, geometry.size, geometry.columns, size, top, cursor, selected, focused, theme]);
+  }, [codes, positions, version, geometry.size, geometry.columns, size, top, cursor, selected, focused, theme]);
 
-  const under = (event: MouseEvent): number => {
+  const positionUnder = (event: MouseEvent): number => {
     const bounds = canvas.current?.getBoundingClientRect();
-    const number = bounds ? cellAt(geometry, places.length, event.clientX - bounds.left, event.clientY - bounds.top + top) : -1;
-    return places[number] ?? -1;
+    const number = bounds ? cellAt(geometry, positions.length, event.clientX - bounds.left, event.clientY - bounds.top + top) : -1;
+    return positions[number] ?? -1;
   };
   const press = (event: KeyboardEvent) => {
-    const at = Math.max(0, places.indexOf(cursor));
+    const current = Math.max(0, positions.indexOf(cursor));
     if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault();
       if (cursor >= 0) open(cursor);
       return;
     }
     const page = Math.max(1, Math.floor(size.height / geometry.size));
-    const to = cursor < 0 && event.key.startsWith('Arrow') ? 0 : moved(event.key, at, places.length, geometry, page);
-    if (to === null || event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = cursor < 0 && event.key.startsWith('Arrow') ? 0 : moved(event.key, current, positions.length, geometry, page);
+    if (next === null || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    setCursor(places[to] ?? -1);
-    show(to);
+    setCursor(positions[next] ?? -1);
+    scrollTo(next);
   };
-  const show = (number: number) => {
+  const scrollTo = (number: number) => {
     const y = Math.floor(number / geometry.columns) * geometry.size;
     const element = box.current;
     if (!element) return;
@@ -69,17 +69,17 @@ export function Grid({ codes, places, version, zoom, selected, describe, open }:
     else if (y + geometry.size > element.scrollTop + size.height) element.scrollTop = y + geometry.size - size.height;
   };
   const ratio = devicePixelRatio || 1;
-  const told = hovered >= 0 ? hovered : focused ? cursor : -1;
+  const described = hovered >= 0 ? hovered : focused ? cursor : -1;
   return (
     <div class="grid-frame">
       <div
         ref={box} class="grid-box" tabIndex={0} role="application" aria-roledescription="grid of tasks"
-        aria-label={`${places.length} tasks. Arrow keys move, Enter opens. The table view lists them as text.`}
+        aria-label={`${positions.length} tasks. Use the arrow keys to move and Enter to open a task. The table view lists the tasks as text.`}
         onScroll={(event) => setTop(event.currentTarget.scrollTop)}
         onKeyDown={press}
-        onFocus={() => { setFocused(true); if (cursor < 0) setCursor(places[0] ?? -1); }} onBlur={() => setFocused(false)}
-        onMouseMove={(event) => setHovered(under(event))} onMouseLeave={() => setHovered(-1)}
-        onClick={(event) => { const place = under(event); if (place >= 0) { setCursor(place); open(place); } }}
+        onFocus={() => { setFocused(true); if (cursor < 0) setCursor(positions[0] ?? -1); }} onBlur={() => setFocused(false)}
+        onMouseMove={(event) => setHovered(positionUnder(event))} onMouseLeave={() => setHovered(-1)}
+        onClick={(event) => { const position = positionUnder(event); if (position >= 0) { setCursor(position); open(position); } }}
       >
         <canvas
           ref={canvas} width={Math.round(size.width * ratio)} height={Math.round(size.height * ratio)} aria-hidden="true"
@@ -87,8 +87,8 @@ export function Grid({ codes, places, version, zoom, selected, describe, open }:
         />
         <div style={{ height: `${Math.max(0, geometry.rows * geometry.size - size.height)}px` }} />
       </div>
-      <p class="grid-words small foreign" data-testid="told">
-        {told >= 0 ? describe(told) : places.length === 0 ? 'No task passes the filter.' : 'Point at a cell, or move with the arrow keys.'}
+      <p class="grid-caption small untrusted">
+        {described >= 0 ? describe(described) : positions.length === 0 ? 'No task matches the filter.' : 'Point at a cell or use the arrow keys to see its task.'}
       </p>
       <p class="visually-hidden" aria-live="polite">{focused && cursor >= 0 ? describe(cursor) : ''}</p>
     </div>

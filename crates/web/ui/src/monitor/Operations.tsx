@@ -1,30 +1,30 @@
 import { count, duration } from '../common/format';
 import { STAGES } from './cells';
-import type { Figures } from './store';
+import type { Statistics } from './store';
 
-/** What episodes are doing now and how long that takes, as a table: also for those who do not see the grid. */
-export function Operations({ figures }: { figures: Figures }) {
+/** How many episodes are in each stage and how long the stage takes. Also the text alternative of the grid. */
+export function Operations({ statistics }: { statistics: Statistics }) {
   return (
     <section class="card">
-      <h2>States and operations</h2>
+      <h2>Stages</h2>
       <table>
-        <thead><tr><th scope="col"><span class="visually-hidden">Letter</span></th><th scope="col">What</th><th scope="col" class="right">Now</th><th scope="col" class="right">Median</th><th scope="col" class="right">95 %</th></tr></thead>
+        <thead><tr><th scope="col"><span class="visually-hidden">Letter</span></th><th scope="col">Stage</th><th scope="col" class="right">Episodes</th><th scope="col" class="right">Median</th><th scope="col" class="right">p95</th></tr></thead>
         <tbody>
           {STAGES.map(({ name, letter, label, kind }, number) => {
-            const took = figures.latency[name];
+            const latency = statistics.latency[name];
             return (
               <tr key={name} data-stage={name}>
                 <td><span class={`swatch kind-${kind === 'over' ? 'success' : kind}`}>{letter}</span></td>
                 <th scope="row">{label}</th>
-                <td class="right number">{count(figures.stages[number] ?? 0)}</td>
-                <td class="right number muted">{took ? duration(took[1] / 1000) : ''}</td>
-                <td class="right number muted">{took ? duration(took[2] / 1000) : ''}</td>
+                <td class="right number">{count(statistics.stages[number] ?? 0)}</td>
+                <td class="right number muted">{latency ? duration(latency[1] / 1000) : ''}</td>
+                <td class="right number muted">{latency ? duration(latency[2] / 1000) : ''}</td>
               </tr>
             );
           })}
         </tbody>
       </table>
-      {figures.troubles > 0 && <p class="muted small">{count(figures.troubles)} operations failed and were tried again or reported to the agent.</p>}
+      {statistics.failures > 0 && <p class="muted small">{count(statistics.failures)} operations failed and were retried or reported to the agent.</p>}
     </section>
   );
 }

@@ -1,17 +1,18 @@
 import { KINDS, type Difficulty, type Kind } from './cells';
-import { EVERYTHING, type Filter } from './filters';
+import { NO_FILTER, type Filter } from './filters';
 
-export interface Shown { filter: Filter; selected: number; table: boolean }
+/** What the page shows: the filter, the open task (-1 for none), and grid or table. */
+export interface ViewState { filter: Filter; selected: number; table: boolean }
 
-/** What is shown, from the part of the address after `#`: such a link can be passed on. */
-export function read(hash: string): Shown {
+/** Reads the view from the URL fragment, so that a link to it can be shared. */
+export function parseHash(hash: string): ViewState {
   const values = new URLSearchParams(hash.replace(/^#/, ''));
   const kinds = (values.get('state') ?? '').split(',').filter((kind): kind is Kind => (KINDS as readonly string[]).includes(kind));
   const difficulty = values.get('difficulty') ?? '';
   const task = values.get('task') ?? '';
   return {
     filter: {
-      ...EVERYTHING, kinds, domain: values.get('domain') ?? '', words: values.get('words') ?? '',
+      ...NO_FILTER, kinds, domain: values.get('domain') ?? '', text: values.get('words') ?? '',
       difficulty: ['easy', 'medium', 'hard'].includes(difficulty) ? (difficulty as Difficulty) : '',
     },
     selected: /^\d{1,9}$/.test(task) ? Number(task) : -1,
@@ -19,12 +20,12 @@ export function read(hash: string): Shown {
   };
 }
 
-export function write({ filter, selected, table }: Shown): string {
+export function formatHash({ filter, selected, table }: ViewState): string {
   const values = new URLSearchParams();
   if (filter.kinds.length) values.set('state', filter.kinds.join(','));
   if (filter.domain) values.set('domain', filter.domain);
   if (filter.difficulty) values.set('difficulty', filter.difficulty);
-  if (filter.words) values.set('words', filter.words);
+  if (filter.text) values.set('words', filter.text);
   if (table) values.set('as', 'table');
   if (selected >= 0) values.set('task', String(selected));
   return values.size ? `#${values}` : '';

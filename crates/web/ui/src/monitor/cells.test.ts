@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { decode, difficultyOf, kindOf, patch, textOf, unpack, wordsOf } from './cells';
+import { decode, difficultyOf, kindOf, patch, cellText, unpack, describeCell } from './cells';
 
 const POLICY_STEP_5 = 6 | (5 << 7);
 const SOLVED = 11 | (1 << 4) | (8 << 7);
 const UNSOLVED = 11 | (2 << 4) | (8 << 7);
 
 describe('a cell', () => {
-  it('means what the server packed into it', () => {
+  it('is decoded as the server encodes it', () => {
     expect(decode(POLICY_STEP_5)).toEqual({ stage: 6, outcome: '', step: 5 });
     expect([POLICY_STEP_5, SOLVED, UNSOLVED, 0, 1, 12].map(kindOf)).toEqual(['policy', 'success', 'over', 'idle', 'waiting', 'lost']);
-    expect([POLICY_STEP_5, SOLVED, 0, 1, 2 | (3 << 7), 12].map(textOf)).toEqual(['5a', 'F', 'N', 'W', '3n', 'X']);
+    expect([POLICY_STEP_5, SOLVED, 0, 1, 2 | (3 << 7), 12].map(cellText)).toEqual(['5a', 'F', 'N', 'W', '3n', 'X']);
   });
-  it('has words', () => {
-    expect([POLICY_STEP_5, SOLVED, 0].map(wordsOf)).toEqual(['step 5, policy', 'finished, success, 8 steps', 'not started']);
+  it('has a description', () => {
+    expect([POLICY_STEP_5, SOLVED, 0].map(describeCell)).toEqual(['step 5, policy', 'finished, success, 8 steps', 'not started']);
   });
-  it('never fails on bits that mean nothing', () => {
-    expect([kindOf(15), textOf(14), decode(0xffff).outcome]).toEqual(['idle', 'N', '']);
+  it('tolerates unknown codes', () => {
+    expect([kindOf(15), cellText(14), decode(0xffff).outcome]).toEqual(['idle', 'N', '']);
   });
 });
 
@@ -26,7 +26,7 @@ describe('the grid', () => {
     patch(codes, [0, 2, 9], [7, 8, 9]);
     expect([...codes]).toEqual([7, 0x206, 8]);
   });
-  it('classes difficulties as the sampler does', () => {
+  it('classifies difficulties like the sampler', () => {
     expect([1, 3, 4, 6, 7].map(difficultyOf)).toEqual(['easy', 'easy', 'medium', 'medium', 'hard']);
   });
 });

@@ -1,6 +1,7 @@
-// What a cell means: the sixteen bits it travels in, its letter, its kind, and the words for it. Pure; see cells.test.ts.
+// Decodes the cells of the grid: sixteen bits for stage, outcome and step, and their letters, colours and labels. Pure
+// functions; see cells.test.ts. Encoded by crates/web/src/monitor/encoding.rs.
 
-/** In the order the server counts them. */
+/** The stages in the order of their numbers on the server. */
 export const STAGES = [
   { name: 'not_started', letter: 'N', label: 'not started', kind: 'idle' },
   { name: 'allocate', letter: 'W', label: 'wait for browser', kind: 'waiting' },
@@ -17,24 +18,24 @@ export const STAGES = [
   { name: 'failed', letter: 'X', label: 'failed', kind: 'lost' },
 ] as const;
 
-/** What is told apart by colour, in the order of an episode's life. */
+/** The kinds that have different colours, in the order of an episode. */
 export const KINDS = ['idle', 'waiting', 'browser', 'policy', 'judge', 'success', 'over', 'lost'] as const;
 export type Kind = (typeof KINDS)[number];
 
-export const KIND_WORDS: Record<Kind, { letter: string; label: string; about: string }> = {
-  idle: { letter: 'N', label: 'not started', about: 'in the queue' },
+export const KIND_LABELS: Record<Kind, { letter: string; label: string; about: string }> = {
+  idle: { letter: 'N', label: 'not started', about: 'not started yet' },
   waiting: { letter: 'W', label: 'waiting', about: 'waiting for a browser' },
   browser: { letter: 'n m s t e', label: 'browser', about: 'navigate, metadata, screenshot, AC tree, execute' },
   policy: { letter: 'a', label: 'policy', about: 'waiting for the policy’s reply' },
   judge: { letter: 'r', label: 'reward', about: 'being judged and saved' },
   success: { letter: 'F', label: 'success', about: 'finished, task solved' },
   over: { letter: 'F', label: 'unsolved', about: 'finished, not solved or not judged' },
-  lost: { letter: 'X', label: 'failed', about: 'lost to infrastructure or cancelled' },
+  lost: { letter: 'X', label: 'failed', about: 'lost to an infrastructure failure or cancelled' },
 };
 
 export const OUTCOMES = ['', 'success', 'failure', 'blocked', 'infra_lost', 'judge_error', 'cancelled'] as const;
-export const OUTCOME_WORDS: Record<string, string> = {
-  success: 'success', failure: 'not solved', blocked: 'blocked by the site', infra_lost: 'lost to infrastructure',
+export const OUTCOME_LABELS: Record<string, string> = {
+  success: 'success', failure: 'not solved', blocked: 'blocked by the site', infra_lost: 'infrastructure failure',
   judge_error: 'not judged', cancelled: 'cancelled',
 };
 
@@ -48,44 +49,44 @@ export const decode = (code: number): Cell => ({ stage: code & 15, outcome: OUTC
 
 const SUCCESS = OUTCOMES.indexOf('success');
 
-/** The kind of every possible code, looked up thousands of times a frame. */
+/** Returns the kind of a cell. Called thousands of times per frame, so it does not decode the whole cell. */
 export function kindOf(code: number): Kind {
   const stage = STAGES[code & 15];
   if (!stage) return 'idle';
   return stage.kind === 'over' && ((code >> 4) & 7) === SUCCESS ? 'success' : stage.kind;
 }
 
-/** What a cell shows: its letter, and the step's number while it runs. */
-export function textOf(code: number): string {
+/** Returns the text in a cell: its letter, with the step number in front while the episode runs. */
+export function cellText(code: number): string {
   const stage = STAGES[code & 15] ?? STAGES[0];
   const running = stage.kind === 'browser' || stage.kind === 'policy';
   return running ? `${code >> 7}${stage.letter}` : stage.letter;
 }
 
-/** A cell in words, for those who do not see it. */
-export function wordsOf(code: number): string {
+/** Describes a cell as text, for the caption and for screen readers. */
+export function describeCell(code: number): string {
   const { stage, outcome, step } = decode(code);
   const { label, kind } = STAGES[stage] ?? STAGES[0];
-  if (kind === 'over' || kind === 'lost') return `${label}${outcome ? `, ${OUTCOME_WORDS[outcome] ?? outcome}` : ''}, ${step} steps`;
+  if (kind === 'over' || kind === 'lost') return `${label}${outcome ? `, ${OUTCOME_LABELS[outcome] ?? outcome}` : ''}, ${step} steps`;
   return kind === 'idle' || kind === 'waiting' ? label : `step ${step}, ${label}`;
 }
 
-/** All cells from the text they travel in: two bytes each, little-endian, base64. */
+/** Decodes all cells from base64 of little-endian pairs of bytes. */
 export function unpack(text: string): Uint16Array {
   const bytes = atob(text);
   const codes = new Uint16Array(bytes.length >> 1);
-  for (let place = 0; place < codes.length; place++) {
-    codes[place] = bytes.charCodeAt(2 * place) | (bytes.charCodeAt(2 * place + 1) << 8);
+  for (let position = 0; position < codes.length; position++) {
+    codes[position] = bytes.charCodeAt(2 * position) | (bytes.charCodeAt(2 * position + 1) << 8);
   }
   return codes;
 }
 
-/** Puts changes into the grid: places come as gaps from the one before. */
+/** Applies changes to the grid. Positions are given as distances from the previous changed position. */
 export function patch(codes: Uint16Array, gaps: number[], to: number[]): void {
-  let place = 0;
+  let position = 0;
   gaps.forEach((gap, change) => {
-    place += gap;
-    if (place < codes.length) codes[place] = to[change] ?? 0;
+    position += gap;
+    if (position < codes.length) codes[position] = to[change] ?? 0;
   });
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { countKinds, EVERYTHING, visible } from './filters';
+import { countKinds, NO_FILTER, visible } from './filters';
 import type { Tasks } from './store';
 
 const codes = Uint16Array.from([0, 6 | (1 << 7), 11 | (1 << 4), 12]);
@@ -10,15 +10,15 @@ const tasks: Tasks = {
 };
 
 describe('filters', () => {
-  const places = (filter: Partial<typeof EVERYTHING>) => visible({ ...EVERYTHING, ...filter }, codes, tasks);
-  it('let everything through, or what they say', () => {
-    expect(places({})).toEqual([0, 1, 2, 3]);
-    expect(places({ kinds: ['policy', 'lost'] })).toEqual([1, 3]);
-    expect(places({ domain: 'shop' })).toEqual([0, 2]);
-    expect(places({ domain: 'nowhere' })).toEqual([]);
-    expect(places({ difficulty: 'easy' })).toEqual([0, 3]);
-    expect(places({ words: 'LAMP' })).toEqual([0]);
-    expect(places({ domain: 'jobs', difficulty: 'medium', kinds: ['policy'] })).toEqual([1]);
+  const positions = (filter: Partial<typeof NO_FILTER>) => visible({ ...NO_FILTER, ...filter }, codes, tasks);
+  it('return the matching positions', () => {
+    expect(positions({})).toEqual([0, 1, 2, 3]);
+    expect(positions({ kinds: ['policy', 'lost'] })).toEqual([1, 3]);
+    expect(positions({ domain: 'shop' })).toEqual([0, 2]);
+    expect(positions({ domain: 'nowhere' })).toEqual([]);
+    expect(positions({ difficulty: 'easy' })).toEqual([0, 3]);
+    expect(positions({ text: 'LAMP' })).toEqual([0]);
+    expect(positions({ domain: 'jobs', difficulty: 'medium', kinds: ['policy'] })).toEqual([1]);
   });
   it('count kinds', () => {
     expect(countKinds(codes)).toEqual(new Map([['idle', 1], ['policy', 1], ['success', 1], ['lost', 1]]));

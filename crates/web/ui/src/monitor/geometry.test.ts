@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { cellAt, fit, moved } from './geometry';
 
 describe('geometry', () => {
-  it('makes cells as large as fits', () => {
+  it('chooses the largest size that fits', () => {
     expect(fit(10, 800, 400).size).toBe(64);
     const many = fit(10_000, 900, 600);
     expect(many.size).toBe(7);
@@ -15,7 +15,7 @@ describe('geometry', () => {
     expect([cellAt(grid, 10, 5, 5), cellAt(grid, 10, 39, 15), cellAt(grid, 10, 41, 5), cellAt(grid, 10, 35, 25), cellAt(grid, 10, 5, -1)])
       .toEqual([0, 7, -1, -1, -1]);
   });
-  it('moves by key and never leaves', () => {
+  it('keeps the cursor inside the grid', () => {
     const grid = { columns: 4, rows: 3, size: 10, gap: 1 };
     const go = (key: string, from: number) => moved(key, from, 10, grid, 2);
     expect([go('ArrowRight', 9), go('ArrowLeft', 0), go('ArrowDown', 7), go('ArrowDown', 4), go('ArrowUp', 2), go('End', 1), go('Home', 5), go('PageDown', 1), go('x', 1)])

@@ -1,27 +1,27 @@
 import { colour } from '../common/theme';
-import { KINDS, kindOf, textOf, type Kind } from './cells';
+import { KINDS, kindOf, cellText, type Kind } from './cells';
 import type { Geometry } from './geometry';
 
-/** From this size on a cell shows its letter. */
-const LETTERS_FROM = 15;
+/** Smallest cell size at which letters are drawn. */
+const MIN_LETTER_SIZE = 15;
 
-interface Look { fill: string; ink: string }
+interface CellColours { fill: string; text: string }
 
-/** Paints the grid. Cells with letters are drawn once each and then copied: text is what costs. */
+/** Paints the grid. Each distinct cell with letters is drawn once and then copied, because drawing text is slow. */
 export class Painter {
-  private looks = new Map<Kind, Look>();
+  private colours = new Map<Kind, CellColours>();
   private sprites = new Map<string, HTMLCanvasElement>();
   private spriteSize = 0;
   private ring = '';
-  /** The colours of the kinds as a picture holds them, in the order of KINDS. */
+  /** The colours of the kinds as pixels of an image, in the order of KINDS. */
   private pixels: number[] = [];
   private readonly small = document.createElement('canvas');
 
-  /** Takes the colours that are in effect now. */
-  dress(): void {
-    for (const kind of KINDS) this.looks.set(kind, { fill: colour(`--cell-${kind}`), ink: colour(`--ink-${kind}`) });
+  /** Reads the current colours from the style sheet. */
+  loadColours(): void {
+    for (const kind of KINDS) this.colours.set(kind, { fill: colour(`--cell-${kind}`), text: colour(`--ink-${kind}`) });
     this.ring = colour('--text');
-    this.pixels = KINDS.map((kind) => pixel(this.looks.get(kind)?.fill ?? ''));
+    this.pixels = KINDS.map((kind) => pixel(this.colours.get(kind)?.fill ?? ''));
     this.sprites.clear();
   }
 
@@ -31,15 +31,15 @@ export class Painter {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
     const from = Math.floor(top / geometry.size) * geometry.columns;
-    const to = Math.min(view.places.length, (Math.floor((top + height) / geometry.size) + 1) * geometry.columns);
-    if (geometry.size >= LETTERS_FROM) this.letters(context, view, from, to);
+    const to = Math.min(view.positions.length, (Math.floor((top + height) / geometry.size) + 1) * geometry.columns);
+    if (geometry.size >= MIN_LETTER_SIZE) this.letters(context, view, from, to);
     else this.squares(context, view, from, to);
-    this.mark(context, view, view.selected, 3);
-    if (view.focused) this.mark(context, view, view.cursor, 2);
+    this.outline(context, view, view.selected, 3);
+    if (view.focused) this.outline(context, view, view.cursor, 2);
   }
 
-  /** Too small for letters: one pixel a cell, drawn larger, and the gaps cut out of it. What it costs does not depend on how
-   *  many cells there are. */
+  /** Paints cells that are too small for letters: an image with one pixel per cell is scaled up, and the gaps are cleared. The
+   *  cost hardly depends on the number of cells. */
   private squares(context: CanvasRenderingContext2D, view: View, from: number, to: number): void {
     const { size, gap, columns } = view.geometry;
     const rows = Math.ceil((to - from) / columns);
@@ -47,7 +47,7 @@ export class Painter {
     const image = context.createImageData(columns, rows);
     const pixels = new Uint32Array(image.data.buffer);
     for (let number = from; number < to; number++) {
-      pixels[number - from] = this.pixels[kindNumber(view.codes[view.places[number] ?? 0] ?? 0)] ?? 0;
+      pixels[number - from] = this.pixels[kindNumber(view.codes[view.positions[number] ?? 0] ?? 0)] ?? 0;
     }
     this.small.width = columns;
     this.small.height = rows;
@@ -61,7 +61,7 @@ export class Painter {
 
   private letters(context: CanvasRenderingContext2D, view: View, from: number, to: number): void {
     for (let number = from; number < to; number++) {
-      const code = view.codes[view.places[number] ?? 0] ?? 0;
+      const code = view.codes[view.positions[number] ?? 0] ?? 0;
       const [x, y] = corner(view, number);
       context.drawImage(this.sprite(code, view.geometry), x, y, view.geometry.size, view.geometry.size);
     }
@@ -71,28 +71,28 @@ export class Painter {
     if (this.spriteSize !== size) this.sprites.clear();
     this.spriteSize = size;
     const kind = kindOf(code);
-    const whole = textOf(code);
+    const whole = cellText(code);
     const text = size < 24 && whole.length > 1 ? whole.slice(-1) : whole;
     const key = `${kind} ${text}`;
     const known = this.sprites.get(key);
     if (known) return known;
-    const sprite = this.draw(text, this.looks.get(kind) ?? { fill: '#888', ink: '#000' }, size, gap);
+    const sprite = this.draw(text, this.colours.get(kind) ?? { fill: '#888', text: '#000' }, size, gap);
     this.sprites.set(key, sprite);
     return sprite;
   }
 
-  private draw(text: string, look: Look, size: number, gap: number): HTMLCanvasElement {
+  private draw(text: string, colours: CellColours, size: number, gap: number): HTMLCanvasElement {
     const ratio = devicePixelRatio || 1;
     const sprite = document.createElement('canvas');
     sprite.width = sprite.height = Math.ceil(size * ratio);
     const context = sprite.getContext('2d');
     if (!context) return sprite;
     context.scale(ratio, ratio);
-    context.fillStyle = look.fill;
+    context.fillStyle = colours.fill;
     context.beginPath();
     context.roundRect(0, 0, size - gap, size - gap, Math.min(5, size / 7));
     context.fill();
-    context.fillStyle = look.ink;
+    context.fillStyle = colours.text;
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     const scale = text.length > 2 ? 0.36 : text.length > 1 ? 0.42 : 0.48;
@@ -101,13 +101,13 @@ export class Painter {
     return sprite;
   }
 
-  private mark(context: CanvasRenderingContext2D, view: View, place: number, wide: number): void {
-    const number = place < 0 ? -1 : view.places.indexOf(place);
+  private outline(context: CanvasRenderingContext2D, view: View, position: number, width: number): void {
+    const number = position < 0 ? -1 : view.positions.indexOf(position);
     if (number < 0) return;
     const [x, y] = corner(view, number);
     const side = view.geometry.size - view.geometry.gap;
     context.strokeStyle = this.ring;
-    context.lineWidth = wide;
+    context.lineWidth = width;
     context.strokeRect(x - 0.5, y - 0.5, side + 1, side + 1);
   }
 }
@@ -115,7 +115,7 @@ export class Painter {
 const KIND_NUMBERS = new Map(KINDS.map((kind, number) => [kind, number]));
 const kindNumber = (code: number): number => KIND_NUMBERS.get(kindOf(code)) ?? 0;
 
-/** `rgb(1, 2, 3)` as four bytes in a row, on the little-endian machines that browsers run on. */
+/** Converts `rgb(1, 2, 3)` to a pixel of image data on a little-endian machine. */
 function pixel(colour: string): number {
   const [red = 0, green = 0, blue = 0] = (colour.match(/[\d.]+/g) ?? []).map(Number);
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
@@ -123,7 +123,7 @@ function pixel(colour: string): number {
 
 export interface View {
   codes: Uint16Array;
-  places: number[];
+  positions: number[];
   geometry: Geometry;
   width: number;
   height: number;

@@ -2,30 +2,31 @@ import { patch, unpack } from './cells';
 
 export interface About { name: string; split: string; iteration: number; model: string; judge: string; version: string }
 interface Dictionary { names: string[]; of: number[] }
-/** What the tasks are, by column. */
+/** The properties of the tasks, by column. */
 export interface Tasks { run: string; about: About; index: number[]; id: string[]; name: string[]; difficulty: number[]; domain: Dictionary; website: Dictionary }
-export interface Queue { busy: number; places: number; waiting: number }
+export interface Queue { busy: number; slots: number; waiting: number }
 export interface FarmNode { name: string; healthy: boolean; capacity: number; available: number; in_use: number; starting: number; dead: number }
-export interface Figures {
+export interface Statistics {
   tasks: number; done: number; elapsed: number; stages: number[]; outcomes: Record<string, number>; steps: number;
-  retried: number; troubles: number; steps_per_second: number; trajectories_per_minute: number; eta: number | null;
+  retried: number; failures: number; steps_per_second: number; trajectories_per_minute: number; eta: number | null;
   latency: Record<string, [count: number, median: number, high: number]>; policy: Queue; judge: Queue;
   nodes: FarmNode[] | null; stalled: number; diagnosis: string | null;
 }
-interface Message { run?: string; full?: string; at?: number[]; to?: number[]; figures?: Figures }
+interface Message { run?: string; full?: string; at?: number[]; to?: number[]; statistics?: Statistics }
 
-/** connecting: nothing yet. live. lost: the server does not answer; it is tried again. over: it said that it has ended. */
+/** connecting: no message yet. live: connected. lost: the server does not respond, reconnecting. over: the run has ended. */
 export type Status = 'connecting' | 'live' | 'lost' | 'over';
 
-const HISTORY = 300;
+/** Seconds of history in the chart of steps per second. */
+const MAX_HISTORY = 300;
 
-/** The run as the server tells of it. Owns the stream; whoever shows something listens. */
+/** The state of the run as received from the server. Owns the event stream and notifies listeners of changes. */
 export class Store {
   codes: Uint16Array = new Uint16Array(0);
   tasks: Tasks | null = null;
-  figures: Figures | null = null;
+  statistics: Statistics | null = null;
   status: Status = 'connecting';
-  /** Steps per second, once a second. */
+  /** Steps per second, one value per second. */
   history: number[] = [];
   private readonly listeners = new Set<() => void>();
   private source: EventSource | null = null;
@@ -37,7 +38,7 @@ export class Store {
     return () => this.listeners.delete(listener);
   }
 
-  private changed(): void {
+  private notify(): void {
     for (const listener of this.listeners) listener();
   }
 
@@ -47,16 +48,16 @@ export class Store {
     const on = (name: string, handle: (message: Message) => void) =>
       source.addEventListener(name, (event) => {
         handle(JSON.parse((event as MessageEvent<string>).data) as Message);
-        this.changed();
+        this.notify();
       });
-    on('snapshot', (message) => this.take(message));
-    on('delta', (message) => this.take(message));
+    on('snapshot', (message) => this.apply(message));
+    on('delta', (message) => this.apply(message));
     on('over', () => { this.status = 'over'; });
     source.onerror = () => {
       if (this.status !== 'over') this.status = 'lost';
-      // The browser gives up on an answer that is no stream; a server that starts anew may have one soon.
+      // The browser does not retry after a response that is not a stream, such as an error while the server starts.
       if (source.readyState === EventSource.CLOSED) setTimeout(() => this.connect(), 3000);
-      this.changed();
+      this.notify();
     };
   }
 
@@ -64,33 +65,33 @@ export class Store {
     this.source?.close();
   }
 
-  private take(message: Message): void {
+  private apply(message: Message): void {
     this.status = 'live';
-    if (message.run && message.run !== this.tasks?.run) void this.load(message.run);
+    if (message.run && message.run !== this.tasks?.run) void this.loadTasks(message.run);
     if (message.full !== undefined) this.codes = unpack(message.full);
     else if (message.at && message.to) patch(this.codes, message.at, message.to);
-    if (message.figures) this.note(message.figures);
+    if (message.statistics) this.record(message.statistics);
   }
 
-  private note(figures: Figures): void {
-    this.figures = figures;
-    const second = Math.floor(figures.elapsed);
+  private record(statistics: Statistics): void {
+    this.statistics = statistics;
+    const second = Math.floor(statistics.elapsed);
     if (second === this.lastSecond) return;
     this.lastSecond = second;
-    this.history = [...this.history.slice(1 - HISTORY), figures.steps_per_second];
+    this.history = [...this.history.slice(1 - MAX_HISTORY), statistics.steps_per_second];
   }
 
-  private async load(run: string): Promise<void> {
+  private async loadTasks(run: string): Promise<void> {
     if (this.loading === run) return;
     this.loading = run;
     this.history = [];
     try {
-      const answer = await fetch('api/tasks', { credentials: 'same-origin' });
-      if (answer.ok) this.tasks = (await answer.json()) as Tasks;
+      const response = await fetch('api/tasks', { credentials: 'same-origin' });
+      if (response.ok) this.tasks = (await response.json()) as Tasks;
     } catch {
-      // The next snapshot tries again.
+      // The next snapshot retries.
     }
     if (this.tasks?.run !== run) this.loading = '';
-    this.changed();
+    this.notify();
   }
 }

@@ -11,13 +11,13 @@ import { TablePage } from './table/TablePage';
 import { TrajectoryPage } from './trajectory/TrajectoryPage';
 
 const KEYS: KeyHelp[] = [
-  { keys: ['←', '→'], does: 'The step before, the next step' },
-  { keys: ['Home', 'End'], does: 'The first, the last step' },
-  { keys: ['j', 'k'], does: 'The next trajectory, the one before: of those that the filters leave' },
-  { keys: ['Enter'], does: 'In the table: open the marked trajectory' },
-  { keys: ['/'], does: 'In the table: search' },
-  { keys: ['u', 'Esc'], does: 'Up: to the table, to the iterations' },
-  { keys: ['?'], does: 'This list' },
+  { keys: ['←', '→'], description: 'Previous or next step' },
+  { keys: ['Home', 'End'], description: 'First or last step' },
+  { keys: ['j', 'k'], description: 'Next or previous trajectory that matches the filters' },
+  { keys: ['Enter'], description: 'In the table: open the selected trajectory' },
+  { keys: ['/'], description: 'In the table: search' },
+  { keys: ['u', 'Esc'], description: 'Up: from a trajectory to the table, from the table to the iterations' },
+  { keys: ['?'], description: 'Show this list' },
 ];
 
 function title(route: Route): string {
@@ -36,14 +36,14 @@ export function App() {
   useEffect(() => {
     document.title = `${name} · webgym`;
   }, [name]);
-  const on = (page: Route['page']) => (route.page === page ? 'page' : undefined);
+  const current = (page: Route['page']) => (route.page === page ? 'page' : undefined);
   return (
     <>
       <header class="topbar">
         <Brand page="viewer" />
         <nav class="tabs" aria-label="Pages">
-          <a href={link({ page: 'iterations' })} aria-current={on('iterations')}>Iterations</a>
-          <a href={link({ page: 'plots' })} aria-current={on('plots')}>Plots</a>
+          <a href={link({ page: 'iterations' })} aria-current={current('iterations')}>Iterations</a>
+          <a href={link({ page: 'plots' })} aria-current={current('plots')}>Plots</a>
         </nav>
         <span class="grow" />
         <KeyboardHelp keys={KEYS} />
@@ -52,8 +52,8 @@ export function App() {
       <main class={`page page-${route.page}`}>
         {route.page === 'iterations' && <IterationsPage />}
         {route.page === 'plots' && <PlotsPage query={query} />}
-        {route.page === 'table' && <TablePage place={route} query={query} />}
-        {route.page === 'trajectory' && <TrajectoryPage where={route} query={query} />}
+        {route.page === 'table' && <TablePage id={route} query={query} />}
+        {route.page === 'trajectory' && <TrajectoryPage id={route} query={query} />}
         {route.page === 'compare' && <ComparePage left={route.left} right={route.right} query={query} />}
       </main>
     </>

@@ -1,5 +1,5 @@
-import { outcomeTone, outcomeWords } from './data/words';
+import { outcomeTone, outcomeLabel } from './data/labels';
 
 export function Outcome({ outcome }: { outcome: string }) {
-  return <span class={`badge ${outcomeTone(outcome)}`}>{outcomeWords(outcome)}</span>;
+  return <span class={`badge ${outcomeTone(outcome)}`}>{outcomeLabel(outcome)}</span>;
 }

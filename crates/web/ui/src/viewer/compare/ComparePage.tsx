@@ -1,59 +1,59 @@
-import { Foreign } from '../../common/Foreign';
+import { UntrustedText } from '../../common/UntrustedText';
 import { useKeys } from '../../common/keys';
 import { siblingsOf, trajectoryAt, useLoaded } from '../data/api';
-import { changed, link, type Where } from '../data/route';
+import { changed, link, type TrajectoryId } from '../data/route';
 import { go } from '../data/useLocation';
 import { stepNow, stepOf } from '../trajectory/useSteps';
-import { Trouble, Waiting } from '../Trouble';
+import { ErrorNotice, Loading } from '../Notice';
 import { addressOf } from './ComparePicker';
 import { Side } from './Side';
 
-/** Two attempts at one task, side by side; the arrow keys move both. */
-export function ComparePage({ left, right, query }: { left: Where; right: Where; query: URLSearchParams }) {
-  const one = useLoaded(addressOf(left), (signal) => trajectoryAt(left, signal));
-  const other = useLoaded(addressOf(right), (signal) => trajectoryAt(right, signal));
+/** Two attempts at one task side by side; the arrow keys change the step of both. */
+export function ComparePage({ left, right, query }: { left: TrajectoryId; right: TrajectoryId; query: URLSearchParams }) {
+  const leftLoaded = useLoaded(addressOf(left), (signal) => trajectoryAt(left, signal));
+  const rightLoaded = useLoaded(addressOf(right), (signal) => trajectoryAt(right, signal));
   const siblings = useLoaded(`siblings/${addressOf(left)}`, (signal) => siblingsOf(left, signal)).value ?? [];
-  const most = Math.max(one.value?.steps.length ?? 0, other.value?.steps.length ?? 0);
-  const step = stepOf(query, most);
+  const steps = Math.max(leftLoaded.value?.steps.length ?? 0, rightLoaded.value?.steps.length ?? 0);
+  const step = stepOf(query, steps);
   const choose = (number: number) => {
-    const wanted = Math.max(0, Math.min(most - 1, number));
-    go({ page: 'compare', left, right }, changed(query, { step: wanted === 0 ? null : String(wanted + 1) }), true);
+    const target = Math.max(0, Math.min(steps - 1, number));
+    go({ page: 'compare', left, right }, changed(query, { step: target === 0 ? null : String(target + 1) }), true);
   };
   useKeys((event) => {
     switch (event.key) {
-      case 'ArrowRight': choose(stepNow(most) + 1); return true;
-      case 'ArrowLeft': choose(stepNow(most) - 1); return true;
+      case 'ArrowRight': choose(stepNow(steps) + 1); return true;
+      case 'ArrowLeft': choose(stepNow(steps) - 1); return true;
       case 'Home': choose(0); return true;
-      case 'End': choose(most - 1); return true;
+      case 'End': choose(steps - 1); return true;
       case 'u': case 'Escape': go({ page: 'trajectory', ...left }); return true;
       default: return false;
     }
   });
-  const error = one.error ?? other.error;
-  const task = one.value?.task.task_name;
-  const isOther = task !== undefined && other.value !== null && other.value.task.task_name !== task;
+  const error = leftLoaded.error ?? rightLoaded.error;
+  const task = leftLoaded.value?.task.task_name;
+  const isDifferentTask = task !== undefined && rightLoaded.value !== null && rightLoaded.value.task.task_name !== task;
   return (
     <>
       <div class="heading">
-        <nav class="crumbs" aria-label="Place">
+        <nav class="crumbs" aria-label="Breadcrumb">
           <a href={link({ page: 'trajectory', ...left })}>trajectory {left.key}</a> <span aria-hidden="true">›</span> <span>compare</span>
         </nav>
         <span class="grow" />
         <button type="button" onClick={() => go({ page: 'compare', left: right, right: left }, query)}>Swap sides</button>
-        <button type="button" onClick={() => choose(step - 1)} disabled={step === 0}><span aria-hidden="true">←</span> Back</button>
-        <span class="number">step {step + 1} of {most}</span>
-        <button type="button" onClick={() => choose(step + 1)} disabled={step + 1 >= most}>On <span aria-hidden="true">→</span></button>
+        <button type="button" onClick={() => choose(step - 1)} disabled={step === 0}><span aria-hidden="true">←</span> Previous step</button>
+        <span class="number">step {step + 1} of {steps}</span>
+        <button type="button" onClick={() => choose(step + 1)} disabled={step + 1 >= steps}>Next step <span aria-hidden="true">→</span></button>
       </div>
-      {error && <Trouble text={error} />}
-      {task !== undefined && <h2 class="compare-task"><Foreign text={task} /></h2>}
-      {isOther && <p class="notice">These are attempts at different tasks.</p>}
+      {error && <ErrorNotice text={error} />}
+      {task !== undefined && <h2 class="compare-task"><UntrustedText text={task} /></h2>}
+      {isDifferentTask && <p class="notice">These are attempts at different tasks.</p>}
       <div class="compare">
-        {[{ where: left, loaded: one, name: 'Left' }, { where: right, loaded: other, name: 'Right' }].map(({ where, loaded, name }) => (
+        {[{ id: left, loaded: leftLoaded, name: 'Left' }, { id: right, loaded: rightLoaded, name: 'Right' }].map(({ id, loaded, name }) => (
           <section key={name} class="side" aria-label={name}>
             {loaded.value
-              ? <Side where={where} trajectory={loaded.value} step={step} siblings={siblings}
+              ? <Side id={id} trajectory={loaded.value} step={step} siblings={siblings}
                   choose={(to) => go({ page: 'compare', left: name === 'Left' ? to : left, right: name === 'Left' ? right : to }, query)} />
-              : !loaded.error && <Waiting what="the trajectory" />}
+              : !loaded.error && <Loading what="the trajectory" />}
           </section>
         ))}
       </div>

@@ -1,51 +1,52 @@
-import { Foreign } from '../../common/Foreign';
-import type { Where } from '../data/route';
+import { UntrustedText } from '../../common/UntrustedText';
+import type { TrajectoryId } from '../data/route';
 import { link } from '../data/route';
 import type { Sibling, Trajectory } from '../data/types';
 import { Outcome } from '../Outcome';
-import { Stage } from '../trajectory/Stage';
+import { StepView } from '../trajectory/StepView';
 import { StepPanel } from '../trajectory/StepPanel';
 import { total } from '../trajectory/timings';
-import { addressOf, siblingWords } from './ComparePicker';
+import { addressOf, siblingLabel } from './ComparePicker';
 
 interface Props {
-  where: Where;
+  id: TrajectoryId;
   trajectory: Trajectory;
   step: number;
   siblings: Sibling[];
-  choose: (to: Where) => void;
+  choose: (to: TrajectoryId) => void;
 }
 
-export function Side({ where, trajectory, step, siblings, choose }: Props) {
+/** One side of a comparison: the attempt and its current step. */
+export function Side({ id, trajectory, step, siblings, choose }: Props) {
   const shown = Math.min(step, trajectory.steps.length - 1);
   const current = trajectory.steps[shown];
   const longest = Math.max(1, ...trajectory.steps.map(total));
   const pick = (name: string) => {
-    const to = siblings.find((one) => addressOf(one) === name);
+    const to = siblings.find((sibling) => addressOf(sibling) === name);
     if (to) choose({ split: to.split, iteration: to.iteration, key: to.key });
   };
   return (
     <>
       <div class="side-head">
         <label>
-          <span class="visually-hidden">Which attempt</span>
-          <select value={addressOf(where)} onChange={(event) => pick(event.currentTarget.value)}>
-            {siblings.some((one) => addressOf(one) === addressOf(where)) || <option value={addressOf(where)}>{addressOf(where)}</option>}
-            {siblings.map((one) => <option key={addressOf(one)} value={addressOf(one)}>{siblingWords(one)}</option>)}
+          <span class="visually-hidden">Attempt</span>
+          <select value={addressOf(id)} onChange={(event) => pick(event.currentTarget.value)}>
+            {siblings.some((sibling) => addressOf(sibling) === addressOf(id)) || <option value={addressOf(id)}>{addressOf(id)}</option>}
+            {siblings.map((sibling) => <option key={addressOf(sibling)} value={addressOf(sibling)}>{siblingLabel(sibling)}</option>)}
           </select>
         </label>
         <Outcome outcome={trajectory.outcome} />
         <span class="number muted">{trajectory.steps.length} steps</span>
-        <a href={link({ page: 'trajectory', ...where })}>open</a>
+        <a href={link({ page: 'trajectory', ...id })}>Open</a>
       </div>
-      <p class="side-answer"><span class="muted">Answer: </span><Foreign text={trajectory.answer ?? 'none'} /></p>
+      <p class="side-answer"><span class="muted">Answer: </span><UntrustedText text={trajectory.answer ?? 'none'} /></p>
       {current ? (
         <>
-          {step > shown && <p class="muted small">It was over after step {shown + 1}; this is its last.</p>}
-          <Stage where={where} step={current} number={shown} />
+          {step > shown && <p class="muted small">This attempt ended after step {shown + 1}; its last step is shown.</p>}
+          <StepView id={id} step={current} number={shown} />
           <StepPanel key={shown} step={current} longest={longest} />
         </>
-      ) : <p class="card">It has no steps.</p>}
+      ) : <p class="card">This trajectory has no steps.</p>}
     </>
   );
 }

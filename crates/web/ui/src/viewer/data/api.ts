@@ -1,20 +1,20 @@
-// The addresses of the server's answers, and hooks that keep them while a page needs them.
+// The API of the server, and a hook that loads its data.
 
 import { useEffect, useState } from 'preact/hooks';
 import { address, getJson } from '../../common/api';
-import type { Where } from './route';
-import type { Charts, Contents, Overview, Place, Sibling, Table, Trajectory } from './types';
+import type { TrajectoryId } from './route';
+import type { Charts, Contents, Overview, IterationId, Sibling, Table, Trajectory } from './types';
 
-const iteration = ({ split, iteration }: Place): string => `api/iterations/${split}/${iteration}`;
-const trajectory = (where: Where): string => `${iteration(where)}/trajectories/${encodeURIComponent(where.key)}`;
+const iteration = ({ split, iteration }: IterationId): string => `api/iterations/${split}/${iteration}`;
+const trajectory = (id: TrajectoryId): string => `${iteration(id)}/trajectories/${encodeURIComponent(id.key)}`;
 
 export const contents = (signal: AbortSignal) => getJson<Contents>('api/iterations', signal);
-export const overview = (place: Place, signal: AbortSignal) => getJson<Overview>(iteration(place), signal);
-export const tableOf = (place: Place, signal: AbortSignal) => getJson<Table>(`${iteration(place)}/trajectories`, signal);
-export const trajectoryAt = (where: Where, signal: AbortSignal) => getJson<Trajectory>(trajectory(where), signal);
-export const siblingsOf = (where: Where, signal: AbortSignal) => getJson<Sibling[]>(`${trajectory(where)}/siblings`, signal);
+export const overview = (id: IterationId, signal: AbortSignal) => getJson<Overview>(iteration(id), signal);
+export const tableOf = (id: IterationId, signal: AbortSignal) => getJson<Table>(`${iteration(id)}/trajectories`, signal);
+export const trajectoryAt = (id: TrajectoryId, signal: AbortSignal) => getJson<Trajectory>(trajectory(id), signal);
+export const siblingsOf = (id: TrajectoryId, signal: AbortSignal) => getJson<Sibling[]>(`${trajectory(id)}/siblings`, signal);
 export const charts = (ema: number, signal: AbortSignal) => getJson<Charts>(address('api/curves', { ema: ema || undefined }), signal);
-export const screenshot = (where: Where, step: number): string => `${trajectory(where)}/steps/${step}/screenshot`;
+export const screenshot = (id: TrajectoryId, step: number): string => `${trajectory(id)}/steps/${step}/screenshot`;
 export const plotFile = (kind: 'svg' | 'png', ema: number): string => address(`api/plots.${kind}`, { ema: ema || undefined });
 
 export interface Loaded<T> {
@@ -22,24 +22,24 @@ export interface Loaded<T> {
   error: string | null;
 }
 
-/** What did not change is not drawn again. */
+/** Compares loaded values, so that unchanged data does not cause a render. */
 const isSame = (a: unknown, b: unknown): boolean => a === b || (a !== null && JSON.stringify(a) === JSON.stringify(b));
 
-/** Asks whenever `name` changes. `again` says how many seconds later to ask once more, if at all. */
-export function useLoaded<T>(name: string, ask: (signal: AbortSignal) => Promise<T>, again?: (value: T) => number | null): Loaded<T> {
+/** Loads a value whenever `name` changes. `refreshSeconds` returns after how many seconds to load it again, or null. */
+export function useLoaded<T>(name: string, request: (signal: AbortSignal) => Promise<T>, refreshSeconds?: (value: T) => number | null): Loaded<T> {
   const [state, setState] = useState<Loaded<T> & { name: string }>({ name, value: null, error: null });
   useEffect(() => {
     const control = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const load = async () => {
-      const since = performance.now();
+      const started = performance.now();
       try {
-        const value = await ask(control.signal);
+        const value = await request(control.signal);
         if (control.signal.aborted) return;
         setState((before) => (before.name === name && before.error === null && isSame(before.value, value) ? before : { name, value, error: null }));
-        // A large journal takes a while to read: never keep the server at it all the time.
-        const seconds = again?.(value);
-        if (seconds) timer = setTimeout(() => void load(), Math.max(seconds * 1000, 10 * (performance.now() - since)));
+        // Reading a large journal takes long: wait at least ten times as long as the last request took.
+        const seconds = refreshSeconds?.(value);
+        if (seconds) timer = setTimeout(() => void load(), Math.max(seconds * 1000, 10 * (performance.now() - started)));
       } catch (error) {
         if (control.signal.aborted) return;
         setState((before) => ({ name, value: before.name === name ? before.value : null, error: error instanceof Error ? error.message : String(error) }));

@@ -1,36 +1,36 @@
-// Where in the viewer we are, written into the part of the address behind the '#': it can be shared, works under any
-// path prefix, and never reaches a server.
+// The current page of the viewer, stored in the URL fragment: such a link can be shared, works under any path prefix, and is
+// never sent to a server.
 
-import type { Place, Split } from './types';
+import type { IterationId, Split } from './types';
 
-export interface Where extends Place {
+export interface TrajectoryId extends IterationId {
   key: string;
 }
 
 export type Route =
   | { page: 'iterations' }
   | { page: 'plots' }
-  | ({ page: 'table' } & Place)
-  | ({ page: 'trajectory' } & Where)
-  | { page: 'compare'; left: Where; right: Where };
+  | ({ page: 'table' } & IterationId)
+  | ({ page: 'trajectory' } & TrajectoryId)
+  | { page: 'compare'; left: TrajectoryId; right: TrajectoryId };
 
 export interface Location {
   route: Route;
   query: URLSearchParams;
 }
 
-function place(split: string | undefined, iteration: string | undefined): Place | null {
+function iterationId(split: string | undefined, iteration: string | undefined): IterationId | null {
   if ((split !== 'train' && split !== 'test') || iteration === undefined || !/^\d{1,15}$/.test(iteration)) return null;
   return { split: split as Split, iteration: Number(iteration) };
 }
 
-function where(parts: (string | undefined)[]): Where | null {
+function trajectoryId(parts: (string | undefined)[]): TrajectoryId | null {
   const [split, iteration, key] = parts;
-  const found = place(split, iteration);
+  const found = iterationId(split, iteration);
   return found && key !== undefined && /^-?\d+(~\d+)?$/.test(key) ? { ...found, key } : null;
 }
 
-/** Reads what follows the '#'. Anything unknown is the list of iterations. */
+/** Parses a URL fragment. Unknown fragments lead to the list of iterations. */
 export function parse(hash: string): Location {
   const [path = '', search = ''] = hash.replace(/^#/, '').split('?', 2);
   const parts = path.split('/').filter(Boolean);
@@ -38,20 +38,20 @@ export function parse(hash: string): Location {
   const first = parts[0];
   if (first === 'plots') return { route: { page: 'plots' }, query };
   if (first === 'compare') {
-    const left = where(parts.slice(1, 4));
-    const right = where(parts.slice(4, 7));
+    const left = trajectoryId(parts.slice(1, 4));
+    const right = trajectoryId(parts.slice(4, 7));
     if (left && right) return { route: { page: 'compare', left, right }, query };
   }
-  const trajectory = where(parts);
+  const trajectory = trajectoryId(parts);
   if (trajectory) return { route: { page: 'trajectory', ...trajectory }, query };
-  const table = place(parts[0], parts[1]);
+  const table = iterationId(parts[0], parts[1]);
   if (table) return { route: { page: 'table', ...table }, query };
   return { route: { page: 'iterations' }, query };
 }
 
-const path = ({ split, iteration, key }: Where): string => `${split}/${iteration}/${key}`;
+const path = ({ split, iteration, key }: TrajectoryId): string => `${split}/${iteration}/${key}`;
 
-/** The link to a place. */
+/** Returns the link to a page. */
 export function link(route: Route, query?: URLSearchParams): string {
   const search = query?.toString();
   const tail = search ? `?${search}` : '';
@@ -64,7 +64,7 @@ export function link(route: Route, query?: URLSearchParams): string {
   }
 }
 
-/** The same query with some of it changed; empty values are left out. */
+/** Returns a query with some values changed; empty values are removed. */
 export function changed(query: URLSearchParams, changes: Record<string, string | null>): URLSearchParams {
   const next = new URLSearchParams(query);
   for (const [name, value] of Object.entries(changes)) {

@@ -1,15 +1,15 @@
-// What the server tells, as it tells it. See crates/web/src/view.
+// The JSON of the server. See crates/web/src/view.
 
 export type Split = 'train' | 'test';
 
-export interface Place {
+export interface IterationId {
   split: Split;
   iteration: number;
 }
 
 export interface Contents {
   save_path: string;
-  iterations: Place[];
+  iterations: IterationId[];
 }
 
 export interface Metrics {
@@ -21,7 +21,7 @@ export interface Metrics {
   avg_steps: number;
 }
 
-export interface Overview extends Place {
+export interface Overview extends IterationId {
   is_finished: boolean;
   trajectories: number;
   begun: number;
@@ -41,7 +41,7 @@ export interface Names {
   rows: number[];
 }
 
-export interface Table extends Place {
+export interface Table extends IterationId {
   version: string;
   is_finished: boolean;
   announced: number | null;
@@ -83,7 +83,7 @@ export interface Step {
   reply_tokens: number | null;
 }
 
-export interface Words {
+export interface JudgeText {
   about: { kind: 'blocking' | 'support' | 'rubric' | 'reference' | 'other'; item?: number };
   passed: boolean | null;
   text: string;
@@ -93,10 +93,10 @@ export interface RubricItem {
   description: string;
   difficulty: number;
   passed: boolean | null;
-  words: string[];
+  texts: string[];
 }
 
-export interface Trajectory extends Place {
+export interface Trajectory extends IterationId {
   key: string;
   is_begun: boolean;
   outcome: string;
@@ -117,11 +117,11 @@ export interface Trajectory extends Place {
     trajectory_index: number;
   };
   rubric: RubricItem[];
-  judgment: Words[];
+  judgment: JudgeText[];
   steps: Step[];
 }
 
-export interface Sibling extends Place {
+export interface Sibling extends IterationId {
   key: string;
   outcome: string;
   reward: number;

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { link, parse, type Location, type Route } from './route';
 
-/** Where we are; changes when the address does. */
+/** Returns the current page; changes with the URL fragment. */
 export function useLocation(): Location {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
@@ -12,7 +12,7 @@ export function useLocation(): Location {
   return parse(hash);
 }
 
-/** Goes to a place. `replace` leaves no trace in the history: for what is changed many times in a row. */
+/** Goes to a page. `replace` adds no entry to the history, for values that change many times in a row. */
 export function go(route: Route, query?: URLSearchParams, replace = false): void {
   const target = link(route, query);
   if (target === location.hash) return;

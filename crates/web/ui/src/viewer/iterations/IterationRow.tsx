@@ -1,23 +1,23 @@
-import { Foreign } from '../../common/Foreign';
+import { UntrustedText } from '../../common/UntrustedText';
 import { count, percent } from '../../common/format';
 import { overview, useLoaded } from '../data/api';
 import { link } from '../data/route';
-import type { Overview, Place } from '../data/types';
-import { ago, bytes, outcomeWords } from '../data/words';
+import type { Overview, IterationId } from '../data/types';
+import { ago, bytes, outcomeLabel } from '../data/labels';
 
 function Outcomes({ outcomes, total }: { outcomes: Overview['outcomes']; total: number }) {
-  const there = outcomes.filter(([, number]) => number > 0);
-  const words = there.map(([name, number]) => `${outcomeWords(name)} ${number}`).join(', ');
+  const present = outcomes.filter(([, number]) => number > 0);
+  const description = present.map(([name, number]) => `${outcomeLabel(name)} ${number}`).join(', ');
   return (
-    <span class="stack" role="img" aria-label={words || 'none'} title={words}>
-      {there.map(([name, number]) => (
+    <span class="stack" role="img" aria-label={description || 'none'} title={description}>
+      {present.map(([name, number]) => (
         <span key={name} class={`part outcome-${name}`} style={{ flexGrow: number / total }} />
       ))}
     </span>
   );
 }
 
-function Figures({ value }: { value: Overview }) {
+function MetricCells({ value }: { value: Overview }) {
   const { overall } = value;
   return (
     <>
@@ -34,23 +34,23 @@ function Figures({ value }: { value: Overview }) {
       <td class="number">{overall.avg_steps.toFixed(1)}</td>
       <td class="number">{percent(overall.crashed_rate, 1)}</td>
       <td class="number">{percent(overall.blocked_rate, 1)}</td>
-      <td class="model"><Foreign text={value.metadata?.solution_model ?? '–'} /></td>
+      <td class="model"><UntrustedText text={value.metadata?.solution_model ?? '–'} /></td>
       <td class="small muted">{ago(value.changed)}, {bytes(value.bytes)}</td>
     </>
   );
 }
 
-/** One iteration; its figures come when they are read, so a long list is there at once. */
-export function IterationRow({ place }: { place: Place }) {
-  const { value, error } = useLoaded(`${place.split}/${place.iteration}`, (signal) => overview(place, signal), (found) => (found.is_finished ? null : 10));
+/** One iteration. Its metrics load separately, so that a long list appears at once. */
+export function IterationRow({ id }: { id: IterationId }) {
+  const { value, error } = useLoaded(`${id.split}/${id.iteration}`, (signal) => overview(id, signal), (found) => (found.is_finished ? null : 10));
   return (
     <>
       <tr>
-        <th scope="row"><a href={link({ page: 'table', ...place })}>{place.split} {place.iteration}</a></th>
-        {value ? <Figures value={value} /> : <td colSpan={9} class="muted">{error ?? 'reading…'}</td>}
+        <th scope="row"><a href={link({ page: 'table', ...id })}>{id.split} {id.iteration}</a></th>
+        {value ? <MetricCells value={value} /> : <td colSpan={9} class="muted">{error ?? 'loading…'}</td>}
       </tr>
       {value?.problems.map((problem) => (
-        <tr key={problem}><td colSpan={10}><span class="notice"><Foreign text={problem} /></span></td></tr>
+        <tr key={problem}><td colSpan={10}><span class="notice"><UntrustedText text={problem} /></span></td></tr>
       ))}
     </>
   );

@@ -1,12 +1,12 @@
-import { Foreign } from '../../common/Foreign';
+import { UntrustedText } from '../../common/UntrustedText';
 import { contents, useLoaded } from '../data/api';
-import type { Place, Split } from '../data/types';
-import { Trouble, Waiting } from '../Trouble';
+import type { IterationId, Split } from '../data/types';
+import { ErrorNotice, Loading } from '../Notice';
 import { IterationRow } from './IterationRow';
 
 const SPLITS: Split[] = ['train', 'test'];
 
-function SplitSection({ split, places }: { split: Split; places: Place[] }) {
+function SplitSection({ split, iterations }: { split: Split; iterations: IterationId[] }) {
   return (
     <section class="card" aria-labelledby={`split-${split}`}>
       <h2 id={`split-${split}`}>{split === 'train' ? 'Train' : 'Test'}</h2>
@@ -23,30 +23,30 @@ function SplitSection({ split, places }: { split: Split; places: Place[] }) {
               <th scope="col">Crashed</th>
               <th scope="col">Blocked</th>
               <th scope="col">Model</th>
-              <th scope="col">Written</th>
+              <th scope="col">Last change</th>
             </tr>
           </thead>
-          <tbody>{places.map((place) => <IterationRow key={place.iteration} place={place} />)}</tbody>
+          <tbody>{iterations.map((id) => <IterationRow key={id.iteration} id={id} />)}</tbody>
         </table>
       </div>
     </section>
   );
 }
 
-/** What is in the save path, the latest iteration first. */
+/** The iterations of the save path, the latest first. */
 export function IterationsPage() {
   const { value, error } = useLoaded('contents', contents, () => 10);
-  if (!value) return error ? <Trouble text={error} /> : <Waiting what="the save path" />;
+  if (!value) return error ? <ErrorNotice text={error} /> : <Loading what="the save path" />;
   return (
     <>
-      {error && <Trouble text={error} />}
-      <p class="muted">Saved under <Foreign text={value.save_path} class="mono" /></p>
+      {error && <ErrorNotice text={error} />}
+      <p class="muted">Save path <UntrustedText text={value.save_path} class="mono" /></p>
       {value.iterations.length === 0 && (
-        <p class="card">There are no trajectories here yet. They appear as soon as a run with this save path has begun.</p>
+        <p class="card">There are no trajectories here yet. They appear as soon as a run with this save path starts.</p>
       )}
       {SPLITS.map((split) => {
-        const places = value.iterations.filter((place) => place.split === split).reverse();
-        return places.length > 0 && <SplitSection key={split} split={split} places={places} />;
+        const iterations = value.iterations.filter((id) => id.split === split).reverse();
+        return iterations.length > 0 && <SplitSection key={split} split={split} iterations={iterations} />;
       })}
     </>
   );

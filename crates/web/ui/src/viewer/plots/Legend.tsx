@@ -6,15 +6,15 @@ export const SPLITS: Split[] = ['train', 'test'];
 interface Props<T> {
   name: T;
   isOn: boolean;
-  press: () => void;
+  toggle: () => void;
 }
 
-/** A line of the charts, to show or hide: its colour tells the class. */
-export function LineToggle({ name, isOn, press }: Props<LineName>) {
-  return <button type="button" aria-pressed={isOn} onClick={press}><i class={`swatch line-${name}`} aria-hidden="true" />{name}</button>;
+/** Shows or hides the lines of a difficulty class. */
+export function LineToggle({ name, isOn, toggle }: Props<LineName>) {
+  return <button type="button" aria-pressed={isOn} onClick={toggle}><i class={`swatch line-${name}`} aria-hidden="true" />{name}</button>;
 }
 
-/** A split: drawn full or dashed. */
-export function SplitToggle({ name, isOn, press }: Props<Split>) {
-  return <button type="button" aria-pressed={isOn} onClick={press}><i class={`swatch split-${name}`} aria-hidden="true" />{name}</button>;
+/** Shows or hides a split: solid lines for train, dashed lines for test. */
+export function SplitToggle({ name, isOn, toggle }: Props<Split>) {
+  return <button type="button" aria-pressed={isOn} onClick={toggle}><i class={`swatch split-${name}`} aria-hidden="true" />{name}</button>;
 }

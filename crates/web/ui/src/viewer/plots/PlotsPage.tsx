@@ -4,11 +4,11 @@ import { charts, plotFile, useLoaded } from '../data/api';
 import { changed } from '../data/route';
 import type { LineName, Split } from '../data/types';
 import { go } from '../data/useLocation';
-import { Trouble, Waiting } from '../Trouble';
+import { ErrorNotice, Loading } from '../Notice';
 import { ChartView } from './ChartView';
 import { LINES, LineToggle, SPLITS, SplitToggle } from './Legend';
 
-/** Names that are hidden, as the address has them. */
+/** Returns the names of hidden lines and splits from the query. */
 const hidden = (query: URLSearchParams): Set<string> => new Set((query.get('hide') ?? '').split(',').filter(Boolean));
 
 function emaOf(query: URLSearchParams): number {
@@ -21,37 +21,37 @@ export function PlotsPage({ query }: { query: URLSearchParams }) {
   const { value, error } = useLoaded(`curves/${ema}`, (signal) => charts(ema, signal), () => 30);
   const hide = query.get('hide') ?? '';
   const shown = useMemo(() => {
-    const off = hidden(query);
+    const hiddenNames = hidden(query);
     return {
-      splits: new Set<Split>(SPLITS.filter((split) => !off.has(split))),
-      lines: new Set<LineName>(LINES.filter((line) => !off.has(line))),
+      splits: new Set<Split>(SPLITS.filter((split) => !hiddenNames.has(split))),
+      lines: new Set<LineName>(LINES.filter((line) => !hiddenNames.has(line))),
     };
   }, [hide]);
   const toggle = (name: string) => {
-    const off = hidden(query);
-    if (!off.delete(name)) off.add(name);
-    go({ page: 'plots' }, changed(query, { hide: [...off].join(',') }), true);
+    const hiddenNames = hidden(query);
+    if (!hiddenNames.delete(name)) hiddenNames.add(name);
+    go({ page: 'plots' }, changed(query, { hide: [...hiddenNames].join(',') }), true);
   };
   return (
     <>
       <div class="heading">
-        <h2>Over the iterations</h2>
+        <h2>Metrics by iteration</h2>
         {value && <span class="muted">{count(value.trajectories)} trajectories</span>}
         <span class="grow" />
         <a class="button" href={plotFile('png', ema)} download="metrics.png">PNG</a>
         <a class="button" href={plotFile('svg', ema)} download="metrics.svg">SVG</a>
       </div>
-      <div class="filters" role="group" aria-label="What is shown">
-        {LINES.map((line) => <LineToggle key={line} name={line} isOn={shown.lines.has(line)} press={() => toggle(line)} />)}
-        {SPLITS.map((split) => <SplitToggle key={split} name={split} isOn={shown.splits.has(split)} press={() => toggle(split)} />)}
+      <div class="filters" role="group" aria-label="Lines shown">
+        {LINES.map((line) => <LineToggle key={line} name={line} isOn={shown.lines.has(line)} toggle={() => toggle(line)} />)}
+        {SPLITS.map((split) => <SplitToggle key={split} name={split} isOn={shown.splits.has(split)} toggle={() => toggle(split)} />)}
         <label class="ema">
           Smoothing (EMA) <span class="number">{ema.toFixed(2)}</span>
           <input type="range" min="0" max="0.95" step="0.05" value={ema}
             onInput={(event) => go({ page: 'plots' }, changed(query, { ema: event.currentTarget.value === '0' ? null : event.currentTarget.value }), true)} />
         </label>
       </div>
-      {error && <Trouble text={error} />}
-      {!value && !error && <Waiting what="the iterations" />}
+      {error && <ErrorNotice text={error} />}
+      {!value && !error && <Loading what="the iterations" />}
       <div class="charts">{value?.charts.map((chart) => <ChartView key={chart.measure} chart={chart} shown={shown} />)}</div>
     </>
   );

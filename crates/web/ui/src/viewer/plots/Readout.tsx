@@ -1,14 +1,14 @@
 import type { Chart } from '../data/types';
-import { valueWords, type Columns } from './series';
+import { formatValue, type Columns } from './series';
 
-/** The values at the iteration under the pointer; of the latest one while the pointer is elsewhere. */
-export function Readout({ chart, found, place }: { chart: Chart; found: Columns; place: number | null }) {
-  const at = place ?? found.iterations.length - 1;
+/** The values of the iteration under the pointer, or of the latest one. */
+export function Readout({ chart, found, hovered }: { chart: Chart; found: Columns; hovered: number | null }) {
+  const index = hovered ?? found.iterations.length - 1;
   return (
     <p class="readout small number" aria-hidden="true">
-      <span class="muted">iteration {found.iterations[at]}</span>
+      <span class="muted">iteration {found.iterations[index]}</span>
       {found.columns.filter(({ isPale }) => !isPale).map(({ split, line, values }) => (
-        <span key={split + line}><i class={`swatch line-${line} ${split === 'test' ? 'dashed' : ''}`} />{valueWords(chart.unit, values[at])}</span>
+        <span key={split + line}><i class={`swatch line-${line} ${split === 'test' ? 'dashed' : ''}`} />{formatValue(chart.unit, values[index])}</span>
       ))}
     </p>
   );

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Chart } from '../data/types';
-import { columns, valueWords } from './series';
+import { columns, formatValue } from './series';
 
 const chart: Chart = {
   measure: 'success', title: '', explanation: '', unit: 'share',
@@ -12,14 +12,14 @@ const chart: Chart = {
 };
 
 describe('columns', () => {
-  it('share one axis and leave gaps', () => {
+  it('share one axis and have gaps', () => {
     const { iterations, columns: found } = columns(chart, { splits: new Set(['train', 'test']), lines: new Set(['overall']) });
     expect(iterations).toEqual([0, 1, 2]);
     expect(found.map(({ values }) => values)).toEqual([[0.1, null, null], [0.1, null, null], [null, 0.4, 0.5]]);
     expect(found.map(({ isPale }) => isPale)).toEqual([true, false, false]);
   });
-  it('say values with their unit', () => {
-    expect([valueWords('share', 0.123), valueWords('count', 12.34), valueWords('count', 1234), valueWords('share', null)])
+  it('are formatted with their unit', () => {
+    expect([formatValue('share', 0.123), formatValue('count', 12.34), formatValue('count', 1234), formatValue('share', null)])
       .toEqual(['12.3 %', '12.3', '1234', '–']);
   });
 });

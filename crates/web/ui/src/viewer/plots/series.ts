@@ -1,11 +1,11 @@
-// From the server's series to the columns a chart is drawn from. Pure; see series.test.ts.
+// Converts the server's series to the columns of a chart. Pure functions; see series.test.ts.
 
 import type { Chart, LineName, Series, Split } from '../data/types';
 
 export interface Column {
   split: Split;
   line: LineName;
-  /** Thin and pale: what was measured, beside what was smoothed. */
+  /** Drawn thin and pale: the unsmoothed values next to the smoothed ones. */
   isPale: boolean;
   values: (number | null)[];
 }
@@ -20,12 +20,12 @@ export interface Shown {
   lines: Set<LineName>;
 }
 
-/** Every series on one axis of iterations; where a series has none, nothing. */
+/** Puts all series on one axis of iterations; `null` where a series has no value. */
 export function columns(chart: Chart, shown: Shown): Columns {
   const wanted = chart.series.filter(({ split, line }) => shown.splits.has(split) && shown.lines.has(line));
   const iterations = [...new Set(wanted.flatMap((series) => series.iterations))].sort((a, b) => a - b);
   const aligned = (series: Series, values: (number | null)[]) => {
-    const byIteration = new Map(series.iterations.map((iteration, place) => [iteration, values[place] ?? null]));
+    const byIteration = new Map(series.iterations.map((iteration, index) => [iteration, values[index] ?? null]));
     return iterations.map((iteration) => byIteration.get(iteration) ?? null);
   };
   const found = wanted.flatMap((series): Column[] => {
@@ -36,7 +36,7 @@ export function columns(chart: Chart, shown: Shown): Columns {
   return { iterations, columns: found };
 }
 
-export function valueWords(unit: Chart['unit'], value: number | null | undefined): string {
+export function formatValue(unit: Chart['unit'], value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   if (unit === 'share') return `${(value * 100).toFixed(1)} %`;
   return value >= 100 ? value.toFixed(0) : value.toFixed(1);

@@ -2,18 +2,18 @@ import { useMemo, useState } from 'preact/hooks';
 import { count } from '../../common/format';
 import { useKeys } from '../../common/keys';
 import { changed } from '../data/route';
-import type { Place } from '../data/types';
+import type { IterationId } from '../data/types';
 import { go } from '../data/useLocation';
-import { ago } from '../data/words';
-import { Trouble, Waiting } from '../Trouble';
+import { ago } from '../data/labels';
+import { ErrorNotice, Loading } from '../Notice';
 import { filtersOf, rows, sortParameter } from './filter';
 import { FilterBar } from './FilterBar';
 import { Rows } from './Rows';
 import { useTable } from './useTable';
 
-export function TablePage({ place, query }: { place: Place; query: URLSearchParams }) {
-  const { split, iteration } = place;
-  const { value: table, error } = useTable(place);
+export function TablePage({ id, query }: { id: IterationId; query: URLSearchParams }) {
+  const { split, iteration } = id;
+  const { value: table, error } = useTable(id);
   const [marked, setMarked] = useState(-1);
   const search = query.toString();
   const filters = useMemo(() => filtersOf(query), [search]);
@@ -32,19 +32,19 @@ export function TablePage({ place, query }: { place: Place; query: URLSearchPara
     } else return false;
     return true;
   });
-  if (!table) return error ? <Trouble text={error} /> : <Waiting what={`${split} iteration ${iteration}`} />;
+  if (!table) return error ? <ErrorNotice text={error} /> : <Loading what={`${split} iteration ${iteration}`} />;
   return (
     <>
       <div class="heading">
         <h2>{split} iteration {iteration}</h2>
         {!table.is_finished && (
           <span class="badge warn">
-            unfinished{table.announced !== null && `: ${count(table.key.length)} of ${count(table.announced)} begun`} · written {ago(table.changed)}
+            unfinished{table.announced !== null && `: ${count(table.key.length)} of ${count(table.announced)} started`} · last change {ago(table.changed)}
           </span>
         )}
       </div>
-      {error && <Trouble title="Not the latest state:" text={error} />}
-      {table.problems.map((problem) => <Trouble key={problem} title="Cannot be read:" text={problem} />)}
+      {error && <ErrorNotice title="Cannot refresh:" text={error} />}
+      {table.problems.map((problem) => <ErrorNotice key={problem} title="Cannot be read:" text={problem} />)}
       <FilterBar table={table} filters={filters} shown={order.length} change={change} />
       <Rows table={table} order={order} sort={filters.sort} marked={marked} query={query}
         sortBy={(sort) => change({ sort: sortParameter(sort) })} />

@@ -19,15 +19,15 @@ const table: Table = {
 const shown = (search: string) => rows(table, filtersOf(new URLSearchParams(search))).map((row) => table.key[row]);
 
 describe('filters', () => {
-  it('let all through in order at first', () => expect(shown('')).toEqual(['0', '1', '2', '10']));
-  it('narrow by every choice at once', () => {
+  it('match everything by default', () => expect(shown('')).toEqual(['0', '1', '2', '10']));
+  it('combine all choices', () => {
     expect(shown('domain=travel')).toEqual(['1', '2']);
     expect(shown('domain=travel&class=hard')).toEqual(['1']);
     expect(shown('reward=1')).toEqual(['0']);
     expect(shown('outcome=running')).toEqual(['10']);
     expect(shown('website=https%3A%2F%2Fa.example&outcome=success')).toEqual([]);
   });
-  it('search all words in task, website, id and number', () => {
+  it('search task, website, id and number', () => {
     expect(shown('q=FIND')).toEqual(['0', '2']);
     expect(shown('q=find hotel')).toEqual(['2']);
     expect(shown('q=trip-9')).toEqual(['2']);
@@ -35,15 +35,15 @@ describe('filters', () => {
     expect(shown('q=<b>')).toEqual(['10']);
     expect(shown('q=c.example')).toEqual(['10']);
   });
-  it('sort both ways and keep equals in order', () => {
+  it('sort both ways and are stable', () => {
     expect(shown('sort=steps')).toEqual(['10', '0', '1', '2']);
     expect(shown('sort=-steps')).toEqual(['1', '2', '0', '10']);
     expect(shown('sort=-key')).toEqual(['10', '2', '1', '0']);
     expect(shown('sort=website')).toEqual(['1', '2', '0', '10']);
     expect(shown('sort=nonsense')).toEqual(['0', '1', '2', '10']);
   });
-  it('offer the most frequent first', () => expect(options(table, 'outcome')).toEqual([['failure', 2], ['running', 1], ['success', 1]]));
-  it('write the usual sorting as nothing', () => {
+  it('list the most frequent value first', () => expect(options(table, 'outcome')).toEqual([['failure', 2], ['running', 1], ['success', 1]]));
+  it('omit the default sort order', () => {
     expect(sortParameter({ column: 'key', descending: false })).toBeNull();
     expect(sortParameter({ column: 'steps', descending: true })).toBe('-steps');
   });

@@ -1,5 +1,5 @@
-// Which rows of a table are shown, and in which order. Pure; see filter.test.ts. Ten thousand rows take a few
-// milliseconds, so the page does it itself and every letter typed is answered at once.
+// Filters and sorts the rows of the table. Pure functions; see filter.test.ts. Ten thousand rows take a few milliseconds, so
+// the page does it itself and reacts to every keystroke.
 
 import type { Table } from '../data/types';
 
@@ -19,7 +19,7 @@ export interface Filters {
   sort: Sort;
 }
 
-const FIRST: Sort = { column: 'key', descending: false };
+const DEFAULT_SORT: Sort = { column: 'key', descending: false };
 
 export function filtersOf(query: URLSearchParams): Filters {
   const choices: Filters['choices'] = {};
@@ -29,22 +29,22 @@ export function filtersOf(query: URLSearchParams): Filters {
   }
   const sort = query.get('sort') ?? '';
   const column = COLUMNS.find((name) => name === sort.replace(/^-/, ''));
-  return { text: query.get('q') ?? '', choices, sort: column ? { column, descending: sort.startsWith('-') } : FIRST };
+  return { text: query.get('q') ?? '', choices, sort: column ? { column, descending: sort.startsWith('-') } : DEFAULT_SORT };
 }
 
-/** How a sorting stands in the address; the usual one does not. */
+/** Returns the query parameter of a sort order; `null` for the default order. */
 export function sortParameter({ column, descending }: Sort): string | null {
-  return column === FIRST.column && !descending ? null : `${descending ? '-' : ''}${column}`;
+  return column === DEFAULT_SORT.column && !descending ? null : `${descending ? '-' : ''}${column}`;
 }
 
-/** The value of a row that a choice is about. */
+/** Returns the value of a row in the column of a choice. */
 export function valueOf(table: Table, choice: Choice, row: number): string {
   if (choice === 'reward') return String(table.reward[row] ?? 0);
   const names = table[choice];
   return names.values[names.rows[row] ?? 0] ?? '';
 }
 
-/** The values a choice has to offer, with how many rows have each; the most frequent first. */
+/** Returns the values of a choice and their counts, the most frequent first. */
 export function options(table: Table, choice: Choice): [string, number][] {
   const counts = new Map<string, number>();
   for (let row = 0; row < table.key.length; row += 1) {
@@ -54,32 +54,32 @@ export function options(table: Table, choice: Choice): [string, number][] {
   return [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
 }
 
-const haystacks = new WeakMap<Table, string[]>();
+const searchTexts = new WeakMap<Table, string[]>();
 
-function haystack(table: Table): string[] {
-  let texts = haystacks.get(table);
+function searchTextsOf(table: Table): string[] {
+  let texts = searchTexts.get(table);
   if (!texts) {
     texts = table.task.map((task, row) => `${task}\n${valueOf(table, 'website', row)}\n${table.task_id[row] ?? ''}\n#${table.key[row]}`.toLowerCase());
-    haystacks.set(table, texts);
+    searchTexts.set(table, texts);
   }
   return texts;
 }
 
-/** The rows that pass, in their order. Every word of the text must occur. */
+/** Returns the rows that match the filters, sorted. Every word of the search text must occur in a row. */
 export function rows(table: Table, { text, choices, sort }: Filters): number[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const texts = words.length > 0 ? haystack(table) : [];
+  const texts = words.length > 0 ? searchTextsOf(table) : [];
   const wanted = CHOICES.filter((choice) => choices[choice] !== undefined);
-  const passing: number[] = [];
+  const matching: number[] = [];
   for (let row = 0; row < table.key.length; row += 1) {
-    const passes = wanted.every((choice) => valueOf(table, choice, row) === choices[choice])
+    const matches = wanted.every((choice) => valueOf(table, choice, row) === choices[choice])
       && words.every((word) => texts[row]?.includes(word));
-    if (passes) passing.push(row);
+    if (matches) matching.push(row);
   }
   const compare = comparison(table, sort.column);
   const sign = sort.descending ? -1 : 1;
-  // What compares equal stays in the order of the iteration.
-  return sort.column === 'key' ? (sort.descending ? passing.reverse() : passing) : passing.sort((a, b) => sign * compare(a, b) || a - b);
+  // Equal rows keep the order of the iteration.
+  return sort.column === 'key' ? (sort.descending ? matching.reverse() : matching) : matching.sort((a, b) => sign * compare(a, b) || a - b);
 }
 
 function comparison(table: Table, column: Column): (a: number, b: number) => number {
@@ -91,11 +91,11 @@ function comparison(table: Table, column: Column): (a: number, b: number) => num
       return (a, b) => (numbers[a] ?? 0) - (numbers[b] ?? 0);
     }
     default: {
-      // Few names stand in many rows: order the names once.
+      // Few names occur in many rows: sort the names once.
       const names = table[column];
       const order = names.values.map((name, number) => [name, number] as const).sort((a, b) => a[0].localeCompare(b[0]));
       const rank: number[] = [];
-      order.forEach(([, number], place) => { rank[number] = place; });
+      order.forEach(([, number], position) => { rank[number] = position; });
       return (a, b) => (rank[names.rows[a] ?? 0] ?? 0) - (rank[names.rows[b] ?? 0] ?? 0);
     }
   }

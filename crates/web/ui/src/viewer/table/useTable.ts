@@ -1,18 +1,18 @@
 import { tableOf, useLoaded, type Loaded } from '../data/api';
-import type { Place, Table } from '../data/types';
+import type { IterationId, Table } from '../data/types';
 
-const kept = new Map<string, Table>();
+const cached = new Map<string, Table>();
 
-/** The table of an iteration; while its run goes on it is asked for again. What was read stays for the other pages. */
-export function useTable(place: Place): Loaded<Table> {
-  const name = `${place.split}/${place.iteration}`;
+/** Loads the table of an iteration, again and again while its run is in progress. Keeps it for the other pages. */
+export function useTable(id: IterationId): Loaded<Table> {
+  const name = `${id.split}/${id.iteration}`;
   const loaded = useLoaded(name, async (signal) => {
-    const table = await tableOf(place, signal);
-    // The same as before: the same object, so that nothing is drawn again.
-    const before = kept.get(name);
+    const table = await tableOf(id, signal);
+    // Return the same object for the same version, so that nothing is rendered again.
+    const before = cached.get(name);
     if (before?.version === table.version) return before;
-    kept.set(name, table);
+    cached.set(name, table);
     return table;
   }, (table) => (table.is_finished ? null : 3));
-  return loaded.value ? loaded : { ...loaded, value: kept.get(name) ?? null };
+  return loaded.value ? loaded : { ...loaded, value: cached.get(name) ?? null };
 }

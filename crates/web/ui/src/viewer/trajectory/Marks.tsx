@@ -7,12 +7,12 @@ interface Size {
   height: number;
 }
 
-/** The geometry of an action, drawn over the screenshot in its own pixels so that circles stay round. */
+/** Draws an action over the screenshot, in the screenshot's pixels so that circles stay round. */
 export function Marks({ shown, size }: { shown: Overlay; size: Size }) {
   const { width, height } = size;
   const unit = Math.max(width, height) / 1000;
-  // Around the element, not on its edge.
-  const room = 3 * unit;
+  // Draw the box around the element, not on its edge.
+  const margin = 3 * unit;
   const x = (value: number) => (value * width) / 1000;
   const y = (value: number) => (value * height) / 1000;
   return (
@@ -20,8 +20,8 @@ export function Marks({ shown, size }: { shown: Overlay; size: Size }) {
       {shown.box && (
         <g class="halo">
           {['outer', 'inner'].map((name) => shown.box && (
-            <rect key={name} class={name} x={x(shown.box.left) - room} y={y(shown.box.top) - room} rx={5 * unit}
-              width={x(shown.box.right - shown.box.left) + 2 * room} height={y(shown.box.bottom - shown.box.top) + 2 * room} stroke-width={(name === 'outer' ? 8 : 4.5) * unit} />
+            <rect key={name} class={name} x={x(shown.box.left) - margin} y={y(shown.box.top) - margin} rx={5 * unit}
+              width={x(shown.box.right - shown.box.left) + 2 * margin} height={y(shown.box.bottom - shown.box.top) + 2 * margin} stroke-width={(name === 'outer' ? 8 : 4.5) * unit} />
           ))}
         </g>
       )}

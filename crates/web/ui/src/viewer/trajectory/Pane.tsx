@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 
-/** Something long that opens on demand; what is not open is not in the document. */
+/** A collapsible section for long content, which is rendered only while it is open. */
 export function Pane({ title, note, children }: { title: string; note?: string; children: () => ComponentChildren }) {
   const [open, setOpen] = useState(false);
   return (

@@ -1,20 +1,20 @@
 import { useMemo } from 'preact/hooks';
-import { Foreign } from '../../common/Foreign';
+import { UntrustedText } from '../../common/UntrustedText';
 import { messages } from './prompt';
 
-/** What the model was sent: message by message where it is messages. */
+/** The prompt that the model received, split into messages if possible. */
 export function Prompt({ raw }: { raw: string }) {
   const found = useMemo(() => messages(raw), [raw]);
-  if (!found) return <pre><Foreign text={raw} /></pre>;
+  if (!found) return <pre><UntrustedText text={raw} /></pre>;
   return (
     <ol class="messages">
       {found.map((message, number) => (
         <li key={number}>
-          <span class="role"><Foreign text={message.role} /></span>
+          <span class="role"><UntrustedText text={message.role} /></span>
           <div>
-            {message.parts.map((part, place) => part.kind === 'image'
-              ? <span key={place} class="badge">image <Foreign text={part.text} /></span>
-              : <Foreign key={place} text={part.text} block class="mono" />)}
+            {message.parts.map((part, index) => part.kind === 'image'
+              ? <span key={index} class="badge">image <UntrustedText text={part.text} /></span>
+              : <UntrustedText key={index} text={part.text} block class="mono" />)}
           </div>
         </li>
       ))}

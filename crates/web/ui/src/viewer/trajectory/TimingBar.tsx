@@ -1,9 +1,9 @@
-import { Foreign } from '../../common/Foreign';
+import { UntrustedText } from '../../common/UntrustedText';
 import { duration } from '../../common/format';
 import type { Step } from '../data/types';
 import { timings } from './timings';
 
-/** How long each stage of a step took, to the scale of the longest step. */
+/** The duration of each stage of a step, scaled to the longest step. */
 export function TimingBar({ step, longest }: { step: Step; longest: number }) {
   const found = timings(step);
   if (found.length === 0) return null;
@@ -16,7 +16,7 @@ export function TimingBar({ step, longest }: { step: Step; longest: number }) {
       </span>
       <ul class="small">
         {found.map(({ stage, milliseconds }, number) => (
-          <li key={stage}><i class={`stage-${number % 5}`} aria-hidden="true" /><Foreign text={stage} /> <span class="number">{duration(milliseconds / 1000)}</span></li>
+          <li key={stage}><i class={`stage-${number % 5}`} aria-hidden="true" /><UntrustedText text={stage} /> <span class="number">{duration(milliseconds / 1000)}</span></li>
         ))}
       </ul>
     </div>

@@ -3,7 +3,7 @@ import { markBox, markColour, type Colour } from './markBox';
 
 const [WIDTH, HEIGHT] = [120, 80];
 
-function picture(...areas: [Colour, number, number, number, number][]): Uint8ClampedArray {
+function image(...areas: [Colour, number, number, number, number][]): Uint8ClampedArray {
   const pixels = new Uint8ClampedArray(WIDTH * HEIGHT * 4).fill(255);
   for (const [[red, green, blue], left, top, right, bottom] of areas) {
     for (let y = top; y < bottom; y += 1) for (let x = left; x < right; x += 1) pixels.set([red, green, blue, 255], (y * WIDTH + x) * 4);
@@ -18,17 +18,17 @@ const outline = (colour: Colour, left: number, top: number, right: number, botto
 ];
 
 describe('marks', () => {
-  it('have the colours that the farm gives them', () => {
-    // As `Colour::of_mark` in Rust computes them.
+  it('have the same colours as in the farm', () => {
+    // The values of `Colour::of_mark` in Rust.
     expect([1, 2, 14].map(markColour)).toEqual([[22, 223, 81], [110, 17, 176], [17, 176, 31]]);
   });
-  it('are found by their outline, not by their label', () => {
-    const pixels = picture(...outline(markColour(14), 20, 30, 90, 50), [markColour(14), 90, 20, 104, 30], ...outline(markColour(3), 0, 0, 119, 79));
+  it('are found by their outline, not their label', () => {
+    const pixels = image(...outline(markColour(14), 20, 30, 90, 50), [markColour(14), 90, 20, 104, 30], ...outline(markColour(3), 0, 0, 119, 79));
     expect(markBox(pixels, WIDTH, HEIGHT, 14)).toEqual({ left: 20, top: 30, right: 90, bottom: 50 });
   });
-  it('that are not there are not found', () => {
-    const pixels = picture(...outline(markColour(14), 20, 30, 90, 50));
+  it('are null if absent', () => {
+    const pixels = image(...outline(markColour(14), 20, 30, 90, 50));
     for (const shown of [13, 0, -1, 1.5, NaN]) expect(markBox(pixels, WIDTH, HEIGHT, shown)).toBeNull();
-    expect(markBox(picture([markColour(14), 0, 0, 60, 2]), WIDTH, HEIGHT, 14)).toBeNull();
+    expect(markBox(image([markColour(14), 0, 0, 60, 2]), WIDTH, HEIGHT, 14)).toBeNull();
   });
 });

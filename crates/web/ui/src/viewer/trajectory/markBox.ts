@@ -1,10 +1,10 @@
-// Where a numbered mark is on a screenshot. The trajectory does not record it, but our farm paints each mark in a colour
-// that belongs to its number (crates/browser/src/marks/colour.rs), so the picture itself tells. On pictures marked by
-// others nothing is found, and nothing is drawn. Pure; see markBox.test.ts.
+// Finds the outline of a numbered mark on a screenshot. The trajectory does not record its position, but the farm paints each
+// mark in a colour derived from its number (crates/browser/src/marks/colour.rs). On screenshots marked by other systems nothing
+// is found and nothing is drawn. Pure functions; see markBox.test.ts.
 
 const GOLDEN_ANGLE = 137.507764;
-/** Shorter runs of a colour are letters and accidents. */
-const SHORTEST = 8;
+/** Shorter runs of the colour belong to letters or are coincidence. */
+const MIN_RUN = 8;
 
 export interface Box {
   left: number;
@@ -15,7 +15,7 @@ export interface Box {
 
 export type Colour = [number, number, number];
 
-/** The colour of a mark by its number. */
+/** Returns the colour of the mark with a number. */
 export function markColour(shown: number): Colour {
   const hue = (shown * GOLDEN_ANGLE) % 360;
   const lightness = shown % 2 === 0 ? 0.38 : 0.48;
@@ -34,7 +34,7 @@ interface Edge {
   bottom: number;
 }
 
-/** Runs of exactly that colour, gathered by where they begin and end: an outline has its top and bottom in common. */
+/** Finds horizontal runs of exactly that colour and groups those with the same ends: the top and bottom of an outline. */
 function edges(pixels: Uint8ClampedArray, width: number, height: number, [red, green, blue]: Colour): Edge[] {
   const found = new Map<number, Edge>();
   for (let y = 0; y < height; y += 1) {
@@ -44,7 +44,7 @@ function edges(pixels: Uint8ClampedArray, width: number, height: number, [red, g
       const is = x < width && pixels[at] === red && pixels[at + 1] === green && pixels[at + 2] === blue;
       if (is && from < 0) from = x;
       if (!is && from >= 0) {
-        if (x - from >= SHORTEST) {
+        if (x - from >= MIN_RUN) {
           const name = from * (width + 1) + x;
           const edge = found.get(name);
           if (edge) edge.bottom = y + 1;
@@ -57,7 +57,7 @@ function edges(pixels: Uint8ClampedArray, width: number, height: number, [red, g
   return [...found.values()];
 }
 
-/** The outline of the mark with that number, in pixels; `null` when it is not there. */
+/** Returns the outline of the mark with a number in pixels; `null` if it is not found. */
 export function markBox(pixels: Uint8ClampedArray, width: number, height: number, shown: number): Box | null {
   if (!Number.isInteger(shown) || shown < 1) return null;
   const outlines = edges(pixels, width, height, markColour(shown)).filter(({ top, bottom }) => bottom - top > 6);
@@ -68,7 +68,7 @@ export function markBox(pixels: Uint8ClampedArray, width: number, height: number
   return best;
 }
 
-/** The same on a picture that is loaded; answers in thousandths, as the model's grid has it. */
+/** Finds a mark on a loaded image. Returns coordinates of the model's grid: thousandths of width and height. */
 export function markOn(image: HTMLImageElement, id: string): Box | null {
   const { naturalWidth: width, naturalHeight: height } = image;
   if (width === 0 || height === 0 || width * height > 1e8 || !/^\d{1,6}$/.test(id)) return null;

@@ -1,5 +1,5 @@
-// What an action looks like on the screenshot it was chosen from. Pure; see overlay.test.ts. The model's grid is a
-// thousand by a thousand, so positions are told in thousandths of width and height.
+// What to draw for an action on the screenshot of its step. Pure functions; see overlay.test.ts. Positions are in the model's
+// grid of 1000 × 1000: thousandths of width and height.
 
 import type { Action, Json } from '../data/types';
 
@@ -14,16 +14,16 @@ export interface Overlay {
   point: Point | null;
   box: { left: number; top: number; right: number; bottom: number } | null;
   scroll: { at: Point; direction: Direction } | null;
-  /** The mark on the screenshot that was meant, and what the page says it is. */
+  /** The mark that the action refers to, and its line in the accessibility tree. */
   element: { id: string; text: string } | null;
-  /** Text that was typed, or the address that was opened. */
+  /** The text that was typed, or the URL that was opened. */
   text: string | null;
 }
 
 const NOTHING: Overlay = { point: null, box: null, scroll: null, element: null, text: null };
 const MIDDLE: Point = { x: 500, y: 500 };
 
-/** All numbers in whatever shape the model chose: `[x, y]`, `{"x":…,"y":…}`, `"(12, 30)"`. */
+/** Extracts all numbers from a coordinate in any format that models use: `[x, y]`, `{"x":…,"y":…}`, `"(12, 30)"`. */
 function numbers(value: Json | undefined): number[] {
   if (typeof value === 'number') return Number.isFinite(value) ? [value] : [];
   if (typeof value === 'string') return (value.match(/-?\d+(\.\d+)?/g) ?? []).map(Number);
@@ -34,7 +34,7 @@ function numbers(value: Json | undefined): number[] {
 
 const clamp = (value: number): number => Math.min(1000, Math.max(0, value));
 
-function place(action: Action): Pick<Overlay, 'point' | 'box'> {
+function target(action: Action): Pick<Overlay, 'point' | 'box'> {
   const [a, b, c, d, ...more] = numbers(action.arguments['coordinate']).map(clamp);
   if (a === undefined || b === undefined || more.length > 0) return { point: null, box: null };
   if (c === undefined) return { point: { x: a, y: b }, box: null };
@@ -47,9 +47,9 @@ function direction(value: Json | undefined): Direction {
   return value === 'up' || value === 'left' || value === 'right' ? value : 'down';
 }
 
-/** The line of the accessibility text about one mark: `id: 12, text: Search, tag: input, type=search`. */
+/** Returns the text of a mark from its line in the accessibility tree: `id: 12, text: Search, tag: input, type=search`. */
 export function elementText(tree: string | null, id: string): string {
-  const line = tree?.split('\n').find((one) => one.startsWith(`id: ${id},`)) ?? '';
+  const line = tree?.split('\n').find((line) => line.startsWith(`id: ${id},`)) ?? '';
   const text = line.slice(`id: ${id},`.length).trim();
   return text.startsWith('text: ') ? text.slice('text: '.length) : text;
 }
@@ -64,7 +64,7 @@ const written = (value: Json | undefined): string | null => (typeof value === 's
 
 export function overlay(action: Action | null, tree: string | null): Overlay {
   if (!action) return NOTHING;
-  const found: Overlay = { ...NOTHING, ...place(action), element: element(action, tree) };
+  const found: Overlay = { ...NOTHING, ...target(action), element: element(action, tree) };
   switch (action.key) {
     case 'scroll': case 'hover_and_scroll':
       return { ...found, scroll: { at: found.point ?? MIDDLE, direction: direction(action.arguments['direction']) }, point: null };
@@ -74,9 +74,9 @@ export function overlay(action: Action | null, tree: string | null): Overlay {
   }
 }
 
-/** A sentence about the action, for the caption and for those who do not see the picture. */
-export function sentence(action: Action | null, shown: Overlay): string {
-  if (!action) return 'no action was recorded';
+/** Describes the action in a few words, for the caption and for screen readers. */
+export function describe(action: Action | null, shown: Overlay): string {
+  if (!action) return 'no action recorded';
   const at = shown.element ? ` [${shown.element.id}]` : shown.point ? ` at ${Math.round(shown.point.x)}, ${Math.round(shown.point.y)}` : '';
   switch (action.key) {
     case 'click': return `click${at}`;
@@ -85,8 +85,8 @@ export function sentence(action: Action | null, shown: Overlay): string {
     case 'scroll': case 'hover_and_scroll': return `scroll ${shown.scroll?.direction ?? ''}${at}`;
     case 'goback': return 'go back';
     case 'tabandenter': return 'Tab and Enter';
-    case 'invalid_step': return 'the episode broke off here';
-    case 'invalid_url': return 'the address is not one';
+    case 'invalid_step': return 'the episode ended unexpectedly';
+    case 'invalid_url': return 'invalid URL';
     default: return action.key;
   }
 }

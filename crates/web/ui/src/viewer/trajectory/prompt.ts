@@ -1,4 +1,4 @@
-// The messages that a model was sent, taken apart for reading. Pure; see prompt.test.ts.
+// Parses the messages of a recorded prompt. Pure functions; see prompt.test.ts.
 
 export interface Part {
   kind: 'text' | 'image';
@@ -16,12 +16,12 @@ function part(value: unknown): Part {
     if ('text' in value && typeof value.text === 'string') return { kind: 'text', text: value.text };
     const image = 'image_url' in value ? value.image_url : 'image' in value ? value.image : undefined;
     const url = image && typeof image === 'object' && 'url' in image ? image.url : image;
-    if (typeof url === 'string') return { kind: 'image', text: url.startsWith('data:') ? 'image in the message' : url.slice(url.lastIndexOf('/') + 1) };
+    if (typeof url === 'string') return { kind: 'image', text: url.startsWith('data:') ? 'embedded image' : url.slice(url.lastIndexOf('/') + 1) };
   }
   return { kind: 'text', text: JSON.stringify(value) };
 }
 
-/** `null` when the text is not a list of messages: it is shown as it is, then. */
+/** Returns the messages of a prompt; `null` if the text is not a list of messages and is shown unchanged. */
 export function messages(raw: string): Message[] | null {
   let value: unknown;
   try {
@@ -31,10 +31,10 @@ export function messages(raw: string): Message[] | null {
   }
   if (!Array.isArray(value)) return null;
   const found: Message[] = [];
-  for (const one of value as unknown[]) {
-    if (!one || typeof one !== 'object' || !('content' in one)) return null;
-    const role = 'role' in one && typeof one.role === 'string' ? one.role : '?';
-    const content: unknown = one.content;
+  for (const message of value as unknown[]) {
+    if (!message || typeof message !== 'object' || !('content' in message)) return null;
+    const role = 'role' in message && typeof message.role === 'string' ? message.role : '?';
+    const content: unknown = message.content;
     found.push({ role, parts: Array.isArray(content) ? content.map(part) : [part(content)] });
   }
   return found;

@@ -5,7 +5,7 @@ export interface Timing {
   milliseconds: number;
 }
 
-/** What was measured of a step, in the order it was recorded. */
+/** Returns the recorded durations of a step in their order. */
 export function timings(step: Step): Timing[] {
   return Object.entries(step.timings_ms)
     .filter((entry): entry is [string, number] => typeof entry[1] === 'number' && Number.isFinite(entry[1]) && entry[1] >= 0)

@@ -1,9 +1,6 @@
 //! The pages embedded in the binary, and the security headers of every response. Knows nothing about the data that the pages
 //! show.
 
-mod guard;
-mod place;
-
 use axum::{
     Router,
     extract::Path,
@@ -12,9 +9,6 @@ use axum::{
     routing::get,
 };
 use rust_embed::RustEmbed;
-
-pub use guard::Guard;
-pub use place::{Place, serve};
 
 /// The output of `make web`; empty if it never ran.
 #[derive(RustEmbed)]
@@ -91,7 +85,7 @@ const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-fn set_security_headers(response: &mut Response) {
+pub(crate) fn set_security_headers(response: &mut Response) {
     for (name, value) in SECURITY_HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

@@ -1,16 +1,16 @@
-// Names of the server in words of people, and which colour they have.
+// Labels and colours of outcomes, and formats for sizes and times.
 
-const OUTCOMES: Record<string, { words: string; tone: '' | 'good' | 'bad' | 'warn' }> = {
-  success: { words: 'success', tone: 'good' },
-  failure: { words: 'failure', tone: 'bad' },
-  blocked: { words: 'blocked', tone: 'warn' },
-  infra_lost: { words: 'infra lost', tone: 'warn' },
-  judge_error: { words: 'not judged', tone: 'warn' },
-  cancelled: { words: 'cancelled', tone: '' },
-  running: { words: 'running', tone: '' },
+const OUTCOMES: Record<string, { label: string; tone: '' | 'good' | 'bad' | 'warn' }> = {
+  success: { label: 'success', tone: 'good' },
+  failure: { label: 'failure', tone: 'bad' },
+  blocked: { label: 'blocked', tone: 'warn' },
+  infra_lost: { label: 'infra lost', tone: 'warn' },
+  judge_error: { label: 'not judged', tone: 'warn' },
+  cancelled: { label: 'cancelled', tone: '' },
+  running: { label: 'running', tone: '' },
 };
 
-export const outcomeWords = (outcome: string): string => OUTCOMES[outcome]?.words ?? outcome;
+export const outcomeLabel = (outcome: string): string => OUTCOMES[outcome]?.label ?? outcome;
 export const outcomeTone = (outcome: string): string => OUTCOMES[outcome]?.tone ?? '';
 
 export function bytes(count: number): string {
@@ -24,7 +24,7 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** How long ago, in seconds since 1970. */
+/** Formats how long ago a time was, given in Unix seconds. */
 export function ago(then: number, now = Date.now() / 1000): string {
   const seconds = Math.max(0, now - then);
   if (seconds < 60) return `${Math.round(seconds)} s ago`;
