@@ -57,7 +57,7 @@ fuzz_target!(|instructions: &[u8]| {
         .collect();
     let found = scan(&path).expect("a file that is there can be looked through");
     assert_eq!(found.file_length, bytes.len() as u64);
-    assert!(found.whole_length <= found.file_length);
+    assert!(found.valid_length <= found.file_length);
     let indices: BTreeSet<i64> = found.finished.keys().copied().collect();
     assert!(whole.is_subset(&indices), "lost: {:?}", whole.difference(&indices));
     let mut reader = JournalReader::open(&path).expect("it is there");
@@ -72,5 +72,5 @@ fuzz_target!(|instructions: &[u8]| {
     assert_eq!(recovered.finished, indices);
     journal.close_blocking().expect("it closes");
     let after = std::fs::read(&path).expect("it is there");
-    assert_eq!(after, &bytes[..found.whole_length as usize], "only the torn tail is cut");
+    assert_eq!(after, &bytes[..found.valid_length as usize], "only the torn tail is cut");
 });

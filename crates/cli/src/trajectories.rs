@@ -130,7 +130,7 @@ pub(crate) fn run(command: &TrajectoriesCommand) -> anyhow::Result<ExitCode> {
         TrajectoriesCommand::Check { save_path } => {
             let report = check(&SavePath::new(save_path))?;
             print!("{report}");
-            Ok(if report.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            Ok(if report.is_intact() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
 }

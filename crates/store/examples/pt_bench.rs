@@ -1,7 +1,7 @@
-//! How long an iteration takes from journal to `.pt` and back, and in how much memory:
+//! Measures time and peak memory for writing a journal, converting it to a `.pt` file and reading that file:
 //! `cargo run --release -p webgym-store --example pt_bench [trajectories] [steps] [prompt bytes]`.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark has nobody to report to")]
+#![allow(clippy::unwrap_used, reason = "a failure in a benchmark should panic")]
 
 #[path = "../tests/support/sample.rs"]
 mod sample;
@@ -25,9 +25,9 @@ fn main() {
     println!("{trajectories} trajectories of {steps} steps with prompts of {prompt} bytes");
 
     let start = Instant::now();
-    fill(&journal, trajectories, steps, prompt);
-    report("journal, 64 at once, each synced", start, &journal);
-    println!("peak so far {} MiB; reset", peak_memory());
+    write_journal(&journal, trajectories, steps, prompt);
+    report("journal, 64 writers, each record synced", start, &journal);
+    println!("  peak memory {} MiB", peak_memory());
     reset_peak_memory();
 
     let start = Instant::now();
@@ -39,21 +39,21 @@ fn main() {
     let start = Instant::now();
     let count = PtFile::open(&file).unwrap().trajectories().unwrap().map(Result::unwrap).count();
     assert_eq!(count, trajectories);
-    report(".pt read front to back", start, &file);
+    report(".pt read in order", start, &file);
     println!("  peak memory {} MiB", peak_memory());
 
     let start = Instant::now();
     let opened = PtFile::open(&file).unwrap();
     let middle = opened.read(trajectories / 2).unwrap();
     println!(
-        "open, list {} and read one of {} steps: {:?}",
+        "open, list {} trajectories and read one of {} steps: {:?}",
         trajectories,
         middle.steps.len(),
         start.elapsed()
     );
 }
 
-fn fill(path: &Path, trajectories: usize, steps: usize, prompt: usize) {
+fn write_journal(path: &Path, trajectories: usize, steps: usize, prompt: usize) {
     let run = RunRecord {
         split: Split::Train,
         iteration: 0,
@@ -70,7 +70,7 @@ fn fill(path: &Path, trajectories: usize, steps: usize, prompt: usize) {
             let journal = &journal;
             scope.spawn(move || {
                 for index in (writer..trajectories).step_by(writers) {
-                    journal.append_finished_blocking(&large(index, steps, prompt)).unwrap();
+                    journal.append_finished_blocking(&large_trajectory(index, steps, prompt)).unwrap();
                 }
             });
         }
@@ -78,7 +78,7 @@ fn fill(path: &Path, trajectories: usize, steps: usize, prompt: usize) {
     journal.close_blocking().unwrap();
 }
 
-fn large(index: usize, steps: usize, prompt: usize) -> Trajectory {
+fn large_trajectory(index: usize, steps: usize, prompt: usize) -> Trajectory {
     let mut trajectory = sample::trajectory(i64::try_from(index).unwrap(), steps);
     for step in &mut trajectory.steps {
         let text = &mut step.response.raw_prompt;
@@ -89,13 +89,13 @@ fn large(index: usize, steps: usize, prompt: usize) -> Trajectory {
     trajectory
 }
 
-fn report(what: &str, start: Instant, path: &Path) {
+fn report(label: &str, start: Instant, path: &Path) {
     let (time, size) = (start.elapsed(), path.metadata().unwrap().len());
     let rate = size as f64 / 1e6 / time.as_secs_f64();
-    println!("{what}: {:.2} s, {} MB, {rate:.0} MB/s", time.as_secs_f64(), size / 1_000_000);
+    println!("{label}: {:.2} s, {} MB, {rate:.0} MB/s", time.as_secs_f64(), size / 1_000_000);
 }
 
-/// Highest resident memory of this process in MiB, as Linux counts it.
+/// Peak resident memory of this process in MiB, from `/proc`.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();

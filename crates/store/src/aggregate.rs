@@ -1,6 +1,5 @@
-//! Merges the files of the ranks of an iteration into one, in the order of the trajectory indices. Says what is missing;
-//! never puts anything in the place of a finished file unless told to. What a rank has finished counts, whether the
-//! rank itself has finished or not.
+//! Merges the rank files of an iteration into one file, in the order of the trajectory indices, and reports what is
+//! missing. Finished trajectories count even if their rank has not finished. An existing file is replaced only on request.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,28 +12,29 @@ use crate::durable::Existing;
 use crate::iteration::{IterationFile, open_all};
 use crate::layout::{FileKind, FoundFile, IterationId, SavePath, Split};
 use crate::pt::{PtError, PtFile, PtWriter};
-use crate::run::RunMetadata;
+use crate::run_record::RunMetadata;
 
-/// In the metadata of a run of several ranks: what tells it from every other.
+/// Metadata key of a run with several ranks: the unique id of the run.
 pub const RUN_ID: &str = "run_id";
-/// In the metadata of a trajectory that several collectors may have had: when it was finished.
+/// Metadata key of a trajectory that several ranks may have collected: when it was finished.
 pub const FINISHED_AT: &str = "finished_at";
 
 #[derive(Clone, Debug, Default)]
 pub struct AggregateOptions {
-    /// How many ranks there must be; when not said, as many as the highest that left anything.
+    /// The expected number of ranks; by default, the highest rank with a file plus one.
     pub ranks: Option<u32>,
-    /// How many trajectories there must be; when not said, one more than the highest index. When all of them are
-    /// there, it does not matter which rank has not finished.
+    /// The expected number of trajectories; by default, the highest index plus one. If this is given and none is missing,
+    /// unfinished ranks do not prevent the merge.
     pub tasks: Option<u64>,
-    /// Leave out files of other runs.
+    /// Skip files of runs with another id.
     pub run_id: Option<String>,
-    /// Merge even though a rank is missing or still running.
+    /// Merge even if ranks are missing or still running.
     pub partial: bool,
-    /// Replace a merged file that is there already.
+    /// Replace an existing merged file.
     pub overwrite: bool,
 }
 
+/// The result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AggregateReport {
     pub path: PathBuf,
@@ -43,23 +43,24 @@ pub struct AggregateReport {
     pub missing_ranks: Vec<u32>,
     /// Ranks that have a journal but no finished file.
     pub unfinished_ranks: Vec<u32>,
-    /// From – to, both included.
+    /// Inclusive ranges.
     pub missing_indices: Vec<(i64, i64)>,
-    /// Indices that several ranks had; the first to be finished was taken, the lowest rank's if that is not known.
+    /// Indices that several ranks collected. The trajectory that finished first is kept, or the one of the lowest rank if
+    /// the times are unknown.
     pub repeated_indices: Vec<i64>,
-    /// Files of another run that lay in the way.
-    pub strangers: Vec<PathBuf>,
+    /// Skipped files of other runs.
+    pub other_runs: Vec<PathBuf>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateError {
-    #[error("{split} iteration {iteration} has no files of ranks under {path}", path = path.display())]
-    Nothing { split: Split, iteration: u64, path: PathBuf },
-    #[error("{path} is there already; add --overwrite to replace it", path = path.display())]
+    #[error("{split} iteration {iteration} has no rank files under {path}", path = path.display())]
+    NoFiles { split: Split, iteration: u64, path: PathBuf },
+    #[error("{path} already exists; add --overwrite to replace it", path = path.display())]
     Exists { path: PathBuf },
     #[error(
-        "not all ranks are done: missing {missing:?}, still running or cut short {unfinished:?}; resume those, or say so \
-         to merge what is there"
+        "not all ranks have finished: missing {missing:?}, running or interrupted {unfinished:?}; resume them, or add \
+         --partial to merge what exists"
     )]
     Incomplete { missing: Vec<u32>, unfinished: Vec<u32> },
     #[error(transparent)]
@@ -75,48 +76,48 @@ impl fmt::Display for AggregateReport {
             self.ranks,
             self.path.display()
         )?;
-        for (ranks, what) in [(&self.missing_ranks, "missing"), (&self.unfinished_ranks, "not finished")] {
+        for (ranks, label) in [(&self.missing_ranks, "missing"), (&self.unfinished_ranks, "not finished")] {
             if !ranks.is_empty() {
-                writeln!(out, "ranks {what}: {ranks:?}")?;
+                writeln!(out, "ranks {label}: {ranks:?}")?;
             }
         }
-        for (runs, what) in [(&self.missing_indices, "missing"), (&runs(&self.repeated_indices), "repeated")]
-        {
-            if !runs.is_empty() {
-                writeln!(out, "trajectory indices {what}: {}", words(runs))?;
+        let repeated = ranges(&self.repeated_indices);
+        for (ranges, label) in [(&self.missing_indices, "missing"), (&repeated, "repeated")] {
+            if !ranges.is_empty() {
+                writeln!(out, "trajectory indices {label}: {}", format_ranges(ranges))?;
             }
         }
         if !self.repeated_indices.is_empty() {
             let count = self.repeated_indices.len();
-            writeln!(out, "{count} trajectories that another rank had finished before were dropped")?;
+            writeln!(out, "{count} trajectories were dropped because another rank finished them earlier")?;
         }
-        for path in &self.strangers {
-            writeln!(out, "left out, of another run: {}", path.display())?;
+        for path in &self.other_runs {
+            writeln!(out, "skipped, belongs to another run: {}", path.display())?;
         }
         Ok(())
     }
 }
 
-/// 1, 2, 3, 7 as 1–3 and 7–7.
-fn runs(indices: &[i64]) -> Vec<(i64, i64)> {
-    let mut runs: Vec<(i64, i64)> = Vec::new();
+/// Groups sorted indices into inclusive ranges: 1, 2, 3, 7 becomes 1–3 and 7–7.
+fn ranges(indices: &[i64]) -> Vec<(i64, i64)> {
+    let mut ranges: Vec<(i64, i64)> = Vec::new();
     for index in indices {
-        match runs.last_mut() {
+        match ranges.last_mut() {
             Some((_, end)) if *end + 1 == *index => *end = *index,
-            _ => runs.push((*index, *index)),
+            _ => ranges.push((*index, *index)),
         }
     }
-    runs
+    ranges
 }
 
-fn words(runs: &[(i64, i64)]) -> String {
-    let word = |(start, end): &(i64, i64)| {
+fn format_ranges(ranges: &[(i64, i64)]) -> String {
+    let format_range = |(start, end): &(i64, i64)| {
         if start == end { start.to_string() } else { format!("{start}-{end}") }
     };
-    runs.iter().map(word).collect::<Vec<_>>().join(", ")
+    ranges.iter().map(format_range).collect::<Vec<_>>().join(", ")
 }
 
-/// What lies between the indices that are there, from 0 to `count`.
+/// The ranges missing from sorted `indices`, which should be 0 to `count` - 1.
 fn gaps(indices: impl Iterator<Item = i64>, count: i64) -> Vec<(i64, i64)> {
     let mut gaps = Vec::new();
     let mut next = 0;
@@ -129,7 +130,7 @@ fn gaps(indices: impl Iterator<Item = i64>, count: i64) -> Vec<(i64, i64)> {
     gaps
 }
 
-/// Which ranks of an iteration are where.
+/// The progress of the ranks of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankStatus {
     pub finished: Vec<FoundFile>,
@@ -156,25 +157,26 @@ pub fn rank_status(
     Ok(RankStatus { finished, unfinished, missing })
 }
 
-/// What the ranks of an iteration have on disk: finished files, and the journals of those that have none.
-pub fn of_run(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
+/// The files of an iteration before merging: finished files, and journals of ranks without one. A run without ranks has
+/// a single file.
+pub fn files_of_run(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
     let mut files: Vec<FoundFile> = save_path.files(split)?;
     files.retain(|file| file.id.iteration == iteration && file.kind != FileKind::SetAside);
-    let several = files.iter().any(|file| file.id.rank.is_some());
-    files.retain(|file| file.id.rank.is_some() == several);
+    let has_ranks = files.iter().any(|file| file.id.rank.is_some());
+    files.retain(|file| file.id.rank.is_some() == has_ranks);
     let finished: Vec<IterationId> =
         files.iter().filter(|file| file.kind == FileKind::Finished).map(|file| file.id).collect();
     files.retain(|file| file.kind == FileKind::Finished || !finished.contains(&file.id));
     Ok(files)
 }
 
-fn ranks_of_run(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
-    let mut files = of_run(save_path, split, iteration)?;
+fn rank_files(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
+    let mut files = files_of_run(save_path, split, iteration)?;
     files.retain(|file| file.id.rank.is_some());
     Ok(files)
 }
 
-/// Merges what the ranks have finished. Once every trajectory is there, the plan of the run has done its duty.
+/// Merges the finished trajectories of all ranks. Removes the plan of the run once no trajectory is missing.
 pub fn aggregate(
     save_path: &SavePath,
     split: Split,
@@ -182,18 +184,18 @@ pub fn aggregate(
     options: &AggregateOptions,
 ) -> Result<AggregateReport, AggregateError> {
     let path = save_path.iteration_file(IterationId::new(split, iteration));
-    let listing = |error| PtError::io("list", &save_path.split_directory(split), error);
-    let status = rank_status(save_path, split, iteration, options.ranks).map_err(listing)?;
-    let files = open_all(save_path, split, || ranks_of_run(save_path, split, iteration), Indexed::open)?;
+    let list_error = |error| PtError::io("list", &save_path.split_directory(split), error);
+    let status = rank_status(save_path, split, iteration, options.ranks).map_err(list_error)?;
+    let files = open_all(save_path, split, || rank_files(save_path, split, iteration), IndexedFile::open)?;
     let mut report = AggregateReport { path, ..AggregateReport::default() };
-    let files = of_this_run(files, options, &mut report);
+    let files = skip_other_runs(files, options, &mut report);
     if files.is_empty() {
-        return Err(AggregateError::Nothing { split, iteration, path: save_path.root().to_path_buf() });
+        return Err(AggregateError::NoFiles { split, iteration, path: save_path.root().to_path_buf() });
     }
     if report.path.exists() && !options.overwrite {
         return Err(AggregateError::Exists { path: report.path });
     }
-    let places = places(&files, options, &mut report)?;
+    let sources = select_sources(&files, options, &mut report)?;
     let is_covered = options.tasks.is_some() && report.missing_indices.is_empty();
     let is_complete = is_covered || (status.missing.is_empty() && status.unfinished.is_empty());
     if !is_complete && !options.partial {
@@ -201,46 +203,47 @@ pub fn aggregate(
     }
     report.ranks = files.iter().filter_map(|file| file.rank).collect();
     (report.missing_ranks, report.unfinished_ranks) = (status.missing, status.unfinished);
-    write(&files, &places, options, &mut report)?;
+    write_merged(&files, &sources, options, &mut report)?;
     if is_covered {
-        // Left behind it would only make the iteration look unfinished.
+        // A leftover plan would make the iteration look unfinished; failing to remove it is not fatal.
         let _ = std::fs::remove_file(save_path.plan(split, iteration));
     }
     Ok(report)
 }
 
-fn of_this_run(
-    files: Vec<Indexed>,
+fn skip_other_runs(
+    files: Vec<IndexedFile>,
     options: &AggregateOptions,
     report: &mut AggregateReport,
-) -> Vec<Indexed> {
-    let is_ours = |file: &Indexed| {
-        let theirs = file.file.metadata().extra.get(RUN_ID).and_then(|id| id.as_str());
-        theirs.is_none() || options.run_id.is_none() || theirs == options.run_id.as_deref()
+) -> Vec<IndexedFile> {
+    let is_same_run = |file: &IndexedFile| {
+        let run_id = file.file.metadata().extra.get(RUN_ID).and_then(|id| id.as_str());
+        run_id.is_none() || options.run_id.is_none() || run_id == options.run_id.as_deref()
     };
-    let (ours, others): (Vec<_>, Vec<_>) = files.into_iter().partition(is_ours);
-    report.strangers = others.iter().map(|file| file.file.path().to_path_buf()).collect();
-    ours
+    let (same_run, others): (Vec<_>, Vec<_>) = files.into_iter().partition(is_same_run);
+    report.other_runs = others.iter().map(|file| file.file.path().to_path_buf()).collect();
+    same_run
 }
 
-/// Index → file and place. The files are in the order of the ranks.
-type Places = BTreeMap<i64, (usize, usize)>;
+/// Maps each trajectory index to its file and its position in that file. Files are in the order of the ranks.
+type Sources = BTreeMap<i64, (usize, usize)>;
 
-fn places(
-    files: &[Indexed],
+fn select_sources(
+    files: &[IndexedFile],
     options: &AggregateOptions,
     report: &mut AggregateReport,
-) -> Result<Places, AggregateError> {
-    let mut places = Places::new();
+) -> Result<Sources, AggregateError> {
+    let mut sources = Sources::new();
     for (number, file) in files.iter().enumerate() {
         for (position, summary) in file.file.summaries().iter().enumerate() {
-            match places.entry(summary.trajectory_index) {
+            match sources.entry(summary.trajectory_index) {
                 Entry::Vacant(vacant) => _ = vacant.insert((number, position)),
-                Entry::Occupied(mut there) => {
+                Entry::Occupied(mut occupied) => {
                     report.repeated_indices.push(summary.trajectory_index);
-                    let (other, place) = *there.get();
-                    if is_earlier(finished_at(file, position)?, finished_at(&files[other], place)?) {
-                        there.insert((number, position));
+                    let (other_file, other_position) = *occupied.get();
+                    let other = finished_at(&files[other_file], other_position)?;
+                    if is_earlier(finished_at(file, position)?, other) {
+                        occupied.insert((number, position));
                     }
                 }
             }
@@ -248,27 +251,28 @@ fn places(
     }
     report.repeated_indices.sort_unstable();
     let count = options.tasks.and_then(|tasks| i64::try_from(tasks).ok()).unwrap_or(0);
-    report.missing_indices = gaps(places.keys().copied(), count);
-    Ok(places)
+    report.missing_indices = gaps(sources.keys().copied(), count);
+    Ok(sources)
 }
 
-fn finished_at(file: &Indexed, position: usize) -> Result<Option<jiff::Timestamp>, PtError> {
+fn finished_at(file: &IndexedFile, position: usize) -> Result<Option<jiff::Timestamp>, PtError> {
     let trajectory = file.file.read(position)?;
-    Ok(trajectory.metadata.extra.get(FINISHED_AT).and_then(|at| at.as_str()?.parse().ok()))
+    Ok(trajectory.metadata.extra.get(FINISHED_AT).and_then(|time| time.as_str()?.parse().ok()))
 }
 
-fn is_earlier(one: Option<jiff::Timestamp>, other: Option<jiff::Timestamp>) -> bool {
-    matches!((one, other), (Some(one), Some(other)) if one < other)
+/// Whether both times are known and `first` is before `second`.
+fn is_earlier(first: Option<jiff::Timestamp>, second: Option<jiff::Timestamp>) -> bool {
+    matches!((first, second), (Some(first), Some(second)) if first < second)
 }
 
-fn write(
-    files: &[Indexed],
-    places: &Places,
+fn write_merged(
+    files: &[IndexedFile],
+    sources: &Sources,
     options: &AggregateOptions,
     report: &mut AggregateReport,
 ) -> Result<(), AggregateError> {
     let mut writer = PtWriter::create(&report.path)?;
-    for (file, position) in places.values() {
+    for (file, position) in sources.values() {
         writer.push(&files[*file].file.read(*position)?)?;
     }
     report.trajectories = writer.len() as u64;
@@ -277,22 +281,22 @@ fn write(
     Ok(())
 }
 
-/// That of the lowest rank, with the instances of all.
-fn merged_metadata(files: &[Indexed]) -> RunMetadata {
+/// The metadata of the lowest rank, with the sum of the instances of all ranks.
+fn merged_metadata(files: &[IndexedFile]) -> RunMetadata {
     let sizes: Option<Vec<i64>> = files.iter().map(|file| file.file.metadata().server_size).collect();
     let mut metadata = files.first().map(|file| file.file.metadata().clone()).unwrap_or_default();
     metadata.server_size = sizes.map(|sizes| sizes.iter().sum()).or(metadata.server_size);
     metadata
 }
 
-/// A file that any trajectory can be read from directly. Files of the Python system are first written again as ours.
-struct Indexed {
+/// A file with random access to its trajectories. Files of the Python system are converted to a temporary file first.
+struct IndexedFile {
     file: IterationFile,
     rank: Option<u32>,
     temporary: Option<PathBuf>,
 }
 
-impl Indexed {
+impl IndexedFile {
     fn open(found: &FoundFile) -> Result<Self, PtError> {
         let (path, rank) = (found.path.as_path(), found.id.rank);
         if found.kind != FileKind::Finished {
@@ -314,10 +318,10 @@ impl Indexed {
     }
 }
 
-impl Drop for Indexed {
+impl Drop for IndexedFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Left behind it would only take space; `check` names it.
+            // A leftover file only takes space, and `webgym trajectories check` reports it.
             let _ = std::fs::remove_file(temporary);
         }
     }
@@ -328,13 +332,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_indices_are_written_short() {
-        assert_eq!(words(&runs(&[0, 1, 2, 5, 7, 8])), "0-2, 5, 7-8");
-        assert_eq!(words(&runs(&[])), "");
+    fn consecutive_indices_become_ranges() {
+        assert_eq!(format_ranges(&ranges(&[0, 1, 2, 5, 7, 8])), "0-2, 5, 7-8");
+        assert_eq!(format_ranges(&ranges(&[])), "");
     }
 
     #[test]
-    fn gaps_are_found_in_the_middle_and_up_to_the_count() {
+    fn gaps_include_the_end_up_to_the_count() {
         assert_eq!(gaps([0, 1, 4, 5].into_iter(), 8), [(2, 3), (6, 7)]);
         assert_eq!(gaps([0, 1].into_iter(), 0), []);
         assert_eq!(gaps([i64::MAX].into_iter(), 0), [(0, i64::MAX - 1)]);

@@ -1,4 +1,4 @@
-//! Writing files so that a crash or a power cut never leaves half of one under its real name.
+//! Writes files so that a crash or power loss never leaves a partial file under its final name.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file that appears under its name only when `commit` has made its content durable. Dropped before that, it
+/// A file that gets its final name only when `commit` has made its content durable. If it is dropped earlier, it
 /// leaves nothing behind.
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -15,7 +15,7 @@ pub struct AtomicFile {
     file: Option<BufWriter<File>>,
 }
 
-/// Whether a file of that name may already be there.
+/// What to do when a file of the same name already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     Replace,
@@ -23,60 +23,63 @@ pub enum Existing {
 }
 
 impl AtomicFile {
-    /// Opens a temporary file beside the target, in the same file system so that the rename is atomic. What killed
-    /// processes have left of theirs is removed.
+    /// Opens a temporary file next to the target, on the same file system so that the rename is atomic. Removes
+    /// temporary files that killed processes left behind.
     pub fn create(target: impl Into<PathBuf>) -> io::Result<Self> {
         let target = target.into();
-        sweep(&target);
+        remove_stale_temporaries(&target);
         let (temporary, file) = open_temporary(&target)?;
         Ok(Self { target, temporary, file: Some(BufWriter::with_capacity(1 << 20, file)) })
     }
 
     fn writer(&mut self) -> io::Result<&mut BufWriter<File>> {
-        self.file.as_mut().ok_or_else(committed)
+        self.file.as_mut().ok_or_else(already_committed)
     }
 
-    /// Syncs the content, gives the file its name and syncs the directory that now holds the name.
+    /// Syncs the content, renames the file to its target and syncs the directory.
     pub fn commit(mut self, existing: Existing) -> io::Result<()> {
-        let file = self.file.take().ok_or_else(committed)?;
+        let file = self.file.take().ok_or_else(already_committed)?;
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         match existing {
             Existing::Replace => std::fs::rename(&self.temporary, &self.target)?,
-            Existing::Refuse => name_exclusively(&self.temporary, &self.target)?,
+            Existing::Refuse => rename_unless_exists(&self.temporary, &self.target)?,
         }
         sync_parent(&self.target)
     }
 }
 
-/// A file that others recognise by its lock as being written. Where there are no locks, nobody removes anything.
+/// Creates and locks a temporary file; the lock tells other processes that it is in use. On file systems without
+/// locks, stale files are never removed.
 fn open_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
-    const TRIES: usize = 16;
+    const MAX_ATTEMPTS: usize = 16;
     let name = target.file_name().ok_or_else(|| io::Error::other("the target has no file name"))?;
-    for _ in 0..TRIES {
-        // In a container every process may have the same number, also the one that was killed before.
-        let since = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
-        let unique = format!("{}-{since}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+    for _ in 0..MAX_ATTEMPTS {
+        // The process id alone is not unique: in a container, a killed process and its successor often share it.
+        let nanoseconds = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
+        let unique =
+            format!("{}-{nanoseconds}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
         let temporary = target.with_file_name(format!(".{}.{unique}.tmp", name.to_string_lossy()));
         let file = File::options().read(true).write(true).create_new(true).open(&temporary)?;
-        let is_ours = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
-        // Between its making and its locking somebody may have taken it for left over.
-        if is_ours && is_at(&file, &temporary)? {
+        let is_locked_by_other = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        // Another process may have removed the file as stale between its creation and its locking.
+        if !is_locked_by_other && is_same_file(&file, &temporary)? {
             return Ok((temporary, file));
         }
         let _ = fs::remove_file(&temporary);
     }
-    Err(io::Error::other("the temporary file is removed again and again"))
+    Err(io::Error::other("other processes kept removing the temporary file"))
 }
 
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+/// Whether `path` still names the open `file`.
+pub(crate) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
-    Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())))
+    Ok(fs::metadata(path).is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino())))
 }
 
-/// Removes temporary files beside the target that no living process writes.
-fn sweep(target: &Path) {
+/// Removes temporary files next to the target that no running process holds locked.
+fn remove_stale_temporaries(target: &Path) {
     let entries = target.parent().map(fs::read_dir);
     for entry in entries.into_iter().flatten().flatten().flatten() {
         let path = entry.path();
@@ -84,13 +87,13 @@ fn sweep(target: &Path) {
             continue;
         }
         let Ok(file) = File::open(&path) else { continue };
-        if file.try_lock().is_ok() && is_at(&file, &path).unwrap_or(false) {
+        if file.try_lock().is_ok() && is_same_file(&file, &path).unwrap_or(false) {
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// `.NAME.NUMBERS.tmp`, as `open_temporary` names them.
+/// Whether a file name has the form `.NAME.NUMBERS.tmp` that `open_temporary` uses.
 fn is_temporary(name: &str) -> bool {
     let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
     let numbers = inner.and_then(|inner| inner.rsplit_once('.')).map(|(_, numbers)| numbers);
@@ -99,7 +102,7 @@ fn is_temporary(name: &str) -> bool {
     })
 }
 
-fn committed() -> io::Error {
+fn already_committed() -> io::Error {
     io::Error::other("the file was already committed")
 }
 
@@ -121,14 +124,14 @@ impl Seek for AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        // After a commit the name is gone already; on an error path there is nobody left to tell.
+        // Fails after a commit, because the file was renamed; other errors cannot be reported from here.
         let _ = std::fs::remove_file(&self.temporary);
     }
 }
 
-/// A hard link fails when the name is taken, which a rename would not. Where the file system has no hard links,
-/// looking first is the best there is.
-fn name_exclusively(temporary: &Path, target: &Path) -> io::Result<()> {
+/// Renames a file but fails if the target exists. A hard link does this atomically, a rename does not; on file systems
+/// without hard links, checking first is the best available.
+fn rename_unless_exists(temporary: &Path, target: &Path) -> io::Result<()> {
     match std::fs::hard_link(temporary, target) {
         Ok(()) => std::fs::remove_file(temporary),
         Err(error)
@@ -143,7 +146,7 @@ fn name_exclusively(temporary: &Path, target: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the entry of a created, renamed or removed file durable.
+/// Syncs the directory of a file that was created, renamed or removed.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -152,7 +155,7 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// Appends text in one write, so that lines of several processes do not mix.
+/// Appends text in a single write, so that lines from several processes do not interleave. Creates missing directories.
 pub fn append(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
@@ -160,7 +163,7 @@ pub fn append(path: &Path, text: &str) -> io::Result<()> {
     File::options().append(true).create(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// Whether an error means that the disk, the quota or the allowed file size is used up.
+/// Whether an error means that the disk is full or that a quota or file size limit was reached.
 pub fn is_out_of_space(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_there_before_commit_and_nothing_but_the_file_after() {
+    fn target_appears_only_on_commit() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("a");
         let mut file = AtomicFile::create(&target).unwrap();
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_without_commit_it_leaves_no_trace() {
+    fn drop_without_commit_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let mut file = AtomicFile::create(directory.path().join("a")).unwrap();
         file.write_all(b"half").unwrap();
@@ -199,24 +202,24 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not() {
+    fn stale_temporary_files_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("a");
-        let left = [".a.1-0.tmp", ".b.77-12-3.tmp"].map(|name| directory.path().join(name));
-        let foreign = directory.path().join(".notes.tmp");
-        left.iter().chain([&foreign]).for_each(|path| std::fs::write(path, b"half").unwrap());
-        let mut living = AtomicFile::create(&target).unwrap();
-        living.write_all(b"whole").unwrap();
+        let stale = [".a.1-0.tmp", ".b.77-12-3.tmp"].map(|name| directory.path().join(name));
+        let unrelated = directory.path().join(".notes.tmp");
+        stale.iter().chain([&unrelated]).for_each(|path| std::fs::write(path, b"half").unwrap());
+        let mut in_use = AtomicFile::create(&target).unwrap();
+        in_use.write_all(b"complete").unwrap();
         let other = AtomicFile::create(&target).unwrap();
-        assert!(left.iter().all(|path| !path.exists()) && foreign.exists());
+        assert!(stale.iter().all(|path| !path.exists()) && unrelated.exists());
         drop(other);
-        living.commit(Existing::Refuse).unwrap();
-        assert_eq!(std::fs::read(&target).unwrap(), b"whole");
-        assert_eq!(names(directory.path()).len(), 2, "the file and the stranger");
+        in_use.commit(Existing::Refuse).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"complete");
+        assert_eq!(names(directory.path()).len(), 2, "the target and the unrelated file");
     }
 
     #[test]
-    fn an_existing_file_is_replaced_only_when_told() {
+    fn existing_file_is_replaced_only_on_request() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("a");
         std::fs::write(&target, b"old").unwrap();
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn appended_text_follows_what_was_there() {
+    fn append_adds_to_the_end() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep/log.txt");
         append(&path, "one\n").unwrap();

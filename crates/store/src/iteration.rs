@@ -1,16 +1,17 @@
-//! One iteration's file, whatever it is: a finished `.pt` of ours or of the Python system, or a journal. Lists it
-//! without keeping trajectories, and reads any of them.
+//! Reads the trajectory file of an iteration: a `.pt` file of ours or of the Python system, or a journal. Summaries are
+//! kept in memory, trajectories are read on request.
 
 use std::path::{Path, PathBuf};
 
 use proto::trajectory::Trajectory;
 
-use crate::journal::{self, JournalReader, Located, Scan};
+use crate::journal::{self, JournalReader, LocatedRecord, Scan};
 use crate::layout::{FileKind, FoundFile, IterationId, SavePath, Split};
 use crate::pt::{PtError, PtFile};
-use crate::run::RunMetadata;
+use crate::run_record::RunMetadata;
 use crate::summary::Summary;
 
+/// An open trajectory file.
 #[derive(Debug)]
 pub struct IterationFile {
     path: PathBuf,
@@ -22,11 +23,11 @@ pub struct IterationFile {
 #[derive(Debug)]
 enum Content {
     Pt(Box<PtFile>),
-    Journal { scan: Box<Scan>, places: Vec<Located> },
+    Journal { scan: Box<Scan>, records: Vec<LocatedRecord> },
 }
 
 impl IterationFile {
-    /// Tells a journal from a `.pt` file by its first bytes.
+    /// Opens a file as a journal or as a `.pt` file, depending on its first bytes.
     pub fn open(path: &Path) -> Result<Self, PtError> {
         if is_journal(path)? { Self::open_journal(path) } else { Self::open_pt(path) }
     }
@@ -56,10 +57,10 @@ impl IterationFile {
 
     fn open_journal(path: &Path) -> Result<Self, PtError> {
         let scan = journal::scan(path)?;
-        let places: Vec<Located> = scan.finished.values().cloned().collect();
-        let summaries = places.iter().map(|located| located.summary.clone()).collect();
+        let records: Vec<LocatedRecord> = scan.finished.values().cloned().collect();
+        let summaries = records.iter().map(|record| record.summary.clone()).collect();
         let metadata = scan.run.as_ref().map(|run| run.metadata.clone()).unwrap_or_default();
-        let content = Content::Journal { scan: Box::new(scan), places };
+        let content = Content::Journal { scan: Box::new(scan), records };
         Ok(Self { path: path.to_path_buf(), content, summaries, metadata })
     }
 
@@ -67,7 +68,7 @@ impl IterationFile {
         &self.path
     }
 
-    /// In the order of the file; of a journal, in the order of the trajectory indices.
+    /// Summaries in file order; for a journal, in the order of the trajectory indices.
     pub fn summaries(&self) -> &[Summary] {
         &self.summaries
     }
@@ -76,7 +77,7 @@ impl IterationFile {
         &self.metadata
     }
 
-    /// What is known of the journal, if it is one.
+    /// The scan of the journal; `None` for a `.pt` file.
     pub fn scan(&self) -> Option<&Scan> {
         match &self.content {
             Content::Journal { scan, .. } => Some(scan),
@@ -84,35 +85,36 @@ impl IterationFile {
         }
     }
 
-    /// The trajectory that `summaries` has at `position`.
+    /// Reads the trajectory whose summary is at `position` of `summaries`.
     pub fn read(&self, position: usize) -> Result<Trajectory, PtError> {
         match &self.content {
             Content::Pt(file) => file.read(position),
-            Content::Journal { places, .. } => {
-                let place = places.get(position).ok_or_else(|| PtError::Shape {
+            Content::Journal { records, .. } => {
+                let record = records.get(position).ok_or_else(|| PtError::Shape {
                     path: self.path.clone(),
                     position,
-                    reason: "there are not that many trajectories".to_owned(),
+                    reason: format!("the file has only {} trajectories", records.len()),
                 })?;
-                Ok(journal::read_finished(&mut JournalReader::open(&self.path)?, place)?)
+                Ok(journal::read_finished(&mut JournalReader::open(&self.path)?, record)?)
             }
         }
     }
 
-    /// All of them in the order of `summaries`, in memory of one.
+    /// Reads all trajectories in the order of `summaries`, one at a time.
     pub fn trajectories(
         &self,
     ) -> Result<Box<dyn Iterator<Item = Result<Trajectory, PtError>> + '_>, PtError> {
         Ok(match &self.content {
             Content::Pt(file) => Box::new(file.trajectories()?),
-            Content::Journal { places, .. } => {
+            Content::Journal { records, .. } => {
                 let mut reader = JournalReader::open(&self.path)?;
-                Box::new(places.iter().map(move |place| Ok(journal::read_finished(&mut reader, place)?)))
+                Box::new(records.iter().map(move |record| Ok(journal::read_finished(&mut reader, record)?)))
             }
         })
     }
 }
 
+/// Whether a file begins like a journal: eight hexadecimal digits, a space and a brace.
 fn is_journal(path: &Path) -> Result<bool, PtError> {
     use std::io::Read;
     let mut beginning = Vec::new();
@@ -121,23 +123,23 @@ fn is_journal(path: &Path) -> Result<bool, PtError> {
     Ok(matches!(beginning[..], [.., b' ', b'{']) && beginning.len() == 10)
 }
 
-/// The files that make up one iteration: the merged one, or those of the ranks, or journals of what is going on.
+/// The current files of one iteration: the merged file, or the rank files and the journals of unfinished ranks.
 pub fn files_of(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
     let of_iteration = |file: &FoundFile| file.id.iteration == iteration;
     let files: Vec<FoundFile> = save_path.files(split)?.into_iter().filter(of_iteration).collect();
-    let merged = FoundFile::finished_as(&files, IterationId::new(split, iteration));
+    let merged = FoundFile::find_finished(&files, IterationId::new(split, iteration));
     if let Some(merged) = merged {
         return Ok(vec![merged.clone()]);
     }
     let is_current = |file: &&FoundFile| match file.kind {
         FileKind::Finished => true,
-        FileKind::Journal => FoundFile::finished_as(&files, file.id).is_none(),
+        FileKind::Journal => FoundFile::find_finished(&files, file.id).is_none(),
         FileKind::SetAside => false,
     };
     Ok(files.iter().filter(is_current).cloned().collect())
 }
 
-/// The iterations of a split of which anything is on disk, in order.
+/// The numbers of the iterations of a split that have files, in ascending order.
 pub fn iterations(save_path: &SavePath, split: Split) -> std::io::Result<Vec<u64>> {
     let files = save_path.files(split)?;
     let mut numbers: Vec<u64> =
@@ -146,7 +148,7 @@ pub fn iterations(save_path: &SavePath, split: Split) -> std::io::Result<Vec<u64
     Ok(numbers)
 }
 
-/// The summaries of one iteration, over all of its files, in the order of the trajectory indices.
+/// The summaries in all files of one iteration, in the order of the trajectory indices.
 pub fn summaries_of(save_path: &SavePath, split: Split, iteration: u64) -> Result<Vec<Summary>, PtError> {
     let list = || files_of(save_path, split, iteration);
     let files = open_all(save_path, split, list, IterationFile::open_found)?;
@@ -155,28 +157,29 @@ pub fn summaries_of(save_path: &SavePath, split: Split, iteration: u64) -> Resul
     Ok(summaries)
 }
 
-/// Opens the files of a list. Other ranks turn their journals into files meanwhile, so what is gone is looked for anew.
+/// Opens the files that `list` returns. Lists them again if one disappeared, because other ranks may be turning their
+/// journals into finished files.
 pub(crate) fn open_all<T>(
     save_path: &SavePath,
     split: Split,
     list: impl Fn() -> std::io::Result<Vec<FoundFile>>,
     open: impl Fn(&FoundFile) -> Result<T, PtError>,
 ) -> Result<Vec<T>, PtError> {
-    const TRIES: usize = 8;
-    let mut tries = 0;
+    const MAX_RETRIES: usize = 8;
+    let mut retries = 0;
     loop {
         let found = list().map_err(|error| PtError::io("list", &save_path.split_directory(split), error))?;
         let opened = found.iter().map(|file| open(file).map_err(|error| (error, file.path.exists())));
         match opened.collect::<Result<Vec<_>, _>>() {
             Ok(files) => return Ok(files),
-            Err((_, false)) if tries < TRIES => tries += 1,
+            Err((_, false)) if retries < MAX_RETRIES => retries += 1,
             Err((error, _)) => return Err(error),
         }
     }
 }
 
 impl FoundFile {
-    fn finished_as(files: &[Self], id: IterationId) -> Option<&Self> {
+    fn find_finished(files: &[Self], id: IterationId) -> Option<&Self> {
         files.iter().find(|file| file.kind == FileKind::Finished && file.id == id)
     }
 }

@@ -1,5 +1,5 @@
-//! What is told by looking at screenshots: whether a step changed the page, and which steps were key. Reads and decodes
-//! images, so it belongs off the hot path.
+//! Compares and hashes screenshots, and marks the key steps of a trajectory. Reading and decoding images is slow: keep it
+//! off the hot path.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::layout::SavePath;
 
-/// Fills `same_as_next_screenshot` of every step but the last, where it is not known yet, and `keypoint_step_ids`.
-/// A screenshot that is not there leaves it unknown; answers how many pairs that concerned.
+/// Sets `keypoint_step_ids`, and `same_as_next_screenshot` of every step but the last where it is not set yet. It stays
+/// unset where a screenshot cannot be read; returns the number of those steps.
 pub fn fill(trajectory: &mut Trajectory, save_path: &SavePath) -> usize {
     let paths: Vec<_> =
         trajectory.steps.iter().map(|step| save_path.resolve_image(&step.observation.image_path)).collect();
@@ -29,7 +29,7 @@ pub fn fill(trajectory: &mut Trajectory, save_path: &SavePath) -> usize {
     unknown
 }
 
-/// `keypoint_step_ids` = the steps that the judge took as evidence.
+/// Sets `keypoint_step_ids` to the steps that the judge used as evidence.
 pub fn fill_keypoints(trajectory: &mut Trajectory) {
     trajectory.metadata.keypoint_step_ids =
         (0..).zip(&trajectory.steps).filter(|(_, step)| step.reward.submit).map(|(id, _)| id).collect();
@@ -41,11 +41,12 @@ pub enum ImageError {
     Io(#[from] std::io::Error),
     #[error("cannot decode the image: {0}")]
     Decode(#[from] png::DecodingError),
-    #[error("the image is too large")]
+    #[error("the image has more pixels than any screen")]
     TooLarge,
 }
 
-/// Pixel equality. Equal files are equal images; only different ones are decoded. What is not PNG is compared as files.
+/// Whether two images have the same pixels. Only PNG files with different bytes are decoded; other formats are compared
+/// byte by byte.
 pub fn is_same_image(first: &Path, second: &Path) -> Result<bool, ImageError> {
     if first == second {
         return Ok(File::open(first).map(|_| true)?);
@@ -72,7 +73,7 @@ type PngReader<'a> = png::Reader<std::io::Cursor<&'a [u8]>>;
 
 fn reader(bytes: &[u8]) -> Result<PngReader<'_>, ImageError> {
     let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
-    // Alike images may be written as palette, grey or colour, with or without transparency.
+    // The same pixels can be stored as palette, grey or colour, with or without transparency.
     decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
     Ok(decoder.read_info()?)
 }
@@ -81,12 +82,12 @@ fn dimensions(reader: &PngReader<'_>) -> (u32, u32) {
     (reader.info().width, reader.info().height)
 }
 
-/// A few bytes can announce a picture larger than the memory; no screen shows more than this.
-const LARGEST_PICTURE: usize = 128 << 20;
+/// Limit for decoded images: a small file can declare dimensions that exceed the memory. No screen has this many pixels.
+const MAX_IMAGE_BYTES: usize = 128 << 20;
 
-/// As red, green, blue and transparency, eight bits each.
+/// Decodes an image to RGBA with eight bits per channel.
 fn pixels(mut reader: PngReader<'_>) -> Result<Vec<u8>, ImageError> {
-    let size = reader.output_buffer_size().filter(|size| *size <= LARGEST_PICTURE);
+    let size = reader.output_buffer_size().filter(|size| *size <= MAX_IMAGE_BYTES);
     let mut buffer = vec![0; size.ok_or(ImageError::TooLarge)?];
     let frame = reader.next_frame(&mut buffer)?;
     buffer.truncate(frame.buffer_size());
@@ -98,7 +99,7 @@ fn pixels(mut reader: PngReader<'_>) -> Result<Vec<u8>, ImageError> {
     })
 }
 
-/// SHA-256 of a file in hexadecimal.
+/// The SHA-256 hash of a file in hexadecimal.
 pub fn sha256(path: &Path) -> std::io::Result<String> {
     use std::fmt::Write;
     let mut reader = BufReader::with_capacity(1 << 16, File::open(path)?);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn equality_is_of_pixels_not_of_bytes() {
+    fn images_with_equal_pixels_are_the_same() {
         use png::{ColorType, Compression};
         let rgb = png(ColorType::Rgb, Compression::High, &[7; 12]);
         let stored = png(ColorType::Rgb, Compression::NoCompression, &[7; 12]);
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_announces_more_than_any_screen_shows_is_refused() {
+    fn image_with_huge_dimensions_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         for (name, data) in [("a", [1; 9]), ("b", [2; 9])] {
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trajectory_is_filled_where_its_images_are_there() {
+    fn unchanged_flags_are_set_where_images_exist() {
         let directory = tempfile::tempdir().unwrap();
         let save_path = SavePath::new(directory.path());
         let mut trajectory = sample::trajectory(0, 4);
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_sha256() {
+    fn hash_is_sha256() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a");
         std::fs::write(&path, b"abc").unwrap();

@@ -1,10 +1,11 @@
-//! What lists, tables and metrics need of a trajectory, small enough to keep for all of them at once.
+//! The part of a trajectory that lists, tables and metrics need, small enough to hold all summaries in memory.
 
 use std::path::Path;
 
 use proto::trajectory::{Action, Outcome, TaskId, Trajectory};
 use serde::{Deserialize, Serialize};
 
+/// Summary of one trajectory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
@@ -17,21 +18,21 @@ pub struct Summary {
     pub difficulty: i64,
     pub max_steps: i64,
     pub steps: u64,
-    /// Of the last step; 0 when there is none.
+    /// Reward of the last step; 0 if there are no steps.
     pub reward: i64,
     pub is_blocked: bool,
-    /// As recorded; files of the Python system do not say.
+    /// The recorded outcome; files written by the Python system have none.
     pub outcome: Option<Outcome>,
     pub first_action: Option<String>,
     pub last_action: Option<String>,
-    /// Some step has no action.
+    /// Whether any step has no action.
     pub lacks_action: bool,
     pub gobacks: u64,
-    /// Characters of all raw responses together.
+    /// Total number of characters in all raw responses.
     pub response_chars: u64,
-    /// Steps whose screenshot equals the next one.
+    /// Number of steps whose screenshot equals the next one.
     pub unchanged_screenshots: u64,
-    /// Directory of the first screenshot, as recorded.
+    /// Directory of the first recorded screenshot.
     pub image_directory: Option<String>,
 }
 
@@ -69,7 +70,7 @@ impl Summary {
         }
     }
 
-    /// The recorded outcome, or what the last reward says.
+    /// The recorded outcome, or the one that follows from the last reward.
     pub fn outcome_or_inferred(&self) -> Outcome {
         self.outcome.unwrap_or(if self.is_blocked {
             Outcome::Blocked

@@ -1,6 +1,6 @@
-//! Exports in the shapes that trainers document, and what the options leave out.
+//! Exports follow the formats that trainers document, and options exclude trajectories and steps.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+#![allow(clippy::unwrap_used, reason = "a failure in a test should panic")]
 
 #[path = "support/sample.rs"]
 mod sample;
@@ -23,7 +23,7 @@ fn write(save_path: &SavePath, id: IterationId, trajectories: impl IntoIterator<
     writer.finish(&RunMetadata::default(), Existing::Refuse).unwrap();
 }
 
-fn fresh(iterations: u64, trajectories: i64) -> (tempfile::TempDir, SavePath) {
+fn save_path_with(iterations: u64, trajectories: i64) -> (tempfile::TempDir, SavePath) {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path().join("save"));
     for iteration in 0..iterations {
@@ -41,28 +41,32 @@ fn lines_of(path: &Path) -> Vec<Value> {
     std::fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The rules of LLaMA-Factory's documentation and of its loader, which drops what breaks them.
+/// Checks the rules in LLaMA-Factory's documentation; its loader drops examples that break them.
 fn check_sharegpt(example: &Value) {
     let keys: Vec<&String> = example.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["conversations", "system", "images"]);
     let turns = example["conversations"].as_array().unwrap();
     assert!(turns.len() >= 2 && turns.len().is_multiple_of(2));
-    let mut marks = 0;
+    let mut image_tags = 0;
     for (position, turn) in turns.iter().enumerate() {
-        assert_eq!(turn["from"], ["human", "gpt"][position % 2], "odd positions are human, even ones gpt");
+        assert_eq!(
+            turn["from"],
+            ["human", "gpt"][position % 2],
+            "human and gpt alternate, starting with human"
+        );
         let value = turn["value"].as_str().unwrap();
-        marks += value.matches("<image>").count();
+        image_tags += value.matches("<image>").count();
         assert!(!value.contains("<video>") && !value.contains("<audio>"), "{value}");
     }
     let images = example["images"].as_array().unwrap();
-    assert_eq!(marks, images.len(), "as many marks as images");
+    assert_eq!(image_tags, images.len(), "one tag per image");
     assert!(images.iter().all(|image| Path::new(image.as_str().unwrap()).is_absolute()));
     assert!(example["system"].is_string());
 }
 
 #[test]
 fn llamafactory_examples_follow_its_documentation() {
-    let (directory, save_path) = fresh(1, 3);
+    let (directory, save_path) = save_path_with(1, 3);
     let out = directory.path().join("out");
     let report = export(&save_path, Split::Train, &out, &ExportOptions::new(Format::LlamaFactory)).unwrap();
     let examples = json_of(&out.join("webgym_train.json"));
@@ -70,12 +74,12 @@ fn llamafactory_examples_follow_its_documentation() {
     assert_eq!((examples.len(), report.train_examples), (12, 12));
     examples.iter().for_each(check_sharegpt);
     let third = &examples[2];
-    assert_eq!(third["images"].as_array().unwrap().len(), 3, "the history as it was shown");
+    assert_eq!(third["images"].as_array().unwrap().len(), 3, "the history that the model saw");
     assert_eq!(third["system"], "You are a web agent.");
     let turns = third["conversations"].as_array().unwrap();
     assert_eq!(turns[0]["value"], "Task: find &lt;image&gt; &lt;video&gt;<image>");
     assert_eq!(turns[1], json!({"from": "gpt", "value": "reply 0"}));
-    assert_eq!(turns[5]["value"], "Action: look\n<tool_call>{\"n\": 2}</tool_call>", "the reply last");
+    assert_eq!(turns[5]["value"], "Action: look\n<tool_call>{\"n\": 2}</tool_call>", "the reply is last");
     assert_eq!(
         json_of(&out.join("dataset_info.json")),
         json!({"webgym_train": {
@@ -87,8 +91,8 @@ fn llamafactory_examples_follow_its_documentation() {
 }
 
 #[test]
-fn openai_messages_are_those_that_were_sent_and_the_reply() {
-    let (directory, save_path) = fresh(1, 1);
+fn openai_messages_are_the_prompt_and_the_reply() {
+    let (directory, save_path) = save_path_with(1, 1);
     let out = directory.path().join("out");
     export(&save_path, Split::Train, &out, &ExportOptions::new(Format::OpenAiMessages)).unwrap();
     let lines = lines_of(&out.join("train.jsonl"));
@@ -103,8 +107,8 @@ fn openai_messages_are_those_that_were_sent_and_the_reply() {
 }
 
 #[test]
-fn jsonl_and_pt_keep_trajectories_whole() {
-    let (directory, save_path) = fresh(2, 3);
+fn jsonl_and_pt_contain_complete_trajectories() {
+    let (directory, save_path) = save_path_with(2, 3);
     let out = directory.path().join("out");
     for format in [Format::Jsonl, Format::Pt] {
         let report = export(&save_path, Split::Train, &out, &ExportOptions::new(format)).unwrap();
@@ -124,8 +128,8 @@ fn jsonl_and_pt_keep_trajectories_whole() {
 }
 
 #[test]
-fn options_leave_out_what_they_say() {
-    let (directory, save_path) = fresh(1, 4);
+fn options_exclude_steps_and_trajectories() {
+    let (directory, save_path) = save_path_with(1, 4);
     write(&save_path, IterationId::new(Split::Train, 1), [sample::trajectory(0, 1)]);
     let count = |change: &dyn Fn(&mut ExportOptions)| {
         let mut options = ExportOptions::new(Format::OpenAiMessages);
@@ -142,8 +146,8 @@ fn options_leave_out_what_they_say() {
 }
 
 #[test]
-fn a_strong_recency_takes_the_latest_iteration() {
-    let (directory, save_path) = fresh(4, 10);
+fn high_recency_power_samples_the_latest_iteration() {
+    let (directory, save_path) = save_path_with(4, 10);
     let mut options = ExportOptions::new(Format::OpenAiMessages);
     (options.sample, options.recency_power, options.seed) = (Some(20), 40.0, 5);
     let out = directory.path().join("out");
@@ -152,7 +156,7 @@ fn a_strong_recency_takes_the_latest_iteration() {
     assert!(first.iter().all(|line| line["metadata"]["iteration"] == 3));
     options.overwrite = true;
     export(&save_path, Split::Train, &out, &options).unwrap();
-    assert_eq!(lines_of(&out.join("train.jsonl")), first, "the same seed draws the same");
+    assert_eq!(lines_of(&out.join("train.jsonl")), first, "the same seed gives the same sample");
     options.recency_power = 0.0;
     export(&save_path, Split::Train, &out, &options).unwrap();
     let spread = lines_of(&out.join("train.jsonl"));
@@ -160,8 +164,8 @@ fn a_strong_recency_takes_the_latest_iteration() {
 }
 
 #[test]
-fn validation_holds_its_tasks_back_from_training() {
-    let (directory, save_path) = fresh(2, 30);
+fn validation_tasks_are_not_in_training() {
+    let (directory, save_path) = save_path_with(2, 30);
     let mut options = ExportOptions::new(Format::Jsonl);
     options.validation_share = 0.3;
     let out = directory.path().join("out");
@@ -180,7 +184,7 @@ fn validation_holds_its_tasks_back_from_training() {
 }
 
 #[test]
-fn steps_without_a_prompt_or_reply_are_counted_not_exported() {
+fn steps_without_prompt_or_reply_are_counted() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let mut trajectory = sample::trajectory(0, 4);
@@ -194,28 +198,28 @@ fn steps_without_a_prompt_or_reply_are_counted_not_exported() {
 }
 
 #[test]
-fn nothing_is_overwritten_and_nonsense_is_refused_before_work_begins() {
-    let (directory, save_path) = fresh(1, 1);
+fn existing_files_and_invalid_options_are_refused() {
+    let (directory, save_path) = save_path_with(1, 1);
     let out = directory.path().join("out");
     for format in Format::ALL {
         let options = ExportOptions::new(format);
         export(&save_path, Split::Train, &out.join(format.as_str()), &options).unwrap();
-        let again = export(&save_path, Split::Train, &out.join(format.as_str()), &options);
-        assert!(again.is_err(), "{} was overwritten", format.as_str());
+        let repeated = export(&save_path, Split::Train, &out.join(format.as_str()), &options);
+        assert!(repeated.is_err(), "{} was overwritten", format.as_str());
         assert_eq!(format.as_str().parse::<Format>(), Ok(format));
     }
-    let refuse = |change: &dyn Fn(&mut ExportOptions)| {
+    let assert_refused = |change: &dyn Fn(&mut ExportOptions)| {
         let mut options = ExportOptions::new(Format::Pt);
         change(&mut options);
         let result = export(&save_path, Split::Train, &directory.path().join("new"), &options);
         assert!(matches!(result, Err(ExportError::Options(_))), "{result:?}");
     };
-    refuse(&|options| options.sample = Some(3));
-    refuse(&|options| options.inline_screenshots = true);
-    refuse(&|options| options.validation_share = 1.5);
-    refuse(&|options| options.recency_power = f64::NAN);
-    refuse(&|options| options.iterations = Some(vec![7]));
-    let nothing = export(&save_path, Split::Test, &out, &ExportOptions::new(Format::Pt));
-    assert!(matches!(nothing, Err(ExportError::Nothing { .. })));
+    assert_refused(&|options| options.sample = Some(3));
+    assert_refused(&|options| options.inline_screenshots = true);
+    assert_refused(&|options| options.validation_share = 1.5);
+    assert_refused(&|options| options.recency_power = f64::NAN);
+    assert_refused(&|options| options.iterations = Some(vec![7]));
+    let without_iterations = export(&save_path, Split::Test, &out, &ExportOptions::new(Format::Pt));
+    assert!(matches!(without_iterations, Err(ExportError::NoIterations { .. })));
     assert!("sharegpt".parse::<Format>().unwrap_err().contains("llamafactory"));
 }

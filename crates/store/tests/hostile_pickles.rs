@@ -1,9 +1,9 @@
-//! Pickles that want to run code, fill the memory or take for ever are refused quickly, by name, in little memory.
+//! Pickles that run code, exhaust memory or take very long are refused quickly, by name and with little memory.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+#![allow(clippy::unwrap_used, reason = "a failure in a test should panic")]
 
-#[path = "support/heap.rs"]
-mod heap;
+#[path = "support/counting_heap.rs"]
+mod counting_heap;
 #[path = "support/sample.rs"]
 mod sample;
 
@@ -16,12 +16,12 @@ use store::pt::{PtError, PtFile, PtWriter};
 use store::unpickle::{Limits, load};
 
 #[global_allocator]
-static HEAP: heap::CountingHeap = heap::CountingHeap;
+static HEAP: counting_heap::CountingHeap = counting_heap::CountingHeap;
 
 const MEGABYTE: usize = 1 << 20;
 
-fn text(words: &str) -> Vec<u8> {
-    [&[b'X'][..], &(words.len() as u32).to_le_bytes(), words.as_bytes()].concat()
+fn text(value: &str) -> Vec<u8> {
+    [&[b'X'][..], &(value.len() as u32).to_le_bytes(), value.as_bytes()].concat()
 }
 
 fn pickle(parts: &[&[u8]]) -> Vec<u8> {
@@ -33,8 +33,8 @@ fn call(module: &str, name: &str, argument: &str) -> Vec<u8> {
     pickle(&[global.as_bytes(), &text(argument), b"\x85R."])
 }
 
-/// A `.pt` of any pickle, as PyTorch would wrap it.
-fn wrap(path: &Path, pickle: &[u8]) {
+/// Writes a pickle as a `.pt` file, as PyTorch does.
+fn write_pt(path: &Path, pickle: &[u8]) {
     let mut zip = zip::ZipWriter::new(std::fs::File::create(path).unwrap());
     let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     zip.start_file("archive/data.pkl", options).unwrap();
@@ -42,12 +42,12 @@ fn wrap(path: &Path, pickle: &[u8]) {
     zip.finish().unwrap();
 }
 
-/// Reads the pickle as a value and as a file; answers the first complaint.
-fn complaint(pickle: &[u8]) -> Option<String> {
+/// Reads a pickle as a value and as a file, and returns the first error.
+fn first_error(pickle: &[u8]) -> Option<String> {
     let as_value = load(pickle, Limits::default()).err().map(|error| error.to_string());
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file.pt");
-    wrap(&path, pickle);
+    write_pt(&path, pickle);
     let as_file = read_file(&path).err().map(|error| error.to_string());
     as_value.or(as_file)
 }
@@ -61,7 +61,8 @@ fn read_file(path: &Path) -> Result<usize, PtError> {
     Ok(count)
 }
 
-fn callers() -> Vec<(Vec<u8>, &'static str)> {
+/// Pickles that refer to code or use refused instructions, with a part of the expected error.
+fn refused_pickles() -> Vec<(Vec<u8>, &'static str)> {
     let stack_global = |module: &str, name: &str| {
         pickle(&[b"\x80\x04", &text(module), &text(name), b"\x93", &text("id"), b"\x85R."])
     };
@@ -85,10 +86,10 @@ fn callers() -> Vec<(Vec<u8>, &'static str)> {
         (pickle(&[b"N2."]), "DUP"),
         (pickle(&[b"S'x'\n."]), "protocols 0 and 1"),
         (pickle(&[b"\x80\x05\x96\x01\x00\x00\x00\x00\x00\x00\x00a."]), "bytearray"),
-        // A class may be named; calling it, or passing it around, is another matter.
+        // An allowed class must not be called with arguments or used as a value.
         (call("webgym.data.components", "Task", "id"), "arguments"),
-        (pickle(&[b"cwebgym.data.components\nTask\n."]), "a class is where a value should be"),
-        (pickle(&[b"]cwebgym.data.components\nTask\na."]), "a class is where a value should be"),
+        (pickle(&[b"cwebgym.data.components\nTask\n."]), "expected a value, found a class"),
+        (pickle(&[b"]cwebgym.data.components\nTask\na."]), "expected a value, found a class"),
     ]
 }
 
@@ -96,8 +97,8 @@ fn nested_lists(depth: usize) -> Vec<u8> {
     pickle(&[&b"]".repeat(depth), &b"a".repeat(depth - 1), b"."])
 }
 
-/// A list of two of the list before, and so on: a few hundred bytes that unfold to 2^levels.
-fn laughs(levels: u8) -> Vec<u8> {
+/// Lists that each contain the previous list twice: a few hundred bytes that expand to 2^levels values.
+fn doubling_lists(levels: u8) -> Vec<u8> {
     let mut body = b"](K\x01K\x01eq\x00".to_vec();
     for level in 0..levels {
         body.extend_from_slice(&[b'0', b']', b'(', b'h', level, b'h', level, b'e', b'q', level + 1]);
@@ -105,14 +106,14 @@ fn laughs(levels: u8) -> Vec<u8> {
     pickle(&[&body, b"."])
 }
 
-/// One large trajectory, then the same again and again.
+/// One large trajectory, repeated many times through the memo.
 fn repeated_trajectories() -> Vec<u8> {
     let step = [b"}(".to_vec(), text("x"), text(&"y".repeat(MEGABYTE)), b"u".to_vec()].concat();
-    let again = b"h\x01a".repeat(100_000);
-    pickle(&[b"}(", &text("trajectories"), b"]](", &step, b"eq\x01a", &again, b"u."])
+    let repeats = b"h\x01a".repeat(100_000);
+    pickle(&[b"}(", &text("trajectories"), b"]](", &step, b"eq\x01a", &repeats, b"u."])
 }
 
-/// Ten thousand small trajectories that share a task of a megabyte.
+/// Ten thousand small trajectories that share a task of one megabyte.
 fn shared_task() -> Vec<u8> {
     let class = |name: &str| format!("cwebgym.data.components\n{name}\n)").into_bytes();
     let task = [
@@ -142,7 +143,8 @@ fn shared_task() -> Vec<u8> {
     pickle(&[b"}(", &text("trajectories"), b"]", &body, b"u."])
 }
 
-fn bombs() -> Vec<(&'static str, Vec<u8>)> {
+/// Pickles that are malformed or expand to too much.
+fn malformed_pickles() -> Vec<(&'static str, Vec<u8>)> {
     let long = |code: u8, length: u64| pickle(&[&[code], &length.to_le_bytes(), b"abc."]);
     let short = |code: u8| pickle(&[&[code], &u32::MAX.to_le_bytes(), b"abc."]);
     let set_of_memo = [
@@ -162,52 +164,52 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
         ("nested lists", nested_lists(MEGABYTE)),
         ("nested tuples", pickle(&[b"N", &b"\x85".repeat(MEGABYTE), b"."])),
         ("marks", pickle(&[&b"(".repeat(2 * MEGABYTE), b"."])),
-        ("a high stack", pickle(&[&b"N".repeat(2 * MEGABYTE), b"."])),
-        ("memo that unfolds", laughs(100)),
+        ("a tall stack", pickle(&[&b"N".repeat(2 * MEGABYTE), b"."])),
+        ("doubling lists", doubling_lists(100)),
         ("repeated trajectories", repeated_trajectories()),
         ("a shared task", shared_task()),
         ("sets of one tuple", pickle(&[&set_of_memo.concat()])),
         ("bytes of one text", pickle(&[&bytes_of_memo.concat()])),
-        ("a list in itself", pickle(&[b"]q\x00h\x00a."])),
-        ("a dict in itself", pickle(&[b"}q\x00", &text("k"), b"h\x00s."])),
-        ("a change after the fact", pickle(&[b"]q\x00\x85h\x00Na."])),
+        ("a list that contains itself", pickle(&[b"]q\x00h\x00a."])),
+        ("a dict that contains itself", pickle(&[b"}q\x00", &text("k"), b"h\x00s."])),
+        ("a change to a value in use", pickle(&[b"]q\x00\x85h\x00Na."])),
         ("huge text", long(0x8d, u64::MAX)),
         ("huge bytes", long(0x8e, 1 << 40)),
         ("long text", short(b'X')),
         ("long bytes", short(b'B')),
         ("long integer", short(0x8b)),
-        ("a name without end", pickle(&[b"c", &b"a".repeat(MEGABYTE)])),
+        ("an unterminated name", pickle(&[b"c", &b"a".repeat(MEGABYTE)])),
         ("an unknown protocol", vec![0x80, 9, b'N', b'.']),
         ("an unknown instruction", pickle(&[b"\xff."])),
         ("an empty file", Vec::new()),
-        ("pops of nothing", pickle(&[b"0000."])),
-        ("a fetch of nothing", pickle(&[b"h\x07."])),
-        ("an odd dict", pickle(&[b"(Nd."])),
-        ("state for a number", pickle(&[b"K\x01}b."])),
-        ("rubbish left over", pickle(&[b"NN."])),
+        ("pops from an empty stack", pickle(&[b"0000."])),
+        ("a read of an empty memo slot", pickle(&[b"h\x07."])),
+        ("a dict key without a value", pickle(&[b"(Nd."])),
+        ("state of a number", pickle(&[b"K\x01}b."])),
+        ("two values at the end", pickle(&[b"NN."])),
     ]
 }
 
 #[test]
-fn hostile_pickles_are_refused_quickly_by_name_and_in_little_memory() {
-    for (pickle, name) in callers() {
-        let said = complaint(&pickle).unwrap_or_default();
-        assert!(said.contains(name), "{name}: {said:?}");
+fn hostile_pickles_are_refused_cheaply() {
+    for (pickle, name) in refused_pickles() {
+        let error = first_error(&pickle).unwrap_or_default();
+        assert!(error.contains(name), "{name}: {error:?}");
     }
-    for (name, pickle) in bombs() {
+    for (name, pickle) in malformed_pickles() {
         let start = Instant::now();
-        let (said, peak) = heap::peak_of(|| complaint(&pickle));
-        assert!(said.is_some(), "{name} was accepted");
+        let (error, peak) = counting_heap::peak_of(|| first_error(&pickle));
+        assert!(error.is_some(), "{name} was accepted");
         let time = start.elapsed();
-        // Generous for a slow machine with debug code; without the limits these take minutes and gigabytes.
+        // Generous for a slow machine and debug code; without limits, these take minutes and gigabytes.
         assert!(time < Duration::from_secs(10), "{name} took {time:?}");
         assert!(peak < 128 * MEGABYTE + 40 * pickle.len(), "{name} took {} MiB", peak / MEGABYTE);
     }
-    truncated_and_altered_files_never_panic();
-    a_file_of_many_trajectories_is_read_in_memory_of_few();
+    truncated_and_modified_files_are_errors();
+    large_foreign_file_is_read_in_little_memory();
 }
 
-fn truncated_and_altered_files_never_panic() {
+fn truncated_and_modified_files_are_errors() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file.pt");
     let mut writer = PtWriter::create(&path).unwrap();
@@ -215,33 +217,33 @@ fn truncated_and_altered_files_never_panic() {
         writer.push(&sample::trajectory(index, 3)).unwrap();
     }
     writer.finish(&store::RunMetadata::default(), Existing::Refuse).unwrap();
-    let whole = std::fs::read(&path).unwrap();
-    for length in (0..whole.len()).step_by(61) {
-        std::fs::write(&path, &whole[..length]).unwrap();
-        assert!(read_file(&path).is_err(), "cut at {length}");
+    let complete = std::fs::read(&path).unwrap();
+    for length in (0..complete.len()).step_by(61) {
+        std::fs::write(&path, &complete[..length]).unwrap();
+        assert!(read_file(&path).is_err(), "truncated to {length}");
     }
-    // Inside of a text, where nothing but the checksum can tell.
-    let place = whole.windows(7).position(|bytes| bytes == b"Suche, ").unwrap();
-    let mut altered = whole.clone();
-    altered[place] = b'T';
-    std::fs::write(&path, &altered).unwrap();
-    let said = read_file(&path).unwrap_err().to_string();
-    assert!(said.contains("checksum"), "{said}");
+    // A change inside a string is detected only by the checksum.
+    let position = complete.windows(7).position(|bytes| bytes == b"Suche, ").unwrap();
+    let mut modified = complete.clone();
+    modified[position] = b'T';
+    std::fs::write(&path, &modified).unwrap();
+    let error = read_file(&path).unwrap_err().to_string();
+    assert!(error.contains("checksum"), "{error}");
 }
 
-/// Foreign files put everything into the memo; only what is fetched again may stay.
-fn a_file_of_many_trajectories_is_read_in_memory_of_few() {
+/// Files of the Python system store every value in the memo; only values that are read again may stay in memory.
+fn large_foreign_file_is_read_in_little_memory() {
     let filler = text(&"y".repeat(100_000));
     let mut body = Vec::new();
     for slot in 0..1000_u32 {
         let put = |offset: u32| [&b"r"[..], &(slot * 4 + offset).to_le_bytes()].concat();
         body.extend([&b"]"[..], &put(0), b"}", &put(1), &text("note"), &filler, &put(2), b"sa"].concat());
     }
-    let whole = pickle(&[b"}", &text("trajectories"), b"](", &body, b"es."]);
+    let content = pickle(&[b"}", &text("trajectories"), b"](", &body, b"es."]);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file.pt");
-    wrap(&path, &whole);
-    let (count, peak) = heap::peak_of(|| read_file(&path).unwrap());
+    write_pt(&path, &content);
+    let (count, peak) = counting_heap::peak_of(|| read_file(&path).unwrap());
     assert_eq!(count, 1000);
-    assert!(peak < 4 * MEGABYTE, "reading {} MiB took {} MiB", whole.len() / MEGABYTE, peak / MEGABYTE);
+    assert!(peak < 4 * MEGABYTE, "reading {} MiB took {} MiB", content.len() / MEGABYTE, peak / MEGABYTE);
 }

@@ -1,7 +1,7 @@
-//! The journal against a real full file system limit and a real `kill -9`: the test program starts itself again as
-//! the process that suffers.
+//! The journal under a real file size limit and a real `kill -9`. The test program starts itself as the process that
+//! hits the limit or is killed.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+#![allow(clippy::unwrap_used, reason = "a failure in a test should panic")]
 
 #[path = "support/sample.rs"]
 mod sample;
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use store::journal::{self, Journal};
 use store::{RunMetadata, RunRecord, Split};
 
-const JOURNAL: &str = "WEBGYM_TEST_JOURNAL";
+const JOURNAL_VARIABLE: &str = "WEBGYM_TEST_JOURNAL";
 
 fn run() -> RunRecord {
     RunRecord {
@@ -28,19 +28,19 @@ fn run() -> RunRecord {
     }
 }
 
-/// Appends trajectories until it is stopped, telling on standard output which ones it was told are durable.
+/// The child process: appends trajectories until it is stopped and prints the indices of the durable ones.
 #[test]
 fn child_appends_until_stopped() {
-    let Ok(path) = std::env::var(JOURNAL) else { return };
+    let Ok(path) = std::env::var(JOURNAL_VARIABLE) else { return };
     let path = PathBuf::from(path);
-    let (journal, done) = if path.exists() {
+    let (journal, finished) = if path.exists() {
         let (journal, recovered) = Journal::resume(&path).unwrap();
         (journal, recovered.finished)
     } else {
         (Journal::create(&path, &run()).unwrap(), BTreeSet::new())
     };
     let mut out = std::io::stdout();
-    for index in (0..100_000).filter(|index| !done.contains(index)) {
+    for index in (0..100_000).filter(|index| !finished.contains(index)) {
         match journal.append_finished_blocking(&sample::trajectory(index, 5)) {
             Ok(()) => writeln!(out, "durable {index}").unwrap(),
             Err(error) => {
@@ -55,47 +55,48 @@ fn child_appends_until_stopped() {
 fn child(path: &Path, prelude: &str) -> Command {
     let mut command = Command::new("sh");
     let script = format!("{prelude} exec \"$0\" --exact child_appends_until_stopped --nocapture");
-    command.args(["-c", &script]).arg(std::env::current_exe().unwrap()).env(JOURNAL, path);
+    command.args(["-c", &script]).arg(std::env::current_exe().unwrap()).env(JOURNAL_VARIABLE, path);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
 
-fn durable(line: &str) -> Option<i64> {
+/// The index in a line of the child's output.
+fn durable_index(line: &str) -> Option<i64> {
     let (_, number) = line.split_once("durable ")?;
     number.trim().parse().ok()
 }
 
 #[test]
-fn a_full_disk_is_said_and_leaves_a_journal_that_resumes() {
+fn full_disk_is_reported_and_journal_resumes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
-    // With the signal ignored, writing past the limit fails half-way, just as a full disk does.
+    // With SIGXFSZ ignored, a write beyond the limit fails in the middle, as on a full disk.
     let output = child(&path, "trap '' XFSZ; ulimit -f 256;").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let told: BTreeSet<i64> = text.lines().filter_map(durable).collect();
+    let reported: BTreeSet<i64> = text.lines().filter_map(durable_index).collect();
     assert!(text.contains("stopped true no space left to write"), "{text}");
-    assert!(!told.is_empty());
+    assert!(!reported.is_empty());
 
     let (journal, recovered) = Journal::resume(&path).unwrap();
-    assert_eq!(recovered.finished, told, "all that were durable, and no other");
-    assert_eq!(recovered.cut, 0, "the piece that did not fit was taken back at once");
+    assert_eq!(recovered.finished, reported, "exactly the durable trajectories");
+    assert_eq!(recovered.truncated_bytes, 0, "the partial write was undone immediately");
     journal.append_finished_blocking(&sample::trajectory(99_999, 5)).unwrap();
     journal.close_blocking().unwrap();
 }
 
 #[test]
-fn killed_at_any_moment_everything_durable_is_there_once() {
+fn durable_trajectories_survive_kills() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for round in 0..20 {
         let mut process = child(&path, "").spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut seen = 0;
         for line in lines {
             let line = line.unwrap();
-            if let Some(index) = durable(&line) {
-                assert!(told.insert(index), "{index} was collected twice");
+            if let Some(index) = durable_index(&line) {
+                assert!(reported.insert(index), "{index} was collected twice");
                 seen += 1;
             }
             if seen == 1 + round % 7 {
@@ -105,9 +106,9 @@ fn killed_at_any_moment_everything_durable_is_there_once() {
         process.wait().unwrap();
         let found = journal::scan(&path).unwrap();
         let finished: BTreeSet<i64> = found.finished.keys().copied().collect();
-        assert!(told.is_subset(&finished), "round {round}: a durable trajectory is gone");
+        assert!(reported.is_subset(&finished), "round {round}: a durable trajectory is missing");
         assert!(found.repeated.is_empty() && found.damaged.is_empty(), "round {round}: {found:?}");
-        // What was durable but not told yet need not be collected again.
-        told = finished;
+        // Trajectories that were durable but not yet reported are not collected again.
+        reported = finished;
     }
 }

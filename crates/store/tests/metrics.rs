@@ -1,4 +1,4 @@
-//! The metrics of §10 from files on disk.
+//! Metrics computed from files on disk, as defined in `docs/contract.md` ("Metrics").
 
 #![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests compare exact quotients")]
 
@@ -41,7 +41,7 @@ fn unjudged(index: i64) -> Trajectory {
 }
 
 #[test]
-fn each_rate_is_over_what_the_reference_says() {
+fn rates_have_the_documented_denominators() {
     let trajectories = [
         crashed(0),
         blocked(1),
@@ -53,34 +53,34 @@ fn each_rate_is_over_what_the_reference_says() {
     let summaries: Vec<Summary> = trajectories.iter().map(Summary::of).collect();
     let metrics = Metrics::of(&summaries);
     assert_eq!((metrics.total_trajectories, metrics.crashed, metrics.blocked), (6, 1, 1));
-    assert_eq!(metrics.crashed_rate, 1.0 / 6.0, "over all");
-    assert_eq!(metrics.blocked_rate, 1.0 / 5.0, "over the not crashed");
-    assert_eq!(metrics.success_rate, 1.0 / 3.0, "over the scored: the unjudged one is left out");
-    assert_eq!(metrics.judge_errors, 1, "and counted apart");
+    assert_eq!(metrics.crashed_rate, 1.0 / 6.0, "of all trajectories");
+    assert_eq!(metrics.blocked_rate, 1.0 / 5.0, "of those that did not crash");
+    assert_eq!(metrics.success_rate, 1.0 / 3.0, "of the scored ones; the unjudged one is not counted");
+    assert_eq!(metrics.judge_errors, 1, "the unjudged one is counted separately");
     assert_eq!(metrics.avg_steps, (5.0 + 5.0 + 5.0 + 7.0) / 4.0);
-    // Step 3 of each goes back, the last step answers.
-    assert_eq!(metrics.goback_rate, 4.0 / 22.0, "share of steps");
+    // Step 3 of each trajectory goes back, and the last step answers.
+    assert_eq!(metrics.goback_rate, 4.0 / 22.0, "of all steps");
     let chars =
         trajectories[2..].iter().flat_map(|t| &t.steps).map(|s| s.response.raw_response.chars().count());
     assert_eq!(metrics.avg_chars_per_response, chars.sum::<usize>() as f64 / 22.0);
 }
 
 #[test]
-fn characters_are_counted_not_bytes() {
+fn reply_length_is_in_characters() {
     let mut trajectory = sample::trajectory(0, 1);
     trajectory.steps[0].response.raw_response = "価格 €".to_owned();
     assert_eq!(Metrics::of([&Summary::of(&trajectory)]).avg_chars_per_response, 4.0);
 }
 
 #[test]
-fn nothing_left_gives_zeros() {
+fn no_trajectories_give_zero_rates() {
     assert_eq!(Metrics::of([]), Metrics::default());
     let metrics = Metrics::of([&Summary::of(&crashed(0))]);
     assert_eq!((metrics.crashed_rate, metrics.success_rate, metrics.avg_steps), (1.0, 0.0, 0.0));
 }
 
 #[test]
-fn the_latest_iteration_by_default_and_a_window_over_several_when_asked() {
+fn metrics_cover_the_latest_iteration_or_a_window() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     assert_eq!(metrics::of_save_path(&save_path, Split::Test, None).unwrap(), None);
@@ -100,7 +100,7 @@ fn the_latest_iteration_by_default_and_a_window_over_several_when_asked() {
 }
 
 #[test]
-fn ranks_count_together_and_a_running_journal_counts_too() {
+fn iteration_includes_all_ranks_and_open_journals() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let id = IterationId::new(Split::Test, 0);
@@ -122,7 +122,7 @@ fn ranks_count_together_and_a_running_journal_counts_too() {
 }
 
 #[test]
-fn the_table_and_the_json_say_the_same() {
+fn table_matches_json() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let trajectories: Vec<_> =
@@ -143,7 +143,7 @@ Reference       3   66.7 %    0.0 %    0.0 %     2.0          44    0.0 %
 Shopping        4   66.7 %    0.0 %    0.0 %     3.2          44    7.7 %
 Travel          3   33.3 %    0.0 %    0.0 %     2.0          44    0.0 %
 overall        10   55.6 %    0.0 %    0.0 %     2.5          44    4.0 %
-1 not judged (no judge, or none that answered)
+1 not judged (no judge configured, or it did not answer)
 ";
     assert_eq!(report.to_string(), expected);
 }

@@ -1,6 +1,6 @@
-//! Parquet files opened by those who will open them: pyarrow and DuckDB.
+//! pyarrow and DuckDB read our Parquet files.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+#![allow(clippy::unwrap_used, reason = "a failure in a test should panic")]
 #![recursion_limit = "256"]
 
 #[path = "support/python.rs"]
@@ -62,7 +62,7 @@ fn trajectories(iteration: u64) -> Vec<Trajectory> {
     list
 }
 
-fn fill(directory: &Path) -> SavePath {
+fn write_iterations(directory: &Path) -> SavePath {
     let save_path = SavePath::new(directory);
     save_path.create_directories(Split::Train).unwrap();
     for iteration in 0..2 {
@@ -80,22 +80,22 @@ fn fill(directory: &Path) -> SavePath {
 }
 
 #[test]
-fn pyarrow_sees_every_field_of_every_step() {
+fn pyarrow_reads_every_field_of_every_step() {
     let arrow = python::with_module("pyarrow");
     let directory = tempfile::tempdir().unwrap();
-    let save_path = fill(directory.path());
+    let save_path = write_iterations(directory.path());
     let out = directory.path().join("dataset");
     let mut options = ExportOptions::new(Format::Parquet);
     options.inline_screenshots = true;
     let report = export(&save_path, Split::Train, &out, &options).unwrap();
     assert_eq!((report.trajectories_read, report.train_examples), (10, 25));
 
-    let seen: Value = serde_json::from_str(&python::run(&arrow, ARROW, &[&out])).unwrap();
-    assert_eq!(seen["metadata"]["webgym.schema_version"], SCHEMA_VERSION.to_string());
+    let found: Value = serde_json::from_str(&python::run(&arrow, ARROW, &[&out])).unwrap();
+    assert_eq!(found["metadata"]["webgym.schema_version"], SCHEMA_VERSION.to_string());
     let files: Vec<&str> =
-        seen["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
+        found["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
     assert!(files[1].ends_with("split=train/iteration=1/part-0.parquet"), "{files:?}");
-    let rows = seen["rows"].as_array().unwrap();
+    let rows = found["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 25);
     let mut rows = rows.iter();
     for iteration in 0..2 {
@@ -165,46 +165,47 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
 fn duckdb_queries_the_partitions() {
     let duck = python::with_module("duckdb");
     let directory = tempfile::tempdir().unwrap();
-    let save_path = fill(directory.path());
+    let save_path = write_iterations(directory.path());
     let out = directory.path().join("dataset");
     export(&save_path, Split::Train, &out, &ExportOptions::new(Format::Parquet)).unwrap();
-    let seen: Value = serde_json::from_str(&python::run(&duck, DUCK, &[&out])).unwrap();
-    // Five trajectories of two, then of three steps; three succeed; one step has token ids; two texts a verdict.
-    assert_eq!(seen, json!([[0, 10, 5, 3, 3, 1, 9], [1, 15, 5, 3, 3, 1, 11]]));
+    let found: Value = serde_json::from_str(&python::run(&duck, DUCK, &[&out])).unwrap();
+    // Per iteration: five trajectories of two (then three) steps, three successes, one step with token ids, and two
+    // evaluations per verdict.
+    assert_eq!(found, json!([[0, 10, 5, 3, 3, 1, 9], [1, 15, 5, 3, 3, 1, 11]]));
 }
 
 #[test]
-fn verl_files_have_the_columns_that_verl_reads() {
+fn verl_files_have_the_expected_columns() {
     let arrow = python::with_module("pyarrow");
     let directory = tempfile::tempdir().unwrap();
-    let save_path = fill(directory.path());
+    let save_path = write_iterations(directory.path());
     let out = directory.path().join("verl");
     let mut options = ExportOptions::new(Format::Verl);
     options.iterations = Some(vec![1]);
     options.only_successful = true;
     let report = export(&save_path, Split::Train, &out, &options).unwrap();
-    let seen: Value =
+    let found: Value =
         serde_json::from_str(&python::run(&arrow, VERL, &[&out.join("train.parquet")])).unwrap();
-    let rows = seen["rows"].as_array().unwrap();
+    let rows = found["rows"].as_array().unwrap();
     assert_eq!(rows.len() as u64, report.train_examples);
     assert_eq!(
-        seen["types"]["prompt"],
+        found["types"]["prompt"],
         "list<element: struct<role: string not null, content: string not null> not null>"
     );
-    assert_eq!(seen["types"]["images"], "list<element: struct<image: string not null> not null>");
+    assert_eq!(found["types"]["images"], "list<element: struct<image: string not null> not null>");
     let row = &rows[1];
     assert_eq!(row["data_source"], "webgym/train");
     assert_eq!(row["reward_model"], json!({"style": "rule", "ground_truth": "0.99 €"}));
     assert_eq!(row["extra_info"]["step"], 1);
     assert_eq!(row["extra_info"]["reward"], 1);
-    let marks: usize = row["prompt"]
+    let image_tags: usize = row["prompt"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|m| m["content"].as_str().unwrap().matches("<image>").count())
+        .map(|message| message["content"].as_str().unwrap().matches("<image>").count())
         .sum();
-    assert_eq!(marks, row["images"].as_array().unwrap().len());
-    assert_eq!(marks, 2);
+    assert_eq!(image_tags, row["images"].as_array().unwrap().len());
+    assert_eq!(image_tags, 2);
     let prompt = row["prompt"].as_array().unwrap();
     let messages = row["messages"].as_array().unwrap();
     assert_eq!(&messages[..prompt.len()], &prompt[..]);
@@ -215,13 +216,13 @@ fn verl_files_have_the_columns_that_verl_reads() {
 }
 
 #[test]
-fn the_columns_are_the_documented_ones() {
+fn columns_are_documented() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let text = std::fs::read_to_string(&path).unwrap();
     for (name, kind) in documented_columns() {
         let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("docs/formats.md does not describe the column {name}"));
-        assert!(row.contains(&format!("| {kind} |")), "docs/formats.md says otherwise of {name}: {row}");
+        assert!(row.contains(&format!("| {kind} |")), "docs/formats.md has another type for {name}: {row}");
     }
     assert!(text.contains(&format!("`webgym.schema_version` = `{SCHEMA_VERSION}`")));
 }

@@ -1,6 +1,6 @@
-//! `.pt` files as files: whole or not there, the same after a round trip whatever is in them.
+//! `.pt` files: written completely or not at all, and equal after a round trip.
 
-#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+#![allow(clippy::unwrap_used, reason = "a failure in a test should panic")]
 
 #[path = "support/sample.rs"]
 mod sample;
@@ -145,7 +145,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_trajectory_is_the_same_after_a_round_trip(trajectories in vec(trajectory(), 0..4)) {
+    fn trajectories_are_equal_after_a_round_trip(trajectories in vec(trajectory(), 0..4)) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         write(&path, &trajectories);
@@ -154,7 +154,7 @@ proptest! {
         for (position, trajectory) in trajectories.iter().enumerate() {
             prop_assert_eq!(&file.read(position).unwrap(), trajectory);
         }
-        // The journal holds the same.
+        // The journal stores trajectories as JSON.
         for trajectory in &trajectories {
             let line = serde_json::to_string(trajectory).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Trajectory>(&line).unwrap(), trajectory);
@@ -174,14 +174,14 @@ proptest! {
     }
 
     #[test]
-    fn altered_files_never_panic(changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..20)) {
+    fn modified_files_never_panic(changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..20)) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         write(&path, &[sample::trajectory(0, 2), sample::trajectory(1, 3)]);
         let mut bytes = std::fs::read(&path).unwrap();
-        for (place, byte) in changes {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+        for (position, byte) in changes {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
         std::fs::write(&path, &bytes).unwrap();
         if let Ok(file) = PtFile::open(&path) {
@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-fn journal_of(save_path: &SavePath, id: IterationId, indices: std::ops::Range<i64>) {
+fn write_journal(save_path: &SavePath, id: IterationId, indices: std::ops::Range<i64>) {
     save_path.create_directories(id.split).unwrap();
     let run = RunRecord {
         split: id.split,
@@ -212,11 +212,11 @@ fn journal_of(save_path: &SavePath, id: IterationId, indices: std::ops::Range<i6
 }
 
 #[test]
-fn a_finished_run_leaves_its_file_and_no_journal() {
+fn finishing_replaces_the_journal_with_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let id = IterationId::new(Split::Train, 0);
-    journal_of(&save_path, id, 0..4);
+    write_journal(&save_path, id, 0..4);
     let finished = finish_iteration(&save_path, id).unwrap();
     assert_eq!((finished.trajectories, finished.tasks), (4, 4));
     assert_eq!(read(&finished.path).len(), 4);
@@ -226,27 +226,27 @@ fn a_finished_run_leaves_its_file_and_no_journal() {
 }
 
 #[test]
-fn an_interrupted_finish_is_completed_and_a_foreign_file_in_the_way_is_kept() {
+fn interrupted_finish_completes_and_other_file_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let id = IterationId::new(Split::Train, 0);
-    journal_of(&save_path, id, 0..4);
+    write_journal(&save_path, id, 0..4);
     pt::write_from_journal(&save_path.journal(id), &save_path.iteration_file(id), Existing::Refuse).unwrap();
     finish_iteration(&save_path, id).unwrap();
     assert!(!save_path.journal(id).exists());
 
-    journal_of(&save_path, id, 0..2);
+    write_journal(&save_path, id, 0..2);
     assert!(matches!(finish_iteration(&save_path, id), Err(PtError::Exists { .. })));
     assert!(save_path.journal(id).exists(), "the journal is kept");
-    assert_eq!(read(&save_path.iteration_file(id)).len(), 4, "and so is the file");
+    assert_eq!(read(&save_path.iteration_file(id)).len(), 4, "the existing file is kept");
 }
 
 #[test]
-fn a_journal_that_is_being_written_is_not_finished_under_its_writer() {
+fn open_journal_cannot_be_finished() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let id = IterationId::new(Split::Train, 0);
-    journal_of(&save_path, id, 0..1);
+    write_journal(&save_path, id, 0..1);
     let (journal, _) = Journal::resume(&save_path.journal(id)).unwrap();
     assert!(finish_iteration(&save_path, id).is_err());
     journal.close_blocking().unwrap();
@@ -254,7 +254,7 @@ fn a_journal_that_is_being_written_is_not_finished_under_its_writer() {
 }
 
 #[test]
-fn a_rewritten_file_has_the_changes_and_all_of_the_rest() {
+fn rewrite_changes_and_removes_trajectories() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     let mut trajectories: Vec<Trajectory> = (0..5).map(|index| sample::trajectory(index, 2)).collect();
@@ -272,7 +272,7 @@ fn a_rewritten_file_has_the_changes_and_all_of_the_rest() {
 }
 
 #[test]
-fn an_empty_trajectory_is_an_empty_list_that_our_reader_still_knows() {
+fn trajectory_without_steps_keeps_its_task() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     let mut empty = sample::trajectory(3, 1);
@@ -284,14 +284,14 @@ fn an_empty_trajectory_is_an_empty_list_that_our_reader_still_knows() {
 }
 
 #[test]
-fn files_that_are_something_else_are_named() {
+fn other_files_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
-    for (content, words) in [(&b"\x80\x02}."[..], "no list of trajectories"), (b"hello", "neither")] {
+    for (content, message) in [(&b"\x80\x02}."[..], "no list of trajectories"), (b"hello", "neither")] {
         std::fs::write(&path, content).unwrap();
         let result: Result<Vec<_>, _> =
             PtFile::open(&path).and_then(|file| file.trajectories()).and_then(Iterator::collect);
-        let said = result.unwrap_err().to_string();
-        assert!(said.contains(words) && said.contains("file"), "{said}");
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(message) && error.contains("file"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
-//! Real PyTorch reads what we write and we read what it writes, field by field.
+//! PyTorch reads our files and we read PyTorch's files, compared field by field.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed step of a test is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failure in a test should panic")]
 
 #[path = "support/python.rs"]
 mod python;
@@ -16,7 +16,7 @@ use store::durable::Existing;
 use store::pt::{PtFile, PtWriter};
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath, Split};
 
-/// Prints everything in a file as JSON, objects with their class and all of their attributes.
+/// Python: prints the content of a file as JSON, objects with their class and all attributes.
 const DUMP: &str = r#"
 import json, sys, torch
 import webgym.data.components as c
@@ -39,7 +39,7 @@ for t in loaded["trajectories"]:
 print(json.dumps(plain(loaded)))
 "#;
 
-/// Builds the same objects from their dump and saves them in every way PyTorch has.
+/// Python: builds the same objects from their dump and saves them in every format that PyTorch supports.
 const SAVE: &str = r#"
 import json, os, sys, zipfile, pickle, torch
 import webgym.data.components as c
@@ -124,8 +124,9 @@ fn object(class: &str, attributes: &Value) -> Value {
     json!({"class": class, "attributes": attributes})
 }
 
-/// What Python must see of a trajectory: written out from the reference, not from the writer.
-fn expected(trajectory: &Trajectory) -> Value {
+/// The Python objects that a trajectory should become, written from `docs/contract.md` ("Trajectories on disk") and
+/// independent of the writer.
+fn expected_trajectory(trajectory: &Trajectory) -> Value {
     let task = &trajectory.task;
     let task = object(
         "Task",
@@ -137,15 +138,15 @@ fn expected(trajectory: &Trajectory) -> Value {
         }),
     );
     let steps = trajectory.steps.iter().enumerate().map(|(number, step)| {
-        let (seen, said, reward) = (&step.observation, &step.response, &step.reward);
+        let (observation, response, reward) = (&step.observation, &step.response, &step.reward);
         let mut dict = json!({
-            "observation": object("Observation", &json!({"task": task, "image_path": seen.image_path,
-                "ac_tree": seen.ac_tree, "page_metadata": {"title": seen.title, "url": seen.url}})),
+            "observation": object("Observation", &json!({"task": task, "image_path": observation.image_path,
+                "ac_tree": observation.ac_tree, "page_metadata": {"title": observation.title, "url": observation.url}})),
             "action": step.action.as_ref().map(|action| object("Action", &json!({
                 "action": {"key": action.key, "arguments": action.arguments},
                 "action_string": action.action_string}))),
-            "response": object("Response", &json!({"raw_response": said.raw_response,
-                "answering_tokens": said.answering_tokens, "raw_prompt": said.raw_prompt})),
+            "response": object("Response", &json!({"raw_response": response.raw_response,
+                "answering_tokens": response.answering_tokens, "raw_prompt": response.raw_prompt})),
             "reward": object("Reward", &json!({"reward": reward.reward, "evaluation": reward.evaluation,
                 "is_blocked": reward.is_blocked, "submit": reward.submit,
                 "submission_judgment": reward.submission_judgment})),
@@ -168,12 +169,12 @@ fn expected(trajectory: &Trajectory) -> Value {
 }
 
 fn expected_file(trajectories: &[Trajectory]) -> Value {
-    json!({"trajectories": trajectories.iter().map(expected).collect::<Vec<_>>(), "metadata": metadata()})
+    json!({"trajectories": trajectories.iter().map(expected_trajectory).collect::<Vec<_>>(), "metadata": metadata()})
 }
 
-fn assert_same(found: &Value, wanted: &Value) {
-    // Printed texts also tell the order of keys and ints from floats.
-    assert_eq!(found.to_string(), wanted.to_string());
+fn assert_same(found: &Value, expected: &Value) {
+    // As text, the comparison includes the order of keys and distinguishes integers from floats.
+    assert_eq!(found.to_string(), expected.to_string());
 }
 
 fn read_all(path: &Path) -> (Vec<Trajectory>, RunMetadata) {
@@ -185,7 +186,7 @@ fn read_all(path: &Path) -> (Vec<Trajectory>, RunMetadata) {
 }
 
 #[test]
-fn torch_loads_our_files_and_sees_what_our_reader_sees() {
+fn torch_and_our_reader_load_our_files() {
     let torch = python::with_module("torch");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("train_trajectories.pt.iteration0");
@@ -196,19 +197,19 @@ fn torch_loads_our_files_and_sees_what_our_reader_sees() {
     }
     writer.finish(&metadata(), Existing::Refuse).unwrap();
 
-    let seen: Value = serde_json::from_str(&python::run(&torch, DUMP, &[&path])).unwrap();
-    assert_same(&seen, &expected_file(&trajectories));
+    let loaded: Value = serde_json::from_str(&python::run(&torch, DUMP, &[&path])).unwrap();
+    assert_same(&loaded, &expected_file(&trajectories));
     let (read, read_metadata) = read_all(&path);
     assert_eq!(read, trajectories);
     assert_eq!(read_metadata, metadata());
     let file = PtFile::open(&path).unwrap();
     for position in [0, 1, 150, 299] {
-        assert_eq!(file.read(position).unwrap(), trajectories[position], "by its place in the file");
+        assert_eq!(file.read(position).unwrap(), trajectories[position], "read by position");
     }
 }
 
 #[test]
-fn torch_loads_a_file_streamed_from_a_journal_in_the_order_of_the_indices() {
+fn torch_loads_a_file_written_from_a_journal() {
     let torch = python::with_module("torch");
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
@@ -235,12 +236,12 @@ fn torch_loads_a_file_streamed_from_a_journal_in_the_order_of_the_indices() {
     let path = save_path.iteration_file(id);
     let count = store::pt::write_from_journal(&save_path.journal(id), &path, Existing::Refuse).unwrap();
     assert_eq!(count, trajectories.len());
-    let seen: Value = serde_json::from_str(&python::run(&torch, DUMP, &[&path])).unwrap();
-    assert_same(&seen, &expected_file(&trajectories));
+    let loaded: Value = serde_json::from_str(&python::run(&torch, DUMP, &[&path])).unwrap();
+    assert_same(&loaded, &expected_file(&trajectories));
 }
 
 #[test]
-fn every_way_in_which_torch_saves_reads_back_equal() {
+fn files_saved_by_torch_are_read_back() {
     let torch = python::with_module("torch");
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
@@ -254,15 +255,15 @@ fn every_way_in_which_torch_saves_reads_back_equal() {
         let path = entry.unwrap().path();
         let (read, read_metadata) = read_all(&path);
         assert_eq!(read.len(), trajectories.len(), "{}", path.display());
-        for (found, wanted) in read.iter().zip(&trajectories) {
-            assert_eq!(found, wanted, "{}", path.display());
+        for (found, expected) in read.iter().zip(&trajectories) {
+            assert_eq!(found, expected, "{}", path.display());
         }
         assert_eq!(read_metadata, metadata(), "{}", path.display());
         names.push(path);
     }
     assert_eq!(names.len(), 17);
 
-    // Files of the Python system as the ranks of an iteration, listed and merged.
+    // A file of the Python system is merged as a rank of an iteration.
     let save_path = SavePath::new(directory.path().join("save"));
     save_path.create_directories(Split::Test).unwrap();
     let rank = IterationId::new(Split::Test, 0).with_rank(Some(0));
@@ -273,12 +274,12 @@ fn every_way_in_which_torch_saves_reads_back_equal() {
     assert_eq!(
         std::fs::read_dir(save_path.split_directory(Split::Test)).unwrap().count(),
         2,
-        "no rest is left"
+        "no temporary file is left"
     );
 }
 
-/// What older versions or other hands may have left in such files.
-const ODD: &str = r#"
+/// Python: saves files with missing and unusual values, as older versions may have written them.
+const SAVE_UNUSUAL: &str = r#"
 import sys, collections, torch
 import webgym.data.components as c
 
@@ -302,16 +303,16 @@ steps = ({
 })
 content = collections.OrderedDict(metadata={"seed": None, "custom": (1, 2)}, trajectories=[steps, []])
 for protocol in (2, 4):
-    torch.save(content, f"{sys.argv[1]}/odd{protocol}", pickle_protocol=protocol)
+    torch.save(content, f"{sys.argv[1]}/unusual{protocol}", pickle_protocol=protocol)
 "#;
 
 #[test]
-fn files_that_lack_things_are_read_with_defaults() {
+fn missing_values_are_read_as_defaults() {
     let torch = python::with_module("torch");
     let directory = tempfile::tempdir().unwrap();
-    python::run(&torch, ODD, &[directory.path()]);
+    python::run(&torch, SAVE_UNUSUAL, &[directory.path()]);
     for protocol in [2, 4] {
-        let (read, metadata) = read_all(&directory.path().join(format!("odd{protocol}")));
+        let (read, metadata) = read_all(&directory.path().join(format!("unusual{protocol}")));
         assert_eq!(read.len(), 2);
         let task = &read[0].task;
         assert_eq!((task.task_name.as_str(), task.difficulty, task.trajectory_index), ("t", 2, 0));

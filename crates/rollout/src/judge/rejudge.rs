@@ -86,7 +86,7 @@ fn select_files(
         let list_error = |source| RejudgeError::ListFiles { path: save_path.split_directory(split), source };
         let is_selected =
             |found: &FoundFile| options.iteration.is_none_or(|iteration| iteration == found.id.iteration);
-        files.extend(save_path.finished(split).map_err(list_error)?.into_iter().filter(is_selected));
+        files.extend(save_path.finished_files(split).map_err(list_error)?.into_iter().filter(is_selected));
         let journals = save_path.files(split).map_err(list_error)?.into_iter().filter(is_selected);
         for journal in journals.filter(|found| found.kind == FileKind::Journal) {
             notes.push(format!("{} is not finished and was skipped", journal.path.display()));

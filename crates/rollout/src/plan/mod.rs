@@ -146,7 +146,7 @@ pub fn prepare(
         (_, None) => None,
     };
     if let (None, Unfinished::Resume, Some(rank)) = (&resume, unfinished, rank) {
-        let overtaken = save_path.overtaken_journal(split, rank);
+        let overtaken = save_path.superseded_journal(split, rank);
         if let Some(found) = overtaken.map_err(|source| io("look through", &root, source))? {
             let aside = store::journal::set_aside(&found.path)?;
             let _ = std::fs::rename(choice_path(&found.path), choice_path(&aside));
@@ -326,10 +326,10 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
         recovered.scan.finished.iter().map(|(index, located)| (*index, outcome(located))).collect();
     let mut notes =
         vec![format!("resuming {}: {} of {total} trajectories are there", path.display(), finished.len())];
-    if recovered.cut > 0 {
+    if recovered.truncated_bytes > 0 {
         notes.push(format!(
             "the last record was cut short by {} bytes; its episode is collected again",
-            recovered.cut
+            recovered.truncated_bytes
         ));
     }
     if recovered.run.config_digest != digest(config) {

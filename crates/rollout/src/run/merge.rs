@@ -97,7 +97,7 @@ impl Merge {
             let ends = begun.elapsed() < LAST_WORDS && merge.is_any_being_written(&absent);
             if (looks_whole && !ends) || absent.is_empty() {
                 match Arc::clone(&merge).attempt(false).await {
-                    Err(AggregateError::Incomplete { .. } | AggregateError::Nothing { .. }) => {
+                    Err(AggregateError::Incomplete { .. } | AggregateError::NoFiles { .. }) => {
                         looks_whole = false
                     }
                     other => return other.map(Merged::from),

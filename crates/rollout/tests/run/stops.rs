@@ -94,7 +94,7 @@ async fn hard_stop_releases_browsers_and_keeps_journal() {
     assert_eq!(left.trajectories.len(), 1, "what was cut off is collected anew by a resumed run");
     assert!(bench.farm.active_leases().is_empty());
     let scan = store::journal::scan(&bench.save_path().journal(bench.id())).unwrap();
-    assert!(!scan.is_complete() && scan.file_length == scan.whole_length);
+    assert!(!scan.is_complete() && scan.file_length == scan.valid_length);
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
-//! The dataset of steps: one row a step, partitioned as `split=…/iteration=…/part-0.parquet`, which pandas, polars,
-//! DuckDB and HuggingFace `datasets` open as it is. docs/formats.md describes the columns.
+//! The dataset of steps: one row per step, partitioned as `split=…/iteration=…/part-0.parquet`, which pandas, polars,
+//! DuckDB and Hugging Face `datasets` can open directly. docs/formats.md describes the columns.
 
 use std::path::{Path, PathBuf};
 
 use proto::trajectory::{Evaluation, Step, StepExtras, TaskId, Trajectory};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::schema::Kind::{
     Bool, Int, OptionalBool, OptionalBytes, OptionalDoubleList, OptionalIntList, OptionalJson, OptionalText,
@@ -16,7 +16,7 @@ use crate::layout::{IterationId, SavePath};
 use crate::screenshots;
 use crate::summary::Summary;
 
-/// Raised when a column is renamed, removed or changes its meaning; columns may be added without.
+/// Increased when a column is renamed, removed or changes its meaning, but not when a column is added.
 pub const SCHEMA_VERSION: u32 = 1;
 
 const COLUMNS: [Column; 42] = [
@@ -64,19 +64,19 @@ const COLUMNS: [Column; 42] = [
     Column::new("schema_version", Int),
 ];
 
-/// Names and types of the columns, as docs/formats.md must have them.
+/// Names and types of the columns. A test compares them with docs/formats.md.
 pub fn documented_columns() -> Vec<(&'static str, &'static str)> {
     COLUMNS.iter().map(|column| (column.name, column.kind.documented())).collect()
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct DatasetOptions {
-    /// Put the screenshots themselves into the file, not only their path and hash.
+    /// Store the screenshots in the file, in addition to their paths and hashes.
     pub inline_screenshots: bool,
     pub existing: Existing,
 }
 
-/// One iteration of the dataset in the making.
+/// Writes the file of one iteration.
 pub struct DatasetWriter {
     path: PathBuf,
     table: TableWriter,
@@ -89,12 +89,12 @@ pub struct DatasetWriter {
 pub struct DatasetReport {
     pub path: PathBuf,
     pub rows: u64,
-    /// Screenshots that are not where they were recorded; their hash is null.
+    /// Number of screenshots that could not be found; their hash is null.
     pub missing_screenshots: u64,
 }
 
 impl DatasetWriter {
-    /// Begins the file of one iteration (or of one rank's share of it) below `root`.
+    /// Creates the file of one iteration, or of one rank of it, below `root`.
     pub fn create(
         root: &Path,
         save_path: &SavePath,
@@ -112,28 +112,34 @@ impl DatasetWriter {
             ("webgym.split", id.split.to_string()),
             ("webgym.iteration", id.iteration.to_string()),
         ];
-        let bulky = ["raw_prompt", "raw_response", "ac_tree", "screenshot", "screenshot_sha256"];
-        let table = TableWriter::create(&path, "webgym_step", &COLUMNS, &bulky, &metadata)?;
+        let plain = ["raw_prompt", "raw_response", "ac_tree", "screenshot", "screenshot_sha256"];
+        let table = TableWriter::create(&path, "webgym_step", &COLUMNS, &plain, &metadata)?;
         Ok(Self { path, table, save_path: save_path.clone(), options, missing_screenshots: 0 })
     }
 
     pub fn push(&mut self, trajectory: &Trajectory) -> Result<(), ColumnarError> {
-        let shared = Shared::of(trajectory);
+        let trajectory_values = TrajectoryValues::of(trajectory);
         for (number, step) in (0_i64..).zip(&trajectory.steps) {
-            let path = self.save_path.resolve_image(&step.observation.image_path);
-            let hash = screenshots::sha256(&path).ok();
-            self.missing_screenshots += u64::from(hash.is_none());
-            let bytes = if self.options.inline_screenshots { std::fs::read(&path).ok() } else { None };
-            push_step(
-                &mut self.table,
-                trajectory,
-                &shared,
-                (number, step),
-                hash.as_deref(),
-                bytes.as_deref(),
-            )?;
+            let screenshot = self.read_screenshot(&step.observation.image_path);
+            let step_values = StepValues::of(step);
+            let mut row = Vec::with_capacity(COLUMNS.len());
+            row.extend(position_cells(trajectory, number));
+            row.extend(trajectory_values.cells(trajectory));
+            row.extend(reward_cells(trajectory, number, step));
+            row.extend(screenshot.cells(step));
+            row.extend(step_values.cells(step));
+            row.push(Cell::Int(i64::from(SCHEMA_VERSION)));
+            self.table.push(&row)?;
         }
         Ok(())
+    }
+
+    fn read_screenshot(&mut self, recorded: &str) -> Screenshot {
+        let path = self.save_path.resolve_image(recorded);
+        let sha256 = screenshots::sha256(&path).ok();
+        self.missing_screenshots += u64::from(sha256.is_none());
+        let bytes = if self.options.inline_screenshots { std::fs::read(&path).ok() } else { None };
+        Screenshot { sha256, bytes }
     }
 
     pub fn finish(self) -> Result<DatasetReport, ColumnarError> {
@@ -142,8 +148,19 @@ impl DatasetWriter {
     }
 }
 
-/// What all rows of a trajectory share, in the words of the table.
-struct Shared {
+/// `trajectory_index` to `is_last`.
+fn position_cells(trajectory: &Trajectory, number: i64) -> [Cell<'static>; 4] {
+    let count = i64::try_from(trajectory.steps.len()).unwrap_or(i64::MAX);
+    [
+        Cell::Int(trajectory.task.trajectory_index),
+        Cell::Int(number),
+        Cell::Int(count),
+        Cell::Bool(number + 1 == count),
+    ]
+}
+
+/// Converted values that all rows of a trajectory share.
+struct TrajectoryValues {
     task_id: Option<String>,
     rubric: String,
     task_extra: Option<String>,
@@ -152,7 +169,7 @@ struct Shared {
     reward: i64,
 }
 
-impl Shared {
+impl TrajectoryValues {
     fn of(trajectory: &Trajectory) -> Self {
         let task = &trajectory.task;
         let summary = Summary::of(trajectory);
@@ -162,85 +179,120 @@ impl Shared {
                 TaskId::Text(text) => text.clone(),
             }),
             rubric: serde_json::to_value(&task.evaluator_reference).unwrap_or_default().to_string(),
-            task_extra: json(&Value::Object(task.extra.clone())),
-            trajectory_extra: json(&Value::Object(trajectory.metadata.extra.clone())),
+            task_extra: json_or_null(&task.extra),
+            trajectory_extra: json_or_null(&trajectory.metadata.extra),
             outcome: summary.outcome_or_inferred().as_str(),
             reward: summary.reward,
         }
     }
+
+    /// `task_id` to `trajectory_extra`.
+    fn cells<'a>(&'a self, trajectory: &'a Trajectory) -> [Cell<'a>; 14] {
+        let task = &trajectory.task;
+        [
+            Cell::OptionalText(self.task_id.as_deref()),
+            Cell::Text(&task.task_name),
+            Cell::Text(&task.website),
+            Cell::Text(&task.domain),
+            Cell::Text(&task.subdomain),
+            Cell::Int(task.difficulty),
+            Cell::Int(task.max_steps),
+            Cell::Int(task.attempt_level),
+            Cell::OptionalText(task.reference_answer.as_deref()),
+            Cell::OptionalText(Some(&self.rubric)),
+            Cell::OptionalText(self.task_extra.as_deref()),
+            Cell::Text(self.outcome),
+            Cell::Int(self.reward),
+            Cell::OptionalText(self.trajectory_extra.as_deref()),
+        ]
+    }
 }
 
-fn push_step(
-    table: &mut TableWriter,
-    trajectory: &Trajectory,
-    shared: &Shared,
-    (number, step): (i64, &Step),
-    hash: Option<&str>,
-    screenshot: Option<&[u8]>,
-) -> Result<(), ColumnarError> {
-    let (task, count) = (&trajectory.task, i64::try_from(trajectory.steps.len()).unwrap_or(i64::MAX));
-    let Step { observation, action, response, reward, extras, .. } = step;
-    let arguments = action.as_ref().map(|action| Value::Object(action.arguments.clone()).to_string());
-    let tokens = json(&Value::Object(response.answering_tokens.clone()));
-    let StepExtras { prompt_token_ids, token_ids, logprobs, timings_ms } = extras;
-    let widen =
-        |ids: &Option<Vec<u32>>| ids.as_ref().map(|ids| ids.iter().map(|id| i64::from(*id)).collect());
-    let (prompt_ids, reply_ids): (Option<Vec<i64>>, Option<Vec<i64>>) =
-        (widen(prompt_token_ids), widen(token_ids));
-    let timings = json(&Value::Object(timings_ms.clone()));
+/// `reward` to `is_keypoint`.
+fn reward_cells<'a>(trajectory: &Trajectory, number: i64, step: &'a Step) -> [Cell<'a>; 6] {
+    let reward = &step.reward;
     let evaluation = match &reward.evaluation {
         Evaluation::Text(text) if text.is_empty() => Vec::new(),
         Evaluation::Text(text) => vec![text.as_str()],
         Evaluation::Texts(texts) => texts.iter().map(String::as_str).collect(),
     };
-    table.push(&[
-        Cell::Int(task.trajectory_index),
-        Cell::Int(number),
-        Cell::Int(count),
-        Cell::Bool(number + 1 == count),
-        Cell::OptionalText(shared.task_id.as_deref()),
-        Cell::Text(&task.task_name),
-        Cell::Text(&task.website),
-        Cell::Text(&task.domain),
-        Cell::Text(&task.subdomain),
-        Cell::Int(task.difficulty),
-        Cell::Int(task.max_steps),
-        Cell::Int(task.attempt_level),
-        Cell::OptionalText(task.reference_answer.as_deref()),
-        Cell::OptionalText(Some(&shared.rubric)),
-        Cell::OptionalText(shared.task_extra.as_deref()),
-        Cell::Text(shared.outcome),
-        Cell::Int(shared.reward),
-        Cell::OptionalText(shared.trajectory_extra.as_deref()),
+    [
         Cell::Int(reward.reward),
         Cell::Bool(reward.is_blocked),
         Cell::Bool(reward.submit),
         Cell::OptionalText(reward.submission_judgment.as_deref()),
         Cell::Texts(evaluation),
         Cell::Bool(trajectory.metadata.keypoint_step_ids.contains(&number)),
-        Cell::Text(&observation.image_path),
-        Cell::OptionalText(hash),
-        Cell::Bytes(screenshot),
-        Cell::OptionalBool(step.same_as_next_screenshot),
-        Cell::Text(&observation.url),
-        Cell::Text(&observation.title),
-        Cell::OptionalText(observation.ac_tree.as_deref()),
-        Cell::OptionalText(action.as_ref().map(|action| action.key.as_str())),
-        Cell::OptionalText(arguments.as_deref()),
-        Cell::OptionalText(action.as_ref().map(|action| action.action_string.as_str())),
-        Cell::Text(&response.raw_prompt),
-        Cell::Text(&response.raw_response),
-        Cell::OptionalText(tokens.as_deref()),
-        Cell::Ints(prompt_ids.as_deref()),
-        Cell::Ints(reply_ids.as_deref()),
-        Cell::Doubles(logprobs.as_deref()),
-        Cell::OptionalText(timings.as_deref()),
-        Cell::Int(i64::from(SCHEMA_VERSION)),
-    ])
+    ]
 }
 
-/// Empty maps are null.
-fn json(value: &Value) -> Option<String> {
-    let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
-    (!is_empty).then(|| value.to_string())
+/// The screenshot of a step; both fields are `None` if it cannot be read.
+struct Screenshot {
+    sha256: Option<String>,
+    bytes: Option<Vec<u8>>,
+}
+
+impl Screenshot {
+    /// `screenshot_path` to `ac_tree`.
+    fn cells<'a>(&'a self, step: &'a Step) -> [Cell<'a>; 7] {
+        let observation = &step.observation;
+        [
+            Cell::Text(&observation.image_path),
+            Cell::OptionalText(self.sha256.as_deref()),
+            Cell::Bytes(self.bytes.as_deref()),
+            Cell::OptionalBool(step.same_as_next_screenshot),
+            Cell::Text(&observation.url),
+            Cell::Text(&observation.title),
+            Cell::OptionalText(observation.ac_tree.as_deref()),
+        ]
+    }
+}
+
+/// Converted values of a step.
+struct StepValues {
+    action_arguments: Option<String>,
+    answering_tokens: Option<String>,
+    prompt_token_ids: Option<Vec<i64>>,
+    token_ids: Option<Vec<i64>>,
+    timings_ms: Option<String>,
+}
+
+impl StepValues {
+    fn of(step: &Step) -> Self {
+        let StepExtras { prompt_token_ids, token_ids, timings_ms, .. } = &step.extras;
+        let widen =
+            |ids: &Option<Vec<u32>>| ids.as_ref().map(|ids| ids.iter().map(|id| i64::from(*id)).collect());
+        Self {
+            action_arguments: step
+                .action
+                .as_ref()
+                .map(|action| Value::Object(action.arguments.clone()).to_string()),
+            answering_tokens: json_or_null(&step.response.answering_tokens),
+            prompt_token_ids: widen(prompt_token_ids),
+            token_ids: widen(token_ids),
+            timings_ms: json_or_null(timings_ms),
+        }
+    }
+
+    /// `action_key` to `timings_ms`.
+    fn cells<'a>(&'a self, step: &'a Step) -> [Cell<'a>; 10] {
+        let Step { action, response, extras, .. } = step;
+        [
+            Cell::OptionalText(action.as_ref().map(|action| action.key.as_str())),
+            Cell::OptionalText(self.action_arguments.as_deref()),
+            Cell::OptionalText(action.as_ref().map(|action| action.action_string.as_str())),
+            Cell::Text(&response.raw_prompt),
+            Cell::Text(&response.raw_response),
+            Cell::OptionalText(self.answering_tokens.as_deref()),
+            Cell::Ints(self.prompt_token_ids.as_deref()),
+            Cell::Ints(self.token_ids.as_deref()),
+            Cell::Doubles(extras.logprobs.as_deref()),
+            Cell::OptionalText(self.timings_ms.as_deref()),
+        ]
+    }
+}
+
+/// A map as JSON text; `None` if it is empty.
+fn json_or_null(map: &Map<String, Value>) -> Option<String> {
+    (!map.is_empty()).then(|| Value::Object(map.clone()).to_string())
 }

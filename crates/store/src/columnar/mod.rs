@@ -1,14 +1,14 @@
-//! Parquet: tables of plain, optional, list and record columns, written in row groups of bounded size; and the dataset
-//! of steps that is made of them. Other people's tools read these files, so the schema has a version.
+//! Parquet files: tables of plain, optional, list and record columns, written in row groups of bounded size, and the
+//! dataset of steps. Other tools read these files, so the schema has a version.
 
 mod dataset;
-mod leaf;
+mod leaf_column;
 mod schema;
-mod table;
+mod table_writer;
 
 pub use dataset::{DatasetOptions, DatasetReport, DatasetWriter, SCHEMA_VERSION, documented_columns};
 pub(crate) use schema::{Column, Kind};
-pub(crate) use table::{Cell, TableWriter};
+pub(crate) use table_writer::{Cell, TableWriter};
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub enum ColumnarError {
     Parquet { path: PathBuf, source: parquet::errors::ParquetError },
     #[error("cannot write {path}: {source}", path = path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("a row of {path} does not fit its columns", path = path.display())]
+    #[error("a row of {path} does not match its columns", path = path.display())]
     Row { path: PathBuf },
 }
 

@@ -1,11 +1,11 @@
-//! Columns by name and kind, and the Parquet schema that they make.
+//! Columns by name and kind, and the Parquet schema that they form.
 
-/// What a column holds. Lists have Parquet's standard three levels.
+/// The type of a column. Lists have Parquet's standard three levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
     OptionalText,
-    /// Text that is JSON, or null.
+    /// JSON text or null.
     OptionalJson,
     Int,
     Bool,
@@ -14,10 +14,30 @@ pub(crate) enum Kind {
     OptionalIntList,
     OptionalDoubleList,
     TextList,
-    /// A list of records with text fields of these names.
+    /// A list of records with string fields of these names.
     Records(&'static [&'static str]),
-    /// A record of further columns.
+    /// A record of nested columns.
     Group(&'static [Column]),
+}
+
+impl Kind {
+    /// The type as `docs/formats.md` names it.
+    pub(crate) const fn documented(self) -> &'static str {
+        match self {
+            Self::Text => "string",
+            Self::OptionalText => "string or null",
+            Self::OptionalJson => "JSON text or null",
+            Self::Int => "int64",
+            Self::Bool => "bool",
+            Self::OptionalBool => "bool or null",
+            Self::OptionalBytes => "binary or null",
+            Self::OptionalIntList => "list of int64, or null",
+            Self::OptionalDoubleList => "list of double, or null",
+            Self::TextList => "list of string",
+            Self::Records(_) => "list of records",
+            Self::Group(_) => "record",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +51,7 @@ impl Column {
         Self { name, kind }
     }
 
-    fn write(&self, schema: &mut String) {
+    fn write_schema(&self, schema: &mut String) {
         let name = self.name;
         let list = |element: &str| format!("(LIST) {{ repeated group list {{ required {element} }} }}");
         let line = match self.kind {
@@ -55,7 +75,7 @@ impl Column {
             Kind::Group(columns) => {
                 let mut inner = String::new();
                 for column in columns {
-                    column.write(&mut inner);
+                    column.write_schema(&mut inner);
                 }
                 format!("required group {name} {{ {inner} }}")
             }
@@ -65,11 +85,11 @@ impl Column {
     }
 }
 
-/// The schema in Parquet's own notation.
-pub(super) fn message(name: &str, columns: &[Column]) -> String {
+/// The schema in Parquet's notation.
+pub(super) fn message_schema(name: &str, columns: &[Column]) -> String {
     let mut schema = format!("message {name} {{\n");
     for column in columns {
-        column.write(&mut schema);
+        column.write_schema(&mut schema);
     }
     schema.push('}');
     schema

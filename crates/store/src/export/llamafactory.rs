@@ -1,13 +1,13 @@
-//! LLaMA-Factory's ShareGPT format: one example a step, the history as it was shown to the model and the step's reply
-//! last, images by path, and the `dataset_info.json` that announces the files.
+//! LLaMA-Factory's ShareGPT format: one example per step with the history that the model saw, the reply of the step and
+//! the image paths, and a `dataset_info.json` that describes the files.
 
 use std::path::{Path, PathBuf};
 
 use proto::trajectory::{Step, Trajectory};
 use serde_json::{Map, Value, json};
 
-use super::messages::{self, Role};
-use super::sink::{JsonFile, Part, Sink};
+use super::conversation::{self, Conversation, Role};
+use super::sink::{JsonFile, Sink, Subset};
 use super::{ExportError, sink};
 use crate::durable::Existing;
 use crate::layout::{IterationId, SavePath};
@@ -20,11 +20,11 @@ pub(super) struct LlamaFactory {
 impl LlamaFactory {
     pub(super) fn create(
         out: &Path,
-        part: Part,
+        subset: Subset,
         save_path: &SavePath,
         existing: Existing,
     ) -> Result<Self, ExportError> {
-        let file = JsonFile::array(out.join(file_name(part)), existing)?;
+        let file = JsonFile::array(out.join(file_name(subset)), existing)?;
         Ok(Self { save_path: save_path.clone(), file })
     }
 }
@@ -46,12 +46,13 @@ impl Sink for LlamaFactory {
     }
 }
 
-/// LLaMA-Factory wants human and gpt in turn, a human first and a gpt last, and as many images as marks.
+/// Builds one example. LLaMA-Factory requires alternating human and gpt turns, starting with human and ending with gpt,
+/// and one image per `<image>` tag.
 fn example(step: &Step, save_path: &SavePath) -> Option<Value> {
-    let conversation = messages::parse(&step.response.raw_prompt, save_path)?;
+    let conversation = Conversation::parse(&step.response.raw_prompt, save_path)?;
     let (system, turns, images) = conversation.into_alternating();
-    let is_dialogue = turns.first()?.role == Role::User && turns.last()?.role == Role::User;
-    if !is_dialogue {
+    let starts_and_ends_with_user = turns.first()?.role == Role::User && turns.last()?.role == Role::User;
+    if !starts_and_ends_with_user {
         return None;
     }
     let mut conversations: Vec<Value> = turns
@@ -61,35 +62,36 @@ fn example(step: &Step, save_path: &SavePath) -> Option<Value> {
             json!({"from": from, "value": turn.text})
         })
         .collect();
-    conversations.push(json!({"from": "gpt", "value": messages::escape(&step.response.raw_response)}));
+    conversations
+        .push(json!({"from": "gpt", "value": conversation::escape_media_tags(&step.response.raw_response)}));
     Some(json!({"conversations": conversations, "system": system, "images": images}))
 }
 
-fn file_name(part: Part) -> String {
-    format!("{}.json", dataset_name(part))
+fn file_name(subset: Subset) -> String {
+    format!("{}.json", dataset_name(subset))
 }
 
-fn dataset_name(part: Part) -> String {
-    format!("webgym_{}", part.as_str())
+fn dataset_name(subset: Subset) -> String {
+    format!("webgym_{}", subset.as_str())
 }
 
-/// Announces the files of the parts that were written.
+/// Describes the files that were written.
 pub(super) fn write_dataset_info(
     out: &Path,
-    parts: &[Part],
+    subsets: &[Subset],
     existing: Existing,
 ) -> Result<PathBuf, ExportError> {
-    let description = |part: &Part| {
+    let description = |subset: &Subset| {
         let value = json!({
-            "file_name": file_name(*part),
+            "file_name": file_name(*subset),
             "formatting": "sharegpt",
             "columns": {"messages": "conversations", "system": "system", "images": "images"},
             "tags": {"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt"},
         });
-        (dataset_name(*part), value)
+        (dataset_name(*subset), value)
     };
     let path = out.join("dataset_info.json");
-    let info: Map<String, Value> = parts.iter().map(description).collect();
+    let info: Map<String, Value> = subsets.iter().map(description).collect();
     sink::write_json(&path, &Value::Object(info), existing)?;
     Ok(path)
 }

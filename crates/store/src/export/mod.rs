@@ -1,20 +1,22 @@
-//! Trajectories in the shapes that trainers read. Selects trajectories and steps, divides them into training and
-//! validation, and hands them to a writer for the format asked for. Streams: nothing is held but one trajectory.
+//! Exports trajectories to the formats that trainers read: selects trajectories and steps, divides them into training and
+//! validation data, and writes the requested format. Only one trajectory is in memory at a time.
 
+mod conversation;
+mod jsonl;
 mod llamafactory;
-mod messages;
 mod openai;
 mod options;
-mod run;
+mod parquet;
+mod pipeline;
+mod pt;
 mod select;
 mod sink;
 mod verl;
-mod whole;
 
 use std::path::PathBuf;
 
 pub use options::{ExportOptions, Format};
-pub use run::{ExportReport, export};
+pub use pipeline::{ExportReport, export};
 
 use crate::columnar::ColumnarError;
 use crate::layout::Split;
@@ -22,11 +24,11 @@ use crate::pt::PtError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    #[error("there is no finished iteration of {split} under {path}", path = path.display())]
-    Nothing { split: Split, path: PathBuf },
+    #[error("{path} has no finished iteration of {split}", path = path.display())]
+    NoIterations { split: Split, path: PathBuf },
     #[error("{0}")]
     Options(String),
-    #[error("{path} is there already; --overwrite replaces it", path = path.display())]
+    #[error("{path} already exists; add --overwrite to replace it", path = path.display())]
     Exists { path: PathBuf },
     #[error("cannot write {path}: {source}", path = path.display())]
     Io { path: PathBuf, source: std::io::Error },

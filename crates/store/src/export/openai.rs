@@ -1,4 +1,4 @@
-//! OpenAI's chat format: one line a step with the messages exactly as they were sent and the reply as the last one.
+//! OpenAI's chat format: one line per step with the messages exactly as they were sent, followed by the reply.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use proto::trajectory::Trajectory;
 use serde_json::{Value, json};
 
 use super::ExportError;
-use super::sink::{JsonFile, Part, Sink};
+use super::sink::{JsonFile, Sink, Subset};
 use crate::durable::Existing;
 use crate::layout::IterationId;
 
 pub(super) struct OpenAiMessages(JsonFile);
 
 impl OpenAiMessages {
-    pub(super) fn create(out: &Path, part: Part, existing: Existing) -> Result<Self, ExportError> {
-        Ok(Self(JsonFile::lines(out.join(format!("{}.jsonl", part.as_str())), existing)?))
+    pub(super) fn create(out: &Path, subset: Subset, existing: Existing) -> Result<Self, ExportError> {
+        Ok(Self(JsonFile::lines(out.join(format!("{}.jsonl", subset.as_str())), existing)?))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What to export and into which shape.
+//! Export options: what to export, and in which format.
 
 use std::str::FromStr;
 
@@ -6,13 +6,13 @@ use super::ExportError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// ShareGPT conversations with images and a `dataset_info.json`, for LLaMA-Factory; one example a step.
+    /// ShareGPT conversations with images and a `dataset_info.json`, for LLaMA-Factory; one example per step.
     LlamaFactory,
-    /// `{"messages":[…]}` a line, as OpenAI's fine-tuning has it; one example a step.
+    /// Lines of `{"messages":[…]}`, as for OpenAI's fine-tuning; one example per step.
     OpenAiMessages,
-    /// Parquet with `prompt`, `images`, `reward_model`, …, for verl; one example a step.
+    /// Parquet with `prompt`, `images`, `reward_model`, …, for verl; one example per step.
     Verl,
-    /// One trajectory a line, with everything.
+    /// One complete trajectory per line.
     Jsonl,
     /// A `.pt` file.
     Pt,
@@ -35,8 +35,8 @@ impl Format {
         }
     }
 
-    /// Whether examples are single steps, so that steps can be left out.
-    pub const fn is_of_steps(self) -> bool {
+    /// Whether each example is a single step, so that steps can be left out.
+    pub const fn is_per_step(self) -> bool {
         matches!(self, Self::LlamaFactory | Self::OpenAiMessages | Self::Verl)
     }
 }
@@ -46,7 +46,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|format| format.as_str()).collect();
-            format!("{text:?} is no export format; there are {}", names.join(", "))
+            format!("{text:?} is not an export format; the formats are {}", names.join(", "))
         })
     }
 }
@@ -54,21 +54,21 @@ impl FromStr for Format {
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
     pub format: Format,
-    /// Of these iterations; all finished ones when not said.
+    /// Export only these iterations; by default, all finished ones.
     pub iterations: Option<Vec<u64>>,
     pub only_successful: bool,
     /// Leave out trajectories with fewer steps.
     pub min_steps: u64,
-    /// Leave out steps whose screenshot is the same as the next.
+    /// Leave out steps whose screenshot equals the next one.
     pub drop_unchanged: bool,
-    /// Draw so many steps, without replacement.
+    /// Sample this many steps without replacement.
     pub sample: Option<usize>,
-    /// How strongly later iterations are preferred in drawing: the k-th of K has weight (k/K)^power.
+    /// Preference for later iterations when sampling: the k-th of K iterations has weight (k/K)^power.
     pub recency_power: f64,
-    /// Share of the tasks that goes to validation; all attempts at a task go together.
+    /// Fraction of the tasks to use for validation; all attempts at a task stay together.
     pub validation_share: f64,
     pub seed: u64,
-    /// For Parquet: the screenshots themselves, not only path and hash.
+    /// Parquet only: include the screenshots, in addition to their paths and hashes.
     pub inline_screenshots: bool,
     pub overwrite: bool,
 }
@@ -90,26 +90,29 @@ impl ExportOptions {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), ExportError> {
+    pub(super) fn validate(&self) -> Result<(), ExportError> {
         let refuse = |reason: String| Err(ExportError::Options(reason));
         let format = self.format.as_str();
         if !(0.0..=1.0).contains(&self.validation_share) {
             return refuse(format!(
-                "the validation share is {}; it must be from 0 to 1",
+                "the validation share is {}; it must be between 0 and 1",
                 self.validation_share
             ));
         }
         if !(0.0..=1000.0).contains(&self.recency_power) {
-            return refuse(format!("the recency power is {}; it must be from 0 to 1000", self.recency_power));
-        }
-        if !self.format.is_of_steps() && (self.drop_unchanged || self.sample.is_some()) {
             return refuse(format!(
-                "{format} keeps trajectories whole; steps can be left out of {}",
-                "llamafactory, openai-messages and verl only"
+                "the recency power is {}; it must be between 0 and 1000",
+                self.recency_power
+            ));
+        }
+        if !self.format.is_per_step() && (self.drop_unchanged || self.sample.is_some()) {
+            return refuse(format!(
+                "{format} exports complete trajectories; steps can be left out only with {}",
+                "llamafactory, openai-messages and verl"
             ));
         }
         if self.inline_screenshots && self.format != Format::Parquet {
-            return refuse(format!("{format} refers to screenshots by path; only parquet can hold them"));
+            return refuse(format!("{format} refers to screenshots by path; only parquet can include them"));
         }
         Ok(())
     }

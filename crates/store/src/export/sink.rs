@@ -1,4 +1,4 @@
-//! What a format must be able to do, and the files of lines that several of them write.
+//! The interface of the export formats, and the JSON files that several of them write.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use super::ExportError;
 use crate::durable::{AtomicFile, Existing};
 use crate::layout::IterationId;
 
-/// Which part of an export an example belongs to.
+/// The subset of an export that an example belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Subset {
     Train,
     Validation,
 }
 
-impl Part {
+impl Subset {
     pub(super) const ALL: [Self; 2] = [Self::Train, Self::Validation];
 
     pub(super) const fn as_str(self) -> &'static str {
@@ -28,16 +28,16 @@ impl Part {
     }
 }
 
-/// One output file in the making.
+/// An output that is being written.
 pub(super) trait Sink {
-    /// Takes a trajectory, or of it only these steps where the format is of steps. Answers how many examples it made.
+    /// Adds a trajectory; formats with one example per step add only `steps`. Returns the number of examples.
     fn push(&mut self, id: IterationId, trajectory: &Trajectory, steps: &[usize])
     -> Result<u64, ExportError>;
-    /// Makes the file durable under its name.
+    /// Makes the files durable under their final names and returns their paths.
     fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, ExportError>;
 }
 
-/// A file of JSON values: one a line, or the same inside an array.
+/// A file of JSON values, one per line or as an array.
 pub(super) struct JsonFile {
     path: PathBuf,
     file: AtomicFile,
@@ -90,7 +90,7 @@ impl JsonFile {
     }
 }
 
-/// Writes a small JSON file at once.
+/// Writes a JSON file.
 pub(super) fn write_json(path: &Path, value: &Value, existing: Existing) -> Result<(), ExportError> {
     let write = || {
         let mut file = AtomicFile::create(path)?;

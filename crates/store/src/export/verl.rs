@@ -1,13 +1,13 @@
-//! verl's Parquet: one row a step with the prompt as chat messages that mark images by `<image>`, the images by path,
-//! and what a reward function needs. `messages` has the reply too, for supervised training.
+//! verl's Parquet format: one row per step with the prompt as chat messages with `<image>` tags, the image paths, and the
+//! inputs of a reward function. `messages` also contains the reply, for supervised training.
 
 use std::path::{Path, PathBuf};
 
 use proto::trajectory::Trajectory;
 
 use super::ExportError;
-use super::messages::{self, Role};
-use super::sink::{Part, Sink};
+use super::conversation::{self, Conversation, Role};
+use super::sink::{Sink, Subset};
 use crate::columnar::{Cell, Column, Kind, TableWriter};
 use crate::durable::Existing;
 use crate::layout::{IterationId, SavePath};
@@ -47,21 +47,21 @@ pub(super) struct Verl {
     save_path: SavePath,
     table: TableWriter,
     existing: Existing,
-    part: Part,
+    subset: Subset,
     count: i64,
 }
 
 impl Verl {
     pub(super) fn create(
         out: &Path,
-        part: Part,
+        subset: Subset,
         save_path: &SavePath,
         existing: Existing,
     ) -> Result<Self, ExportError> {
-        let path = out.join(format!("{}.parquet", part.as_str()));
-        let bulky = ["prompt.list.element.content", "messages.list.element.content", "extra_info.response"];
-        let table = TableWriter::create(&path, "verl", &COLUMNS, &bulky, &[])?;
-        Ok(Self { path, save_path: save_path.clone(), table, existing, part, count: 0 })
+        let path = out.join(format!("{}.parquet", subset.as_str()));
+        let plain = ["prompt.list.element.content", "messages.list.element.content", "extra_info.response"];
+        let table = TableWriter::create(&path, "verl", &COLUMNS, &plain, &[])?;
+        Ok(Self { path, save_path: save_path.clone(), table, existing, subset, count: 0 })
     }
 }
 
@@ -78,8 +78,10 @@ impl Sink for Verl {
         let mut written = 0;
         for number in steps {
             let response = &trajectory.steps[*number].response;
-            let Some(conversation) = messages::parse(&response.raw_prompt, &self.save_path) else { continue };
-            let reply = messages::escape(&response.raw_response);
+            let Some(conversation) = Conversation::parse(&response.raw_prompt, &self.save_path) else {
+                continue;
+            };
+            let reply = conversation::escape_media_tags(&response.raw_response);
             let mut roles: Vec<&str> = conversation.turns.iter().map(|turn| turn.role.as_str()).collect();
             let mut contents: Vec<&str> = conversation.turns.iter().map(|turn| turn.text.as_str()).collect();
             let prompt = vec![roles.clone(), contents.clone()];
@@ -93,7 +95,7 @@ impl Sink for Verl {
                 Cell::Text("web"),
                 Cell::Text("rule"),
                 Cell::Text(task.reference_answer.as_deref().unwrap_or_default()),
-                Cell::Text(self.part.as_str()),
+                Cell::Text(self.subset.as_str()),
                 Cell::Int(self.count),
                 Cell::Int(i64::try_from(id.iteration).unwrap_or(i64::MAX)),
                 Cell::Int(task.trajectory_index),

@@ -1,13 +1,12 @@
-//! Who may write a journal: one process at a time, told by an advisory lock that dies with its holder. Also how a
-//! journal is moved out of the way; nothing here deletes one.
+//! Advisory locks, which let one process at a time write a journal and are released when that process dies, and the
+//! renaming of journals. Nothing here deletes a journal.
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::JournalError;
-use crate::durable::sync_parent;
+use crate::durable::{is_same_file, sync_parent};
 
 /// Opens an existing file for appending and locks it.
 pub(crate) fn open_locked(path: &Path) -> Result<File, JournalError> {
@@ -18,19 +17,14 @@ pub(crate) fn open_locked(path: &Path) -> Result<File, JournalError> {
             .open(path)
             .map_err(|error| JournalError::io("open", path, error))?;
         lock(&file, path)?;
-        // Its holder before us may have renamed or removed it between the two.
-        if is_still_there(&file, path).map_err(|error| JournalError::io("open", path, error))? {
+        // The previous holder may have renamed or removed the file between our opening and locking it.
+        if is_same_file(&file, path).map_err(|error| JournalError::io("open", path, error))? {
             return Ok(file);
         }
     }
 }
 
-fn is_still_there(file: &File, path: &Path) -> io::Result<bool> {
-    let (opened, named) = (file.metadata()?, std::fs::metadata(path)?);
-    Ok((opened.dev(), opened.ino()) == (named.dev(), named.ino()))
-}
-
-/// Opens a file for appending, made if need be, and locks it. Tells whether it was made now.
+/// Opens or creates a file for appending and locks it. Returns whether the file is new.
 pub(super) fn create_locked(path: &Path) -> Result<(File, bool), JournalError> {
     let created = File::options().read(true).append(true).create_new(true).open(path);
     match created {
@@ -50,13 +44,13 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     })
 }
 
-/// Whether some process holds this journal. Where there are no locks, nobody is known to.
+/// Whether a process holds the lock of this journal. Always false on file systems without locks.
 pub fn is_being_written(path: &Path) -> bool {
     matches!(open_locked(path), Err(JournalError::Locked { .. }))
 }
 
-/// Renames a journal to `….checkpoint.<time>` so that a fresh run can take its place; answers the new name.
-/// Refused while another process writes it.
+/// Renames a journal to `….checkpoint.<time>` so that a new run can start. Returns the new path. Fails while another
+/// process writes the journal.
 pub fn set_aside(path: &Path) -> Result<PathBuf, JournalError> {
     let _lock = open_locked(path)?;
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -71,6 +65,7 @@ pub fn set_aside(path: &Path) -> Result<PathBuf, JournalError> {
             return Ok(target);
         }
     }
-    let taken = io::Error::new(io::ErrorKind::AlreadyExists, "every name for it is taken");
-    Err(JournalError::io("set aside", path, taken))
+    let error =
+        io::Error::new(io::ErrorKind::AlreadyExists, "all names for the renamed journal exist already");
+    Err(JournalError::io("set aside", path, error))
 }

@@ -1,23 +1,23 @@
-//! The kinds of lines in a journal, owned for reading and borrowed for writing. The JSON is the same.
+//! The records in a journal: owned types for reading and borrowed types for writing, with the same JSON.
 
 use proto::trajectory::{Step, Task, Trajectory};
 use serde::{Deserialize, Serialize};
 
-use crate::run::RunRecord;
+use crate::run_record::RunRecord;
 use crate::summary::Summary;
 
-/// An episode began; `attempt` counts its fresh starts after infrastructure losses.
+/// The start of an episode. `attempt` counts the restarts after infrastructure errors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
     pub trajectory_index: i64,
     pub attempt: u32,
     pub task: Task,
-    /// The folder of its pictures, by its name under `images/`.
+    /// The name of its screenshot folder below `images/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<String>,
 }
 
-/// A step of an episode that is still running.
+/// A step of a running episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     pub trajectory_index: i64,
@@ -26,13 +26,14 @@ pub struct StepRecord {
     pub step: Step,
 }
 
-/// A trajectory as it will be in the `.pt` file. A later one of the same index replaces it (a second judgement).
+/// A finished trajectory. A later record with the same index replaces it, for example after a second judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     pub summary: Summary,
     pub trajectory: Trajectory,
 }
 
+/// One record of a journal.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
@@ -42,6 +43,7 @@ pub enum Record {
     Finished(Box<Finished>),
 }
 
+/// The first record: the format version and the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader<R> {
     pub format: u32,
@@ -49,7 +51,7 @@ pub struct RunHeader<R> {
     pub run: R,
 }
 
-/// The same records, borrowed from the caller.
+/// [`Record`] with data borrowed from the caller.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RecordRef<'a> {
@@ -73,12 +75,12 @@ pub(super) enum RecordRef<'a> {
     },
 }
 
-/// The same records without their bulk, for listing.
+/// [`Record`] without prompts, replies and steps, for listing.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LightRecord {
     Run(Box<RunHeader<RunRecord>>),
-    /// A task's fields carry the names they have in a summary, so one is read as the other.
+    /// A task has the same field names as a summary, so that it is read as a summary.
     Episode {
         trajectory_index: i64,
         attempt: u32,

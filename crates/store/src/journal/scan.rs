@@ -1,5 +1,5 @@
-//! What a journal holds, told without keeping any trajectory: which are finished and where, which were running,
-//! which lines are damaged and where the whole part ends.
+//! Scans a journal without keeping trajectories in memory: which trajectories are finished and where their records are,
+//! which episodes were running, which lines are damaged and where the valid part ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -7,104 +7,107 @@ use std::path::{Component, Path};
 
 use proto::trajectory::{Trajectory, TrajectoryMetadata};
 
-use super::read::LineError;
+use super::reader::LineError;
 use super::record::LightRecord;
 use super::{FORMAT, Finished, JournalError, JournalReader, Record};
-use crate::run::RunRecord;
+use crate::run_record::RunRecord;
 use crate::summary::Summary;
 
-/// A finished trajectory and the bytes of its record.
+/// The summary of a finished trajectory and the position of its record.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Located {
+pub struct LocatedRecord {
     pub offset: u64,
     pub length: u64,
     pub summary: Summary,
 }
 
+/// A line that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
+pub struct DamagedLine {
     pub line: u64,
     pub offset: u64,
     pub reason: String,
 }
 
-/// An episode that began and did not finish: its latest attempt and how many steps of it are in the journal.
+/// An episode that started and did not finish: its latest attempt and the number of steps recorded for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfinishedEpisode {
     pub attempt: u32,
     pub steps: u64,
 }
 
+/// What a journal contains.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     pub run: Option<RunRecord>,
-    /// By trajectory index; of several records the last counts.
-    pub finished: BTreeMap<i64, Located>,
-    /// Indices with more than one finished record, as a second judgement leaves them.
+    /// Finished trajectories by index. If an index has several records, the last one counts.
+    pub finished: BTreeMap<i64, LocatedRecord>,
+    /// Indices with more than one finished record, for example after a second judgement.
     pub repeated: Vec<i64>,
     pub unfinished: BTreeMap<i64, UnfinishedEpisode>,
-    /// What is known of the tasks of those: no more than their task and how many steps there are.
-    pub begun: BTreeMap<i64, Summary>,
-    /// The folders of pictures of all attempts, finished or not.
+    /// Summaries of the unfinished episodes; they have only the task and the number of steps.
+    pub unfinished_summaries: BTreeMap<i64, Summary>,
+    /// Names of the screenshot folders of all attempts, finished or not.
     pub images: BTreeSet<String>,
-    /// Damaged lines with whole ones after them.
-    pub damaged: Vec<Damage>,
-    /// What follows the last whole line: a write that was cut short.
-    pub torn_tail: Option<Damage>,
-    /// Where the last whole line ends.
-    pub whole_length: u64,
+    /// Damaged lines that are followed by intact ones.
+    pub damaged: Vec<DamagedLine>,
+    /// The damaged line after the last intact one: an interrupted write.
+    pub torn_tail: Option<DamagedLine>,
+    /// The end of the last intact line.
+    pub valid_length: u64,
     pub file_length: u64,
 }
 
-/// Reads the journal at `path` once, in constant memory but for the summaries.
+/// Reads the journal at `path` once. Memory use grows only with the number of summaries.
 pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     scan_reader(JournalReader::open(path)?)
 }
 
 pub(super) fn scan_file(file: File, path: &Path) -> Result<Scan, JournalError> {
-    scan_reader(JournalReader::over(file, path))
+    scan_reader(JournalReader::from_file(file, path))
 }
 
 fn scan_reader(mut reader: JournalReader) -> Result<Scan, JournalError> {
     let mut scan = Scan::default();
-    let mut broken = Vec::new();
+    let mut corrupt = Vec::new();
     let mut line = 0;
-    while let Some(entry) = reader.next_as::<LightRecord>()? {
+    while let Some(entry) = reader.next_entry::<LightRecord>()? {
         line += 1;
         scan.file_length = entry.offset + entry.length;
-        let damage = |reason: &LineError| Damage { line, offset: entry.offset, reason: reason.to_string() };
+        let damaged_line =
+            |error: &LineError| DamagedLine { line, offset: entry.offset, reason: error.to_string() };
         match entry.record {
-            Err(reason @ LineError::Broken(_)) => {
-                broken.push(damage(&reason));
+            Err(error @ LineError::Corrupt(_)) => {
+                corrupt.push(damaged_line(&error));
                 continue;
             }
-            Err(reason @ LineError::Unknown(_)) => {
-                let damage = damage(&reason);
-                scan.damaged.append(&mut broken);
-                scan.damaged.push(damage);
+            Err(error @ LineError::Unknown(_)) => {
+                let unknown = damaged_line(&error);
+                scan.damaged.append(&mut corrupt);
+                scan.damaged.push(unknown);
             }
             Ok(record) => {
-                scan.damaged.append(&mut broken);
-                scan.take(record, line, entry.offset, entry.length);
+                scan.damaged.append(&mut corrupt);
+                scan.add(record, line, entry.offset, entry.length);
             }
         }
-        scan.whole_length = scan.file_length;
+        scan.valid_length = scan.file_length;
     }
-    scan.torn_tail = broken.into_iter().next();
+    scan.torn_tail = corrupt.into_iter().next();
     Ok(scan)
 }
 
 impl Scan {
-    fn take(&mut self, record: LightRecord, line: u64, offset: u64, length: u64) {
+    fn add(&mut self, record: LightRecord, line: u64, offset: u64, length: u64) {
         match record {
             LightRecord::Run(header) if line == 1 && header.format <= FORMAT => self.run = Some(header.run),
             LightRecord::Run(header) => {
-                let reason = format!("a run record of format {} does not belong here", header.format);
-                self.damaged.push(Damage { line, offset, reason });
+                let reason = format!("unexpected run record of format {}", header.format);
+                self.damaged.push(DamagedLine { line, offset, reason });
             }
             LightRecord::Episode { trajectory_index, attempt, task, images } => {
                 self.images.extend(images);
-                self.begun.insert(trajectory_index, Summary { trajectory_index, ..*task });
+                self.unfinished_summaries.insert(trajectory_index, Summary { trajectory_index, ..*task });
                 self.unfinished.insert(trajectory_index, UnfinishedEpisode { attempt, steps: 0 });
             }
             LightRecord::Step { trajectory_index, attempt } => {
@@ -118,15 +121,15 @@ impl Scan {
                     })
                     .or_insert(UnfinishedEpisode { attempt, steps: 0 });
                 episode.steps += 1;
-                if let Some(summary) = self.begun.get_mut(&trajectory_index) {
+                if let Some(summary) = self.unfinished_summaries.get_mut(&trajectory_index) {
                     summary.steps = episode.steps;
                 }
             }
             LightRecord::Finished { summary } => {
                 let index = summary.trajectory_index;
                 self.unfinished.remove(&index);
-                self.begun.remove(&index);
-                let located = Located { offset, length, summary: *summary };
+                self.unfinished_summaries.remove(&index);
+                let located = LocatedRecord { offset, length, summary: *summary };
                 if self.finished.insert(index, located).is_some() && !self.repeated.contains(&index) {
                     self.repeated.push(index);
                 }
@@ -134,16 +137,19 @@ impl Scan {
         }
     }
 
-    /// The folders of pictures that no finished trajectory names: of attempts that were cut short.
+    /// Names of screenshot folders that no finished trajectory refers to: those of interrupted attempts.
     pub fn abandoned_images(&self) -> Vec<&str> {
-        let folders = self.finished.values().filter_map(|located| located.summary.image_directory.as_deref());
-        let named: BTreeSet<_> = folders.filter_map(|folder| Path::new(folder).file_name()).collect();
-        let is_name = |name: &str| {
+        let folders = self.finished.values().filter_map(|record| record.summary.image_directory.as_deref());
+        let used: BTreeSet<_> = folders.filter_map(|folder| Path::new(folder).file_name()).collect();
+        // A journal from elsewhere could name a path outside of `images/`.
+        let is_single_component = |name: &str| {
             let mut parts = Path::new(name).components();
             matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
         };
-        let left = self.images.iter().map(String::as_str);
-        left.filter(|name| is_name(name) && !named.contains(Path::new(name).as_os_str())).collect()
+        let names = self.images.iter().map(String::as_str);
+        names
+            .filter(|name| is_single_component(name) && !used.contains(Path::new(name).as_os_str()))
+            .collect()
     }
 
     pub fn is_complete(&self) -> bool {
@@ -151,8 +157,8 @@ impl Scan {
     }
 }
 
-/// What was collected of an episode that did not finish: the steps of its latest attempt. `None` if it never began, or
-/// is finished.
+/// Reads an unfinished episode: its task and the steps of its latest attempt. Returns `None` if it never started or is
+/// finished.
 pub fn read_unfinished(path: &Path, trajectory_index: i64) -> Result<Option<Trajectory>, JournalError> {
     let mut found: Option<Trajectory> = None;
     let mut attempt = 0;
@@ -179,17 +185,20 @@ pub fn read_unfinished(path: &Path, trajectory_index: i64) -> Result<Option<Traj
     Ok(found)
 }
 
-/// Reads one finished trajectory back from where a scan found it.
-pub fn read_finished(reader: &mut JournalReader, located: &Located) -> Result<Trajectory, JournalError> {
+/// Reads a finished trajectory from the position that a scan found.
+pub fn read_finished(
+    reader: &mut JournalReader,
+    located: &LocatedRecord,
+) -> Result<Trajectory, JournalError> {
     reader.seek(located.offset)?;
     let reason = match reader.next().transpose()?.map(|entry| entry.record) {
         Some(Ok(Record::Finished(finished))) => {
             let Finished { trajectory, .. } = *finished;
             return Ok(trajectory);
         }
-        Some(Ok(_)) => "another record is there now".to_owned(),
+        Some(Ok(_)) => "the position has another record now".to_owned(),
         Some(Err(error)) => error.to_string(),
-        None => "the file ends before it".to_owned(),
+        None => "the file is shorter than before".to_owned(),
     };
     Err(JournalError::Damaged { path: reader.path().to_path_buf(), offset: located.offset, reason })
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use super::commit::Disk;
+use super::writer_thread::Disk;
 use super::*;
 use crate::layout::Split;
-use crate::run::{RunMetadata, RunRecord};
+use crate::run_record::{RunMetadata, RunRecord};
 use crate::sample;
 
 fn run(tasks: u64) -> RunRecord {
@@ -23,13 +23,13 @@ fn run(tasks: u64) -> RunRecord {
     }
 }
 
-fn fresh() -> (tempfile::TempDir, PathBuf) {
+fn temporary_path() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("train_trajectories.pt.iteration0.checkpoint");
     (directory, path)
 }
 
-fn write_some(path: &Path, indices: &[i64]) {
+fn write_journal(path: &Path, indices: &[i64]) {
     let journal = Journal::create(path, &run(10)).unwrap();
     for index in indices {
         journal.append_finished_blocking(&sample::trajectory(*index, 3)).unwrap();
@@ -38,9 +38,9 @@ fn write_some(path: &Path, indices: &[i64]) {
 }
 
 #[test]
-fn finished_trajectories_come_back_whole() {
-    let (_guard, path) = fresh();
-    write_some(&path, &[4, 1]);
+fn finished_trajectories_are_read_back() {
+    let (_directory, path) = temporary_path();
+    write_journal(&path, &[4, 1]);
     let found = scan(&path).unwrap();
     assert_eq!(found.run, Some(run(10)));
     let mut reader = JournalReader::open(&path).unwrap();
@@ -53,57 +53,60 @@ fn finished_trajectories_come_back_whole() {
 }
 
 #[test]
-fn a_cut_at_every_byte_keeps_everything_before_it_and_resumes() {
-    let (guard, path) = fresh();
-    write_some(&path, &[0, 1]);
-    let whole = std::fs::read(&path).unwrap();
+fn truncated_journal_keeps_complete_records() {
+    let (directory, path) = temporary_path();
+    write_journal(&path, &[0, 1]);
+    let complete = std::fs::read(&path).unwrap();
     let ends: Vec<usize> =
-        whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
-    let cut_path = guard.path().join("cut");
-    for length in (ends[0]..whole.len()).step_by(97).chain(ends.clone()) {
-        std::fs::write(&cut_path, &whole[..length]).unwrap();
-        let (journal, recovered) = Journal::resume(&cut_path).unwrap();
+        complete.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
+    let truncated = directory.path().join("truncated");
+    for length in (ends[0]..complete.len()).step_by(97).chain(ends.clone()) {
+        std::fs::write(&truncated, &complete[..length]).unwrap();
+        let (journal, recovered) = Journal::resume(&truncated).unwrap();
         let expected: Vec<i64> = (0..2).filter(|i| ends[*i as usize + 1] <= length).collect();
-        assert_eq!(recovered.finished.iter().copied().collect::<Vec<_>>(), expected, "cut at {length}");
+        assert_eq!(recovered.finished.iter().copied().collect::<Vec<_>>(), expected, "truncated to {length}");
         journal.append_finished_blocking(&sample::trajectory(9, 1)).unwrap();
         journal.close_blocking().unwrap();
-        let again = scan(&cut_path).unwrap();
-        assert!(again.damaged.is_empty() && again.torn_tail.is_none(), "cut at {length}: {again:?}");
-        assert_eq!(again.finished.len(), expected.len() + 1);
+        let rescanned = scan(&truncated).unwrap();
+        assert!(
+            rescanned.damaged.is_empty() && rescanned.torn_tail.is_none(),
+            "truncated to {length}: {rescanned:?}"
+        );
+        assert_eq!(rescanned.finished.len(), expected.len() + 1);
     }
 }
 
 #[test]
-fn zeros_after_a_power_cut_are_a_torn_tail() {
-    let (_guard, path) = fresh();
-    write_some(&path, &[0]);
+fn trailing_zeros_are_truncated() {
+    let (_directory, path) = temporary_path();
+    write_journal(&path, &[0]);
     File::options().append(true).open(&path).unwrap().write_all(&[0; 5000]).unwrap();
     let (journal, recovered) = Journal::resume(&path).unwrap();
-    assert_eq!((recovered.cut, recovered.finished.len()), (5000, 1));
+    assert_eq!((recovered.truncated_bytes, recovered.finished.len()), (5000, 1));
     journal.close_blocking().unwrap();
 }
 
 #[test]
-fn a_damaged_line_in_the_middle_is_reported_and_hides_nothing_after_it() {
-    let (_guard, path) = fresh();
-    write_some(&path, &[0, 1, 2]);
+fn damaged_line_does_not_hide_later_records() {
+    let (_directory, path) = temporary_path();
+    write_journal(&path, &[0, 1, 2]);
     let mut bytes = std::fs::read(&path).unwrap();
     let target = scan(&path).unwrap().finished[&1].clone();
     bytes[target.offset as usize + 100] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
     let (journal, recovered) = Journal::resume(&path).unwrap();
     assert_eq!(recovered.finished.iter().copied().collect::<Vec<_>>(), [0, 2]);
-    assert_eq!(recovered.cut, 0);
+    assert_eq!(recovered.truncated_bytes, 0);
     assert_eq!(recovered.scan.damaged.len(), 1);
     assert_eq!((recovered.scan.damaged[0].line, recovered.scan.damaged[0].offset), (3, target.offset));
-    assert_eq!(std::fs::read(&path).unwrap(), bytes, "nothing is taken away");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "the file is unchanged");
     journal.close_blocking().unwrap();
 }
 
 #[test]
-fn starting_afresh_over_an_unfinished_journal_is_refused_by_name_and_deletes_nothing() {
-    let (_guard, path) = fresh();
-    write_some(&path, &[0, 3]);
+fn unfinished_journal_is_not_overwritten() {
+    let (_directory, path) = temporary_path();
+    write_journal(&path, &[0, 3]);
     let before = std::fs::read(&path).unwrap();
     let error = Journal::create(&path, &run(10)).unwrap_err();
     assert!(
@@ -114,30 +117,30 @@ fn starting_afresh_over_an_unfinished_journal_is_refused_by_name_and_deletes_not
 }
 
 #[test]
-fn a_journal_set_aside_keeps_its_content_under_another_name() {
-    let (_guard, path) = fresh();
-    write_some(&path, &[0]);
-    let aside = set_aside(&path).unwrap();
+fn journal_set_aside_keeps_its_content() {
+    let (_directory, path) = temporary_path();
+    write_journal(&path, &[0]);
+    let renamed = set_aside(&path).unwrap();
     assert!(!path.exists());
-    assert_eq!(scan(&aside).unwrap().finished.len(), 1);
-    write_some(&path, &[1]);
-    assert_ne!(set_aside(&path).unwrap(), aside, "two in the same second do not collide");
+    assert_eq!(scan(&renamed).unwrap().finished.len(), 1);
+    write_journal(&path, &[1]);
+    assert_ne!(set_aside(&path).unwrap(), renamed, "names of the same second do not collide");
 }
 
 #[test]
-fn a_run_killed_before_its_first_line_was_whole_leaves_nothing_in_the_way() {
+fn journal_without_complete_line_is_overwritten() {
     for content in [&b""[..], b"0badc0de {\"run\":{\"for"] {
-        let (_guard, path) = fresh();
+        let (_directory, path) = temporary_path();
         std::fs::write(&path, content).unwrap();
         assert!(matches!(Journal::resume(&path), Err(JournalError::NoRun { .. })));
-        write_some(&path, &[1]);
+        write_journal(&path, &[1]);
         assert_eq!(scan(&path).unwrap().finished.len(), 1);
     }
 }
 
 #[test]
-fn a_stranger_s_file_is_neither_resumed_nor_overwritten() {
-    let (_guard, path) = fresh();
+fn journal_of_later_format_is_refused() {
+    let (_directory, path) = temporary_path();
     let line = frame::encode(&serde_json::json!({"run": {"format": 99}})).unwrap();
     std::fs::write(&path, &line).unwrap();
     assert!(matches!(Journal::resume(&path), Err(JournalError::NoRun { .. })));
@@ -146,8 +149,8 @@ fn a_stranger_s_file_is_neither_resumed_nor_overwritten() {
 }
 
 #[test]
-fn two_writers_of_one_journal_are_refused() {
-    let (_guard, path) = fresh();
+fn second_writer_is_refused() {
+    let (_directory, path) = temporary_path();
     let journal = Journal::create(&path, &run(10)).unwrap();
     assert!(matches!(Journal::resume(&path), Err(JournalError::Locked { .. })));
     assert!(matches!(Journal::create(&path, &run(10)), Err(JournalError::Locked { .. })));
@@ -157,8 +160,8 @@ fn two_writers_of_one_journal_are_refused() {
 }
 
 #[test]
-fn the_second_judgement_of_a_trajectory_replaces_the_first() {
-    let (_guard, path) = fresh();
+fn later_record_replaces_the_first() {
+    let (_directory, path) = temporary_path();
     let journal = Journal::create(&path, &run(2)).unwrap();
     let mut trajectory = sample::trajectory(1, 2);
     journal.append_finished_blocking(&trajectory).unwrap();
@@ -173,8 +176,8 @@ fn the_second_judgement_of_a_trajectory_replaces_the_first() {
 }
 
 #[tokio::test]
-async fn steps_of_running_episodes_survive_for_inspection() {
-    let (_guard, path) = fresh();
+async fn unfinished_episode_is_readable() {
+    let (_directory, path) = temporary_path();
     let journal = Journal::create(&path, &run(10)).unwrap();
     let trajectory = sample::trajectory(5, 3);
     journal.append_episode(&trajectory.task, 0, None).await.unwrap();
@@ -187,40 +190,44 @@ async fn steps_of_running_episodes_survive_for_inspection() {
     journal.close().await.unwrap();
     let found = scan(&path).unwrap();
     assert_eq!(found.unfinished.get(&5), Some(&UnfinishedEpisode { attempt: 1, steps: 2 }));
-    let begun: Vec<_> = found.begun.values().map(|one| (one.trajectory_index, one.steps)).collect();
-    assert_eq!(begun, [(5, 2)]);
+    let started: Vec<_> = found
+        .unfinished_summaries
+        .values()
+        .map(|summary| (summary.trajectory_index, summary.steps))
+        .collect();
+    assert_eq!(started, [(5, 2)]);
     assert_eq!(
-        (&found.begun[&5].task_name, &found.begun[&5].website),
+        (&found.unfinished_summaries[&5].task_name, &found.unfinished_summaries[&5].website),
         (&trajectory.task.task_name, &trajectory.task.website)
     );
     let partial = read_unfinished(&path, 5).unwrap().unwrap();
     assert_eq!((&partial.task, &partial.steps[..]), (&trajectory.task, &trajectory.steps[..2]));
-    assert_eq!(read_unfinished(&path, 6).unwrap(), None, "that one is finished");
+    assert_eq!(read_unfinished(&path, 6).unwrap(), None, "trajectory 6 is finished");
     let records: Vec<Record> =
         JournalReader::open(&path).unwrap().map(|entry| entry.unwrap().record.unwrap()).collect();
     assert!(matches!(&records[5], Record::Step(step) if step.step == trajectory.steps[1]), "{records:?}");
 }
 
-/// A disk whose syncs wait for the test and can be told to fail.
+/// A disk whose syncs wait for a result from the test.
 struct ScriptedDisk {
     content: Arc<Mutex<Vec<u8>>>,
-    started: Sender<usize>,
-    answers: Receiver<io::Result<()>>,
-    room: usize,
+    syncs: Sender<usize>,
+    results: Receiver<io::Result<()>>,
+    capacity: usize,
 }
 
 impl Disk for ScriptedDisk {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut content = self.content.lock().unwrap();
-        let fits = bytes.len().min(self.room - content.len());
+        let fits = bytes.len().min(self.capacity - content.len());
         content.extend_from_slice(&bytes[..fits]);
         if fits == bytes.len() { Ok(()) } else { Err(io::Error::from(io::ErrorKind::StorageFull)) }
     }
 
     fn sync(&mut self) -> io::Result<()> {
         let lines = self.content.lock().unwrap().split(|byte| *byte == b'\n').count() - 1;
-        self.started.send(lines).unwrap();
-        self.answers.recv().unwrap()
+        self.syncs.send(lines).unwrap();
+        self.results.recv().unwrap()
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
@@ -229,88 +236,89 @@ impl Disk for ScriptedDisk {
     }
 }
 
-type Script = (Journal, Arc<Mutex<Vec<u8>>>, Receiver<usize>, Sender<io::Result<()>>);
+type ScriptedJournal = (Journal, Arc<Mutex<Vec<u8>>>, Receiver<usize>, Sender<io::Result<()>>);
 
-fn scripted(room: usize) -> Script {
+/// A journal on a [`ScriptedDisk`], its content, the number of lines at each sync, and the sender of sync results.
+fn scripted(capacity: usize) -> ScriptedJournal {
     let content = Arc::new(Mutex::new(Vec::new()));
-    let (started, syncs) = channel();
-    let (answer, answers) = channel();
-    let disk = ScriptedDisk { content: Arc::clone(&content), started, answers, room };
-    (Journal::start(Path::new("scripted"), disk, 0).unwrap(), content, syncs, answer)
+    let (syncs, synced) = channel();
+    let (result, results) = channel();
+    let disk = ScriptedDisk { content: Arc::clone(&content), syncs, results, capacity };
+    (Journal::start(Path::new("scripted"), disk, 0).unwrap(), content, synced, result)
 }
 
 #[tokio::test]
-async fn a_finish_resolves_only_after_its_sync_and_one_sync_serves_all_who_wait() {
-    let (journal, _, syncs, answer) = scripted(usize::MAX);
+async fn waiting_records_share_one_sync() {
+    let (journal, _, synced, result) = scripted(usize::MAX);
     let append = |index| {
         let journal = journal.clone();
         tokio::spawn(async move { journal.append_finished(&sample::trajectory(index, 1)).await })
     };
     let first = append(0);
     tokio::task::yield_now().await;
-    assert_eq!(syncs.recv().unwrap(), 1, "the first one is being synced");
+    assert_eq!(synced.recv().unwrap(), 1, "the first record is being synced");
     let others: Vec<_> = (1..101).map(append).collect();
-    // Every one of them is polled once, which puts its record into the queue.
+    // Polling each task once puts its record into the queue.
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
     assert!(!first.is_finished(), "not durable yet");
-    answer.send(Ok(())).unwrap();
+    result.send(Ok(())).unwrap();
     first.await.unwrap().unwrap();
-    assert_eq!(syncs.recv().unwrap(), 101, "a hundred waited and share one sync");
+    assert_eq!(synced.recv().unwrap(), 101, "the hundred waiting records share one sync");
     assert!(others.iter().all(|other| !other.is_finished()));
-    answer.send(Ok(())).unwrap();
+    result.send(Ok(())).unwrap();
     for other in others {
         other.await.unwrap().unwrap();
     }
 }
 
 #[test]
-fn a_failed_sync_is_never_followed_by_a_success() {
-    let (journal, _, syncs, answer) = scripted(usize::MAX);
-    answer.send(Err(io::Error::other("bad disk"))).unwrap();
+fn no_write_succeeds_after_a_failed_sync() {
+    let (journal, _, synced, result) = scripted(usize::MAX);
+    result.send(Err(io::Error::other("bad disk"))).unwrap();
     let trajectory = sample::trajectory(0, 1);
     let error = journal.append_finished_blocking(&trajectory).unwrap_err();
     assert!(error.to_string().contains("bad disk"), "{error}");
-    answer.send(Ok(())).unwrap();
+    result.send(Ok(())).unwrap();
     assert!(journal.append_finished_blocking(&trajectory).is_err());
-    assert_eq!(syncs.try_iter().count(), 1, "the second did not even try");
+    assert_eq!(synced.try_iter().count(), 1, "the second record was not synced");
 }
 
 #[tokio::test]
-async fn a_write_that_does_not_fit_is_cut_away_and_a_smaller_one_goes_on() {
+async fn failed_write_is_truncated_and_a_smaller_one_succeeds() {
     let small = sample::trajectory(0, 1);
-    let room = 2 * frame::encode(&small).unwrap().len() + 5000;
-    let (journal, content, _syncs, answer) = scripted(room);
-    (0..3).for_each(|_| answer.send(Ok(())).unwrap());
+    let capacity = 2 * frame::encode(&small).unwrap().len() + 5000;
+    let (journal, content, _synced, result) = scripted(capacity);
+    (0..3).for_each(|_| result.send(Ok(())).unwrap());
     journal.append_finished(&small).await.unwrap();
-    let good = content.lock().unwrap().clone();
+    let before = content.lock().unwrap().clone();
     let error = journal.append_finished(&sample::trajectory(1, 60)).await.unwrap_err();
     assert!(error.is_out_of_space(), "{error}");
-    assert_eq!(*content.lock().unwrap(), good);
+    assert_eq!(*content.lock().unwrap(), before);
     let step = &small.steps[0];
-    assert!(journal.append_step(2, 0, 0, step).await.unwrap_err().is_out_of_space(), "steps learn of it too");
+    assert!(journal.append_step(2, 0, 0, step).await.unwrap_err().is_out_of_space(), "steps fail too");
     journal.append_finished(&small).await.unwrap();
     journal.append_step(2, 0, 0, step).await.unwrap();
 }
 
 #[tokio::test]
-async fn pictures_of_attempts_that_were_cut_short_are_told_from_those_of_finished_ones() {
-    let (_guard, path) = fresh();
+async fn screenshot_folders_of_interrupted_attempts_are_found() {
+    let (_directory, path) = temporary_path();
     let journal = Journal::create(&path, &run(10)).unwrap();
-    let (mut finished, lost) = (sample::trajectory(1, 2), sample::trajectory(2, 1));
+    let (mut finished, interrupted) = (sample::trajectory(1, 2), sample::trajectory(2, 1));
     for step in &mut finished.steps {
         step.observation.image_path = "/runs/first/images/task_0001_b/step_000.png".into();
     }
     for (task, attempt, images) in [
         (&finished.task, 0, "task_0001_a"),
         (&finished.task, 1, "task_0001_b"),
-        (&lost.task, 0, "task_0002_c"),
-        (&lost.task, 1, "../elsewhere"),
+        (&interrupted.task, 0, "task_0002_c"),
+        (&interrupted.task, 1, "../elsewhere"),
     ] {
         journal.append_episode(task, attempt, Some(images)).await.unwrap();
         let written = scan(&path).unwrap();
-        assert!(written.images.contains(images), "it is in the file before its folder can be made");
+        assert!(written.images.contains(images), "the name is in the file before the folder exists");
     }
     journal.append_finished(&finished).await.unwrap();
     journal.close().await.unwrap();

@@ -1,20 +1,20 @@
-//! The numbers of an iteration: crash, block and success rates, steps, length of replies. Computed from summaries by
-//! pure functions; reading the save path is a thin layer on top.
+//! Metrics of an iteration: crash, block and success rates, number of steps, length of replies. Pure functions compute
+//! them from summaries; reading the save path is a thin layer on top.
 
-mod rules;
+mod category;
 mod table;
 
 use serde::Serialize;
 
-pub use rules::{Crash, DifficultyClass, Standing, crash, standing};
+pub use category::{Category, CrashReason, DifficultyClass, category, crash_reason};
 
-use crate::iteration::{self};
+use crate::iteration;
 use crate::layout::{IterationId, SavePath, Split};
 use crate::pt::PtError;
 use crate::summary::Summary;
 use proto::trajectory::Outcome;
 
-/// The numbers over a set of trajectories. Rates of nothing are zero.
+/// Metrics of a set of trajectories. A rate over zero trajectories is zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Metrics {
     pub total_trajectories: u64,
@@ -22,16 +22,16 @@ pub struct Metrics {
     pub crashed_rate: f64,
     pub blocked: u64,
     pub blocked_rate: f64,
-    /// Neither crashed nor blocked, and with a verdict: what `success_rate` is over.
+    /// Trajectories that are judged and neither crashed nor blocked: the denominator of `success_rate`.
     pub scored: u64,
     pub successes: u64,
     pub success_rate: f64,
     pub avg_steps: f64,
     pub avg_chars_per_response: f64,
     pub goback_rate: f64,
-    /// Collected, but the judge could not be reached.
+    /// Collected, but not judged because of an error of the judge.
     pub judge_errors: u64,
-    /// Lost to the infrastructure.
+    /// Lost because of infrastructure errors.
     pub infra_lost: u64,
     pub cancelled: u64,
 }
@@ -48,17 +48,17 @@ impl Metrics {
                 Some(Outcome::Cancelled) => metrics.cancelled += 1,
                 _ => {}
             }
-            match standing(summary) {
-                Standing::Crashed(_) => {
+            match category(summary) {
+                Category::Crashed(_) => {
                     metrics.crashed += 1;
                     continue;
                 }
-                Standing::Blocked => {
+                Category::Blocked => {
                     metrics.blocked += 1;
                     continue;
                 }
-                Standing::Unscored => {}
-                Standing::Scored { is_success } => {
+                Category::Unscored => {}
+                Category::Scored { is_success } => {
                     metrics.scored += 1;
                     metrics.successes += u64::from(is_success);
                 }
@@ -79,11 +79,11 @@ impl Metrics {
     }
 }
 
-fn rate(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+fn rate(part: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { part as f64 / total as f64 }
 }
 
-/// The same numbers for parts of the set, under their names.
+/// The metrics of one named group of trajectories.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     pub name: String,
@@ -91,12 +91,13 @@ pub struct Group {
     pub metrics: Metrics,
 }
 
+/// Metrics of a set of trajectories, in total and by group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Breakdown {
     pub overall: Metrics,
-    /// easy, medium, hard; those that occur.
+    /// Groups `easy`, `medium` and `hard`; empty groups are left out.
     pub by_difficulty: Vec<Group>,
-    /// In alphabetical order.
+    /// Groups by domain, sorted by name.
     pub by_domain: Vec<Group>,
 }
 
@@ -120,15 +121,16 @@ impl Breakdown {
     }
 }
 
-/// What a report is over.
+/// The trajectories that a report covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     Iteration(u64),
-    /// The latest trajectories of the split, over as many iterations as that takes.
+    /// The latest trajectories of the split, from as many iterations as needed.
     Last(usize),
 }
 
+/// The metrics of a split and what they cover.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricsReport {
     pub split: Split,
@@ -137,8 +139,8 @@ pub struct MetricsReport {
     pub breakdown: Breakdown,
 }
 
-/// The latest iteration of a split, or with `last` a sliding window over its latest trajectories. `None` when there is
-/// nothing on disk.
+/// Metrics of the latest iteration of a split or, if `last` is given, of its latest trajectories. Returns `None` if the
+/// split has no files.
 pub fn of_save_path(
     save_path: &SavePath,
     split: Split,
@@ -148,30 +150,30 @@ pub fn of_save_path(
     let iterations =
         iteration::iterations(save_path, split).map_err(|error| PtError::io("list", &directory, error))?;
     let Some(latest) = iterations.last().copied() else { return Ok(None) };
-    let Some(wanted) = last else {
+    let Some(window_size) = last else {
         return of_iteration(save_path, split, latest).map(Some);
     };
     let mut window: Vec<Summary> = Vec::new();
     for number in iterations.into_iter().rev() {
-        if window.len() >= wanted {
+        if window.len() >= window_size {
             break;
         }
         let mut earlier = iteration::summaries_of(save_path, split, number)?;
-        let surplus = (window.len() + earlier.len()).saturating_sub(wanted);
+        let surplus = (window.len() + earlier.len()).saturating_sub(window_size);
         earlier.drain(..surplus);
         window.splice(..0, earlier);
     }
-    Ok(Some(MetricsReport { split, scope: Scope::Last(wanted), breakdown: Breakdown::of(&window) }))
+    Ok(Some(MetricsReport { split, scope: Scope::Last(window_size), breakdown: Breakdown::of(&window) }))
 }
 
-/// One iteration of a split, over the files of all ranks.
-/// Of one file of an iteration: what one rank collected.
+/// Metrics of one file of an iteration: what one rank collected.
 pub fn of_file(save_path: &SavePath, id: IterationId) -> Result<MetricsReport, PtError> {
     let file = iteration::IterationFile::open(&save_path.iteration_file(id))?;
     let breakdown = Breakdown::of(file.summaries());
     Ok(MetricsReport { split: id.split, scope: Scope::Iteration(id.iteration), breakdown })
 }
 
+/// Metrics of one iteration of a split, over the files of all ranks.
 pub fn of_iteration(save_path: &SavePath, split: Split, iteration: u64) -> Result<MetricsReport, PtError> {
     let summaries = iteration::summaries_of(save_path, split, iteration)?;
     Ok(MetricsReport { split, scope: Scope::Iteration(iteration), breakdown: Breakdown::of(&summaries) })

@@ -1,5 +1,5 @@
-//! What a `.pt` file is wrapped in: PyTorch's zip container under any archive name, its older sequence of pickles, or
-//! a bare pickle. Finds the pickle and opens it as a stream, as often as it is asked for.
+//! The container of a `.pt` file: PyTorch's zip archive, its older sequence of pickles, or a bare pickle. Finds the pickle
+//! in it and opens it as a stream.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -14,22 +14,23 @@ use super::PtError;
 use super::index::{self, Index};
 use crate::unpickle::{self, Limits, PickleError, Value};
 
-/// The archive name of our own files; PyTorch uses this one, or the name of the file.
+/// The archive name in our own files. PyTorch uses the same name or the name of the file.
 pub(super) const ARCHIVE: &str = "archive";
 pub(super) const PICKLE: &str = "data.pkl";
 pub(super) const INDEX: &str = "webgym_index.jsonl";
 
-/// A pickled number that announces PyTorch's format from before the zip container, and its version.
+/// The pickled magic number at the start of PyTorch's format from before the zip archive.
 const LEGACY_MAGIC: &[u8] = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 const LEGACY_VERSION: i128 = 1001;
-/// Compression beyond that is no honest file; PyTorch does not compress at all.
-const MAX_RATIO: u64 = 200;
-const MAX_INDEX: u64 = 1 << 30;
+/// Files with a higher compression ratio are refused as decompression bombs; PyTorch does not compress at all.
+const MAX_COMPRESSION_RATIO: u64 = 200;
+const MAX_INDEX_BYTES: u64 = 1 << 30;
 
+/// The kind of a container and where its pickle is.
 #[derive(Clone, Debug)]
 pub(super) enum Container {
-    Zip(Record),
-    /// Pickles one after the other; the fourth is the content.
+    Zip(ZipEntry),
+    /// A sequence of pickles; the fourth is the content.
     Legacy {
         length: u64,
     },
@@ -38,18 +39,18 @@ pub(super) enum Container {
     },
 }
 
-/// An entry of a zip file, found in its directory.
+/// The position of `data.pkl` in a zip archive.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(super) struct ZipEntry {
     name: String,
     start: u64,
-    compressed: u64,
+    compressed_length: u64,
     length: u64,
     checksum: u32,
     is_deflated: bool,
 }
 
-/// A stream of pickle bytes and how many there are at most.
+/// A stream of pickle bytes and its maximum length.
 pub(super) struct Input {
     pub(super) reader: Box<dyn BufRead + Send>,
     pub(super) length: u64,
@@ -58,46 +59,50 @@ pub(super) struct Input {
 impl Container {
     pub(super) fn find(path: &Path) -> Result<Self, PtError> {
         let mut file = open(path)?;
-        let failed = |error| PtError::io("read", path, error);
+        let read_error = |error| PtError::io("read", path, error);
         let mut beginning = Vec::new();
-        file.by_ref().take(64).read_to_end(&mut beginning).map_err(failed)?;
+        file.by_ref().take(64).read_to_end(&mut beginning).map_err(read_error)?;
         if beginning.starts_with(b"PK\x03\x04") {
             return find_in_zip(path, file);
         }
         if beginning.first() != Some(&0x80) {
-            let reason = "it is neither PyTorch's archive nor a pickle of protocol 2 or later".to_owned();
+            let reason = "it is neither a PyTorch archive nor a pickle of protocol 2 or later".to_owned();
             return Err(PtError::Container { path: path.to_path_buf(), reason });
         }
-        let length = file.metadata().map_err(failed)?.len();
+        let length = file.metadata().map_err(read_error)?.len();
         let is_legacy = beginning.windows(LEGACY_MAGIC.len()).any(|part| part == LEGACY_MAGIC);
         Ok(if is_legacy { Self::Legacy { length } } else { Self::Bare { length } })
     }
 
-    /// The pickle from its beginning.
+    /// Opens the pickle at its beginning.
     pub(super) fn open(&self, path: &Path) -> Result<Input, PtError> {
         let file = open(path)?;
         match self {
-            Self::Zip(record) => record.open(path, file),
-            Self::Bare { length } => Ok(Input { reader: Box::new(start(path, file)?), length: *length }),
+            Self::Zip(entry) => entry.open(path, file),
+            Self::Bare { length } => {
+                Ok(Input { reader: Box::new(buffer_from_start(path, file)?), length: *length })
+            }
             Self::Legacy { length } => {
-                let mut reader = start(path, file)?;
-                let failed = |source| PtError::Pickle { path: path.to_path_buf(), source };
+                let mut reader = buffer_from_start(path, file)?;
+                let pickle_error = |source| PtError::Pickle { path: path.to_path_buf(), source };
                 let mut next =
-                    || unpickle::load_from(&mut reader, *length, Limits::default()).map_err(failed);
+                    || unpickle::load_from(&mut reader, *length, Limits::default()).map_err(pickle_error);
                 let _magic = next()?;
                 if !matches!(next()?, Value::Int(LEGACY_VERSION)) {
-                    return Err(failed(PickleError::Malformed("an unknown version of PyTorch's old format")));
+                    return Err(pickle_error(PickleError::Malformed(
+                        "unknown version of PyTorch's old format",
+                    )));
                 }
-                let _system = next()?;
+                let _system_info = next()?;
                 Ok(Input { reader: Box::new(reader), length: *length })
             }
         }
     }
 
-    /// Where the pickle lies in the file, when it lies there as it is.
+    /// The position of the pickle in the file, if it is stored uncompressed.
     pub(super) const fn data_start(&self) -> Option<u64> {
         match self {
-            Self::Zip(record) if !record.is_deflated => Some(record.start),
+            Self::Zip(entry) if !entry.is_deflated => Some(entry.start),
             _ => None,
         }
     }
@@ -107,21 +112,21 @@ pub(super) fn open(path: &Path) -> Result<File, PtError> {
     File::open(path).map_err(|error| PtError::io("open", path, error))
 }
 
-fn start(path: &Path, mut file: File) -> Result<BufReader<File>, PtError> {
+fn buffer_from_start(path: &Path, mut file: File) -> Result<BufReader<File>, PtError> {
     file.seek(SeekFrom::Start(0)).map_err(|error| PtError::io("read", path, error))?;
     Ok(BufReader::with_capacity(1 << 18, file))
 }
 
-fn archive(path: &Path, file: File) -> Result<ZipArchive<BufReader<File>>, PtError> {
-    ZipArchive::new(start(path, file)?).map_err(|error| bad(path, &error))
+fn open_archive(path: &Path, file: File) -> Result<ZipArchive<BufReader<File>>, PtError> {
+    ZipArchive::new(buffer_from_start(path, file)?).map_err(|error| zip_error(path, &error))
 }
 
-fn bad(path: &Path, error: &ZipError) -> PtError {
+fn zip_error(path: &Path, error: &ZipError) -> PtError {
     PtError::Container { path: path.to_path_buf(), reason: error.to_string() }
 }
 
 fn find_in_zip(path: &Path, file: File) -> Result<Container, PtError> {
-    let mut archive = archive(path, file)?;
+    let mut archive = open_archive(path, file)?;
     let suffix = format!("/{PICKLE}");
     let refuse = |reason: &str| PtError::Container { path: path.to_path_buf(), reason: reason.to_owned() };
     let names = archive.file_names().flatten().map(std::borrow::Cow::into_owned);
@@ -130,46 +135,58 @@ fn find_in_zip(path: &Path, file: File) -> Result<Container, PtError> {
     if !found.is_empty() {
         return Err(refuse("the archive has more than one data.pkl"));
     }
-    let entry = archive.by_name(&name).map_err(|error| bad(path, &error))?;
+    let entry = archive.by_name(&name).map_err(|error| zip_error(path, &error))?;
     let is_deflated = match entry.compression() {
         CompressionMethod::Stored if entry.size() == entry.compressed_size() => false,
         CompressionMethod::Deflated => true,
-        _ => return Err(refuse("data.pkl is packed in a way that PyTorch does not use")),
+        _ => return Err(refuse("data.pkl has a compression method that PyTorch does not use")),
     };
-    let (length, compressed) = (entry.size(), entry.compressed_size());
-    if length > compressed.saturating_mul(MAX_RATIO).saturating_add(16 << 20) {
-        return Err(refuse("data.pkl is compressed beyond belief"));
+    let (length, compressed_length) = (entry.size(), entry.compressed_size());
+    if length > compressed_length.saturating_mul(MAX_COMPRESSION_RATIO).saturating_add(16 << 20) {
+        return Err(refuse("data.pkl expands to far more than its compressed size"));
     }
-    let start = entry.data_start().ok_or_else(|| refuse("the place of data.pkl is not known"))?;
-    Ok(Container::Zip(Record { start, compressed, length, checksum: entry.crc32(), is_deflated, name }))
+    let start = entry.data_start().ok_or_else(|| refuse("the position of data.pkl is unknown"))?;
+    Ok(Container::Zip(ZipEntry {
+        start,
+        compressed_length,
+        length,
+        checksum: entry.crc32(),
+        is_deflated,
+        name,
+    }))
 }
 
-impl Record {
+impl ZipEntry {
     fn open(&self, path: &Path, mut file: File) -> Result<Input, PtError> {
         file.seek(SeekFrom::Start(self.start)).map_err(|error| PtError::io("read", path, error))?;
-        let raw = BufReader::with_capacity(1 << 18, file.take(self.compressed));
+        let raw = BufReader::with_capacity(1 << 18, file.take(self.compressed_length));
         let content: Box<dyn Read + Send> =
             if self.is_deflated { Box::new(DeflateDecoder::new(raw)) } else { Box::new(raw) };
-        let checked = Checked { content, hasher: Hasher::new(), expected: self.checksum, left: self.length };
+        let checked = ChecksumReader {
+            content,
+            hasher: Hasher::new(),
+            expected: self.checksum,
+            remaining: self.length,
+        };
         Ok(Input { reader: Box::new(BufReader::with_capacity(1 << 18, checked)), length: self.length })
     }
 }
 
-/// Passes on exactly the announced bytes and verifies their checksum when the last of them is read.
-struct Checked<R> {
+/// Reads exactly the declared number of bytes and verifies their checksum after the last one.
+struct ChecksumReader<R> {
     content: R,
     hasher: Hasher,
     expected: u32,
-    left: u64,
+    remaining: u64,
 }
 
-impl<R: Read> Read for Checked<R> {
+impl<R: Read> Read for ChecksumReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let count = self.content.read(&mut buffer[..most])?;
+        let limit = buffer.len().min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
+        let count = self.content.read(&mut buffer[..limit])?;
         self.hasher.update(&buffer[..count]);
-        self.left -= count as u64;
-        if count > 0 && self.left == 0 && self.hasher.clone().finalize() != self.expected {
+        self.remaining -= count as u64;
+        if count > 0 && self.remaining == 0 && self.hasher.clone().finalize() != self.expected {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the checksum of data.pkl does not match",
@@ -179,12 +196,12 @@ impl<R: Read> Read for Checked<R> {
     }
 }
 
-/// The table of contents of one of our own files.
+/// Reads the index, which only our own files have.
 pub(super) fn read_index(path: &Path, container: &Container) -> Option<Index> {
-    let Container::Zip(Record { name, length, is_deflated: false, .. }) = container else { return None };
+    let Container::Zip(ZipEntry { name, length, is_deflated: false, .. }) = container else { return None };
     let prefix = name.strip_suffix(PICKLE)?;
-    let mut archive = archive(path, open(path).ok()?).ok()?;
+    let mut archive = open_archive(path, open(path).ok()?).ok()?;
     let entry = archive.by_name(&format!("{prefix}{INDEX}")).ok()?;
-    let reader = BufReader::with_capacity(1 << 16, entry.take(MAX_INDEX));
+    let reader = BufReader::with_capacity(1 << 16, entry.take(MAX_INDEX_BYTES));
     index::read(reader, *length)
 }

@@ -1,5 +1,5 @@
-//! From unpickled values to trajectories. Files of the Python system may lack attributes or hold None in them: those
-//! get their defaults. What cannot be understood is an error that names it.
+//! Converts unpickled values to trajectories. Attributes that are missing or None, as in some files of the Python system,
+//! get default values. Errors name the value that cannot be converted.
 
 use proto::trajectory::{
     Action, Evaluation, Observation, Outcome, Response, Reward, RubricItem, Step, StepExtras, Task, TaskId,
@@ -8,7 +8,7 @@ use proto::trajectory::{
 use serde_json::{Map, Number, Value as Json};
 
 use crate::pickle::{STEP_EXTRAS, TASK_EXTRA};
-use crate::run::RunMetadata;
+use crate::run_record::RunMetadata;
 use crate::unpickle::{Class, Object, Value};
 
 type Converted<T> = Result<T, String>;
@@ -19,26 +19,26 @@ pub(super) fn trajectory(value: &Value, position: usize) -> Converted<Trajectory
     let mut metadata = TrajectoryMetadata::default();
     let mut converted = Vec::with_capacity(steps.len());
     for (number, step) in steps.iter().enumerate() {
-        let within = |reason: String| format!("step {number}: {reason}");
-        converted.push(self::step(step).map_err(within)?);
+        let in_step = |reason: String| format!("step {number}: {reason}");
+        converted.push(self::step(step).map_err(in_step)?);
         if task.is_none() {
-            task = task_of_step(step).map(self::task).transpose().map_err(within)?;
+            task = task_of_step(step).map(self::task).transpose().map_err(in_step)?;
         }
         if let Some(value) = step.get("trajectory_metadata").filter(|_| number == 0) {
-            metadata = trajectory_metadata(value).map_err(within)?;
+            metadata = trajectory_metadata(value).map_err(in_step)?;
         }
     }
-    let mut task = task.unwrap_or_else(|| blank_task(position));
-    take_extras(&mut metadata, &mut task, &mut converted)?;
+    let mut task = task.unwrap_or_else(|| empty_task(position));
+    restore_extras(&mut metadata, &mut task, &mut converted)?;
     Ok(Trajectory { task, steps: converted, metadata })
 }
 
-/// The `metadata` of a file.
+/// Converts the `metadata` of a file.
 pub(super) fn metadata(value: &Value) -> Converted<RunMetadata> {
     serde_json::from_value(json(value)?).map_err(|error| format!("metadata: {error}"))
 }
 
-fn blank_task(position: usize) -> Task {
+fn empty_task(position: usize) -> Task {
     Task {
         task_name: String::new(),
         domain: String::new(),
@@ -55,7 +55,7 @@ fn blank_task(position: usize) -> Task {
     }
 }
 
-/// The task of a trajectory: that of the first step that has one.
+/// The task of a trajectory, from the first step that has one.
 pub(super) fn find_task(trajectory: &Value) -> Option<&Object> {
     trajectory.as_items()?.iter().find_map(task_of_step)
 }
@@ -111,7 +111,7 @@ fn task(object: &Object) -> Converted<Task> {
     })
 }
 
-/// A text, a list of texts or of dicts: the shapes in which task files have it.
+/// Converts a rubric: a string, a list of strings or a list of dicts, as in task files.
 fn rubric(value: Option<&Value>) -> Converted<Vec<RubricItem>> {
     let item = |value: &Value| match value {
         Value::Text(text) => Ok(RubricItem { description: text.to_string(), difficulty: 1 }),
@@ -122,7 +122,7 @@ fn rubric(value: Option<&Value>) -> Converted<Vec<RubricItem>> {
                 .filter(|value| !matches!(value, Value::None))
                 .map_or(Ok(1), |value| as_integer(value, "difficulty"))?,
         }),
-        other => Err(format!("evaluator_reference holds {}", other.kind())),
+        other => Err(format!("evaluator_reference contains {}", other.kind())),
     };
     match value {
         None | Some(Value::None) => Ok(Vec::new()),
@@ -146,32 +146,20 @@ fn observation(object: &Object) -> Converted<Observation> {
     })
 }
 
-/// An action object around None is a step that lacks its action.
+/// Converts an action; one that contains None means that the step has no action.
 fn action(object: &Object) -> Converted<Option<Action>> {
     let action = match object.get("action") {
         None | Some(Value::None) => return Ok(None),
         Some(action @ Value::Dict(_)) => action,
         Some(other) => return Err(format!("action is {}, not a dict", other.kind())),
     };
-    let arguments = match action.get("arguments") {
-        None | Some(Value::None) => Map::new(),
-        Some(value) => match json(value)? {
-            Json::Object(map) => map,
-            other => Map::from_iter([("value".to_owned(), other)]),
-        },
-    };
+    let arguments = map_or_value(action.get("arguments"))?;
     let key = action.get("key").map_or_else(|| Ok(String::new()), as_text)?;
     Ok(Some(Action { key, arguments, action_string: text(object, "action_string")? }))
 }
 
 fn response(object: &Object) -> Converted<Response> {
-    let answering_tokens = match object.get("answering_tokens") {
-        None | Some(Value::None) => Map::new(),
-        Some(value) => match json(value)? {
-            Json::Object(map) => map,
-            other => Map::from_iter([("value".to_owned(), other)]),
-        },
-    };
+    let answering_tokens = map_or_value(object.get("answering_tokens"))?;
     Ok(Response {
         raw_response: text(object, "raw_response")?,
         answering_tokens,
@@ -208,7 +196,7 @@ fn trajectory_metadata(value: &Value) -> Converted<TrajectoryMetadata> {
         None | Some(Json::Null) => Vec::new(),
         Some(ids) => serde_json::from_value(ids).map_err(|error| format!("keypoint_step_ids: {error}"))?,
     };
-    // A word that we do not know stays where it was.
+    // An unknown outcome stays in the extra data.
     let outcome: Option<Outcome> =
         map.get("outcome").and_then(|outcome| serde_json::from_value(outcome.clone()).ok());
     if outcome.is_some() {
@@ -217,8 +205,8 @@ fn trajectory_metadata(value: &Value) -> Converted<TrajectoryMetadata> {
     Ok(TrajectoryMetadata { keypoint_step_ids: ids, outcome, extra: map })
 }
 
-/// Puts back what our writer had no other place for.
-fn take_extras(metadata: &mut TrajectoryMetadata, task: &mut Task, steps: &mut [Step]) -> Converted<()> {
+/// Restores the data that our writer keeps in `trajectory_metadata`.
+fn restore_extras(metadata: &mut TrajectoryMetadata, task: &mut Task, steps: &mut [Step]) -> Converted<()> {
     if let Some(Json::Object(extra)) = metadata.extra.shift_remove(TASK_EXTRA) {
         task.extra = extra;
     }
@@ -232,6 +220,17 @@ fn take_extras(metadata: &mut TrajectoryMetadata, task: &mut Task, steps: &mut [
     Ok(())
 }
 
+/// Converts a dict to a map. Any other value becomes a map with the single key `value`.
+fn map_or_value(value: Option<&Value>) -> Converted<Map<String, Json>> {
+    match value {
+        None | Some(Value::None) => Ok(Map::new()),
+        Some(value) => Ok(match json(value)? {
+            Json::Object(map) => map,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        }),
+    }
+}
+
 fn text(object: &Object, name: &str) -> Converted<String> {
     optional_text(object, name).map(Option::unwrap_or_default)
 }
@@ -243,7 +242,7 @@ fn optional_text(object: &Object, name: &str) -> Converted<Option<String>> {
     }
 }
 
-/// Texts as they are, anything else as JSON.
+/// Returns strings unchanged and other values as JSON.
 fn as_text(value: &Value) -> Converted<String> {
     match value {
         Value::Text(text) => Ok(text.to_string()),
@@ -263,14 +262,14 @@ fn as_integer(value: &Value, name: &str) -> Converted<i64> {
     match value {
         Value::Bool(value) => Ok(i64::from(*value)),
         Value::Int(value) => i64::try_from(*value).map_err(|_| format!("{name} is {value}, out of range")),
-        #[allow(clippy::float_cmp, reason = "exactly a whole number is what is asked")]
+        #[allow(clippy::float_cmp, reason = "checks for exactly a whole number")]
         Value::Float(value) if value.trunc() == *value && value.abs() < 9e15 => Ok(*value as i64),
         Value::Float(value) => Err(format!("{name} is {value}, not a whole number")),
         other => Err(format!("{name} is {}, not a number", other.kind())),
     }
 }
 
-/// As JSON. Nesting is bounded by the limits of the unpickler.
+/// Converts a value to JSON. The unpickler limits the nesting.
 pub(crate) fn json(value: &Value) -> Converted<Json> {
     Ok(match value {
         Value::None => Json::Null,
@@ -292,6 +291,8 @@ pub(crate) fn json(value: &Value) -> Converted<Json> {
             let pair = |(key, value): &(Value, Value)| Ok((as_text(key)?, json(value)?));
             Json::Object(entries.iter().map(pair).collect::<Converted<_>>()?)
         }
-        Value::Object(object) => return Err(format!("a {} is where plain data should be", object.class())),
+        Value::Object(object) => {
+            return Err(format!("expected plain data, found an object of class {}", object.class()));
+        }
     })
 }

@@ -1,26 +1,26 @@
-//! A table of contents that our own files carry beside the pickle: where each trajectory lies and what lists need to
-//! know of it. PyTorch does not look at it; a file that it wrote again has none.
+//! The index that our own files have next to the pickle: the position and summary of each trajectory. PyTorch ignores
+//! it, and files written by PyTorch have none.
 
 use std::io::{BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::RunMetadata;
+use crate::run_record::RunMetadata;
 use crate::summary::Summary;
 
 pub(super) const FORMAT: u32 = 1;
 
-/// The first line of the table.
+/// The first line of the index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u32,
-    /// Length of the part of the pickle that defines names; every trajectory needs it.
+    /// Length of the part of the pickle that defines names; needed to read any trajectory.
     pub(super) names: u64,
     pub(super) trajectories: u64,
     pub(super) metadata: RunMetadata,
 }
 
-/// A trajectory of a `.pt` file: its bytes in the pickle and its summary.
+/// A trajectory of a `.pt` file: its position in the pickle and its summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PtEntry {
     pub offset: u64,
@@ -35,16 +35,16 @@ pub(super) struct Index {
 }
 
 pub(super) fn write<W: Write>(output: &mut W, header: &Header, entries: &[PtEntry]) -> std::io::Result<()> {
-    line(output, header)?;
-    entries.iter().try_for_each(|entry| line(output, entry))
+    write_line(output, header)?;
+    entries.iter().try_for_each(|entry| write_line(output, entry))
 }
 
-fn line<W: Write, T: Serialize>(output: &mut W, value: &T) -> std::io::Result<()> {
+fn write_line<W: Write, T: Serialize>(output: &mut W, value: &T) -> std::io::Result<()> {
     serde_json::to_writer(&mut *output, value)?;
     output.write_all(b"\n")
 }
 
-/// `None` when the table is not one that this program understands, or does not fit a pickle of that length.
+/// Returns `None` if the index has an unknown format or does not match a pickle of the given length.
 pub(super) fn read<R: BufRead>(input: R, pickle_length: u64) -> Option<Index> {
     let mut lines = input.lines();
     let header: Header = serde_json::from_str(&lines.next()?.ok()?).ok()?;
@@ -56,8 +56,8 @@ pub(super) fn read<R: BufRead>(input: R, pickle_length: u64) -> Option<Index> {
         }
         entries.push(entry);
     }
-    let fits = header.format == FORMAT
+    let is_consistent = header.format == FORMAT
         && header.names <= pickle_length
         && header.trajectories == entries.len() as u64;
-    fits.then_some(Index { header, entries })
+    is_consistent.then_some(Index { header, entries })
 }

@@ -1,29 +1,31 @@
-//! `.pt` files: PyTorch's container around a pickle of trajectories. Writes them in one stream, reads ours and the
-//! Python system's as data only.
+//! `.pt` files: PyTorch's container around a pickle of trajectories. Writes them as a stream, and reads our own files and
+//! those of the Python system as plain data.
 
 mod container;
 mod convert;
+mod from_journal;
 mod index;
-mod read;
-mod write;
+mod reader;
+mod writer;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use from_journal::{FinishedIteration, finish_iteration, write_from_journal};
 pub use index::PtEntry;
-pub use read::{PtFile, Trajectories};
-pub use write::{PtWriter, rewrite, write_from_journal};
+pub use reader::{PtFile, Trajectories};
+pub use writer::{PtWriter, rewrite};
 
 use crate::journal::JournalError;
 use crate::unpickle::PickleError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PtError {
-    #[error("cannot {doing} {path}: {source}", path = path.display())]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
-    #[error("{path} is there already", path = path.display())]
+    #[error("cannot {operation} {path}: {source}", path = path.display())]
+    Io { operation: &'static str, path: PathBuf, source: io::Error },
+    #[error("{path} already exists", path = path.display())]
     Exists { path: PathBuf },
-    #[error("{path} is not a file of trajectories: {reason}", path = path.display())]
+    #[error("{path} is not a trajectory file: {reason}", path = path.display())]
     Container { path: PathBuf, reason: String },
     #[error("{path}: {source}", path = path.display())]
     Pickle { path: PathBuf, source: PickleError },
@@ -36,12 +38,12 @@ pub enum PtError {
 }
 
 impl PtError {
-    pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+    pub fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         if source.kind() == io::ErrorKind::AlreadyExists {
             Self::Exists { path }
         } else {
-            Self::Io { doing, path, source }
+            Self::Io { operation, path, source }
         }
     }
 

@@ -1,5 +1,5 @@
-//! Whether everything in a save path is whole: every file readable to its end, every journal line as it was written,
-//! every screenshot there.
+//! Checks that the content of a save path is intact: every file is readable to its end, every journal line is valid, and
+//! every screenshot exists.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use proto::trajectory::Trajectory;
 use serde::Serialize;
 
 use crate::iteration::IterationFile;
-use crate::journal::{self, Damage, Scan};
+use crate::journal::{self, DamagedLine, Scan};
 use crate::layout::{FileKind, FoundFile, SavePath, Split};
 use crate::pt::PtError;
 use crate::summary::Summary;
@@ -17,19 +17,22 @@ use crate::summary::Summary;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Worth knowing; nothing is lost.
+    /// Informational; nothing is lost.
     Note,
-    /// Something is lost or unreadable.
+    /// Data is lost or unreadable.
     Problem,
 }
 
+/// A note or problem about one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub severity: Severity,
     pub path: PathBuf,
-    pub what: String,
+    #[serde(rename = "what")]
+    pub message: String,
 }
 
+/// The result of a check.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CheckReport {
     pub files: u64,
@@ -39,48 +42,48 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    pub fn is_whole(&self) -> bool {
+    pub fn is_intact(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity == Severity::Note)
     }
 
-    fn add(&mut self, severity: Severity, path: &Path, what: impl Into<String>) {
-        self.findings.push(Finding { severity, path: path.to_path_buf(), what: what.into() });
+    fn add(&mut self, severity: Severity, path: &Path, message: impl Into<String>) {
+        self.findings.push(Finding { severity, path: path.to_path_buf(), message: message.into() });
     }
 
-    fn problem(&mut self, path: &Path, what: impl Into<String>) {
-        self.add(Severity::Problem, path, what);
+    fn add_problem(&mut self, path: &Path, message: impl Into<String>) {
+        self.add(Severity::Problem, path, message);
     }
 
-    fn note(&mut self, path: &Path, what: impl Into<String>) {
-        self.add(Severity::Note, path, what);
+    fn add_note(&mut self, path: &Path, message: impl Into<String>) {
+        self.add(Severity::Note, path, message);
     }
 }
 
-fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
+fn count(number: u64, singular: &str, plural: &str) -> String {
+    format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
 impl fmt::Display for CheckReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {
-            let word = match finding.severity {
+            let label = match finding.severity {
                 Severity::Note => "note",
                 Severity::Problem => "PROBLEM",
             };
-            writeln!(out, "{word}: {}: {}", finding.path.display(), finding.what)?;
+            writeln!(out, "{label}: {}: {}", finding.path.display(), finding.message)?;
         }
-        let verdict = if self.is_whole() { "all whole" } else { "not all whole" };
+        let verdict = if self.is_intact() { "no problems found" } else { "problems found" };
         writeln!(
             out,
             "{}, {}, {}: {verdict}",
-            counted(self.files, "file", "files"),
-            counted(self.trajectories, "trajectory", "trajectories"),
-            counted(self.screenshots, "screenshot", "screenshots"),
+            count(self.files, "file", "files"),
+            count(self.trajectories, "trajectory", "trajectories"),
+            count(self.screenshots, "screenshot", "screenshots"),
         )
     }
 }
 
-/// Reads everything of both splits once.
+/// Reads all files of both splits once.
 pub fn check(save_path: &SavePath) -> std::io::Result<CheckReport> {
     let mut report = CheckReport::default();
     let mut used = BTreeSet::new();
@@ -94,9 +97,9 @@ pub fn check(save_path: &SavePath) -> std::io::Result<CheckReport> {
                 check_journal(file, &files, save_path, &mut used, &mut report);
             }
         }
-        note_temporary_files(&save_path.split_directory(split), &mut report)?;
+        add_temporary_files(&save_path.split_directory(split), &mut report)?;
     }
-    note_unused_images(save_path, &used, &mut report)?;
+    add_unused_images(save_path, &used, &mut report)?;
     Ok(report)
 }
 
@@ -113,20 +116,22 @@ fn check_file(
             let trajectory = trajectory?;
             let index = trajectory.task.trajectory_index;
             if !indices.insert(index) {
-                report.problem(&file.path, format!("trajectory index {index} occurs more than once"));
+                report.add_problem(&file.path, format!("trajectory index {index} occurs more than once"));
             }
             if opened.summaries().get(position) != Some(&Summary::of(&trajectory))
                 && !trajectory.steps.is_empty()
             {
-                report
-                    .problem(&file.path, format!("the table of contents is wrong about trajectory {index}"));
+                report.add_problem(
+                    &file.path,
+                    format!("the index of the file does not match trajectory {index}"),
+                );
             }
             check_trajectory(&file.path, &trajectory, save_path, used, report);
         }
         Ok(())
     };
     if let Err(error) = read() {
-        report.problem(&file.path, error.to_string());
+        report.add_problem(&file.path, error.to_string());
     }
 }
 
@@ -140,13 +145,13 @@ fn check_journal(
     match journal::scan(&file.path) {
         Ok(scan) => report_scan(&file.path, &scan, report),
         Err(error) => {
-            report.problem(&file.path, error.to_string());
+            report.add_problem(&file.path, error.to_string());
             return;
         }
     }
     let is_finished = |other: &FoundFile| other.kind == FileKind::Finished && other.id == file.id;
     if file.kind == FileKind::Journal && all.iter().any(is_finished) {
-        report.note(&file.path, "the iteration is finished; its journal was not removed");
+        report.add_note(&file.path, "the iteration is finished, but its journal was not removed");
     }
     let mut read = || -> Result<(), PtError> {
         for trajectory in IterationFile::open_found(file)?.trajectories()? {
@@ -155,24 +160,29 @@ fn check_journal(
         Ok(())
     };
     if let Err(error) = read() {
-        report.problem(&file.path, error.to_string());
+        report.add_problem(&file.path, error.to_string());
     }
-    use_running_images(&file.path, save_path, used);
+    mark_unfinished_images_used(&file.path, save_path, used);
 }
 
 fn report_scan(path: &Path, scan: &Scan, report: &mut CheckReport) {
-    let at = |damage: &Damage| format!("line {} (byte {}): {}", damage.line, damage.offset, damage.reason);
+    let describe =
+        |damage: &DamagedLine| format!("line {} (byte {}): {}", damage.line, damage.offset, damage.reason);
     if scan.run.is_none() {
-        report.problem(path, "the journal does not begin with the record of a run");
+        report.add_problem(path, "the journal does not start with a run record");
     }
     for damage in &scan.damaged {
-        report.problem(path, at(damage));
+        report.add_problem(path, describe(damage));
     }
     if let Some(damage) = &scan.torn_tail {
-        report.note(path, format!("{}; a write was cut short, resume cuts it away", at(damage)));
+        report.add_note(
+            path,
+            format!("{}; an interrupted write, which resuming the run removes", describe(damage)),
+        );
     }
     for index in &scan.repeated {
-        report.note(path, format!("trajectory {index} has several finished records; the last counts"));
+        report
+            .add_note(path, format!("trajectory {index} has several finished records; the last one counts"));
     }
 }
 
@@ -194,7 +204,7 @@ fn check_trajectory(
             report.screenshots += 1;
         } else {
             let index = trajectory.task.trajectory_index;
-            report.problem(
+            report.add_problem(
                 path,
                 format!("trajectory {index} step {number}: no screenshot {}", image.display()),
             );
@@ -203,8 +213,8 @@ fn check_trajectory(
     }
 }
 
-/// Episodes that were running have screenshots too.
-fn use_running_images(path: &Path, save_path: &SavePath, used: &mut BTreeSet<PathBuf>) {
+/// Screenshots of unfinished episodes are also in use.
+fn mark_unfinished_images_used(path: &Path, save_path: &SavePath, used: &mut BTreeSet<PathBuf>) {
     let Ok(reader) = journal::JournalReader::open(path) else { return };
     for entry in reader.flatten() {
         if let Ok(journal::Record::Step(step)) = entry.record {
@@ -214,29 +224,29 @@ fn use_running_images(path: &Path, save_path: &SavePath, used: &mut BTreeSet<Pat
     }
 }
 
-fn note_temporary_files(directory: &Path, report: &mut CheckReport) -> std::io::Result<()> {
+fn add_temporary_files(directory: &Path, report: &mut CheckReport) -> std::io::Result<()> {
     for path in entries(directory)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with('.') && name.ends_with(".tmp") {
-            report.note(&path, "being written, or left by an interrupted write");
+            report.add_note(&path, "a file being written, or a leftover of an interrupted write");
         }
     }
     Ok(())
 }
 
-fn note_unused_images(
+fn add_unused_images(
     save_path: &SavePath,
     used: &BTreeSet<PathBuf>,
     report: &mut CheckReport,
 ) -> std::io::Result<()> {
     let images = save_path.images();
-    // Trajectories record whole paths; the save path may have been given from where one stands.
-    let whole = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-    let used: BTreeSet<PathBuf> = used.iter().map(whole).collect();
+    // Trajectories record absolute paths, but the save path may be relative.
+    let canonical = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let used: BTreeSet<PathBuf> = used.iter().map(canonical).collect();
     let unused =
-        entries(&images)?.iter().filter(|path| path.is_dir() && !used.contains(&whole(path))).count();
+        entries(&images)?.iter().filter(|path| path.is_dir() && !used.contains(&canonical(path))).count();
     if unused > 0 {
-        report.note(&images, format!("{unused} directories belong to no trajectory"));
+        report.add_note(&images, format!("{unused} directories are not used by any trajectory"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where two trajectories differ: in task, outcome, and step by step.
+//! Compares two trajectories: task, outcome and each step.
 
 use std::fmt;
 
@@ -8,28 +8,31 @@ use serde::Serialize;
 use super::text::line;
 use crate::summary::Summary;
 
+/// A field that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// `None` for the trajectory as a whole.
+    /// `None` for a difference that does not belong to a step.
     pub step: Option<usize>,
-    pub what: &'static str,
+    #[serde(rename = "what")]
+    pub field: &'static str,
     pub left: String,
     pub right: String,
 }
 
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrajectoryDiff {
     pub is_same_task: bool,
-    /// The first steps in which the same was done.
+    /// Number of initial steps with the same actions.
     pub common_steps: usize,
     pub differences: Vec<Difference>,
 }
 
 pub fn diff(left: &Trajectory, right: &Trajectory) -> TrajectoryDiff {
     let mut differences = Vec::new();
-    let mut compare = |step: Option<usize>, what: &'static str, left: String, right: String| {
+    let mut compare = |step: Option<usize>, field: &'static str, left: String, right: String| {
         if left != right {
-            differences.push(Difference { step, what, left, right });
+            differences.push(Difference { step, field, left, right });
         }
     };
     let (a, b) = (Summary::of(left), Summary::of(right));
@@ -43,13 +46,12 @@ pub fn diff(left: &Trajectory, right: &Trajectory) -> TrajectoryDiff {
     );
     compare(None, "reward", a.reward.to_string(), b.reward.to_string());
     compare(None, "steps", a.steps.to_string(), b.steps.to_string());
-    let longest = left.steps.len().max(right.steps.len());
-    for number in 0..longest {
+    let step_count = left.steps.len().max(right.steps.len());
+    for number in 0..step_count {
         let (a, b) = (left.steps.get(number), right.steps.get(number));
-        let of =
-            |step: Option<&Step>, tell: &dyn Fn(&Step) -> String| step.map_or_else(|| "–".to_owned(), tell);
-        for (what, tell) in ASPECTS {
-            compare(Some(number), what, of(a, &tell), of(b, &tell));
+        for (field, value) in STEP_FIELDS {
+            let value_of = |step: Option<&Step>| step.map_or_else(|| "–".to_owned(), value);
+            compare(Some(number), field, value_of(a), value_of(b));
         }
     }
     let common_steps = left.steps.iter().zip(&right.steps).take_while(|(a, b)| a.action == b.action).count();
@@ -57,9 +59,10 @@ pub fn diff(left: &Trajectory, right: &Trajectory) -> TrajectoryDiff {
     TrajectoryDiff { is_same_task, common_steps, differences }
 }
 
-type Aspect = (&'static str, fn(&Step) -> String);
+/// The name of a field of a step, and its value as text.
+type StepField = (&'static str, fn(&Step) -> String);
 
-const ASPECTS: [Aspect; 5] = [
+const STEP_FIELDS: [StepField; 5] = [
     ("url", |step| step.observation.url.clone()),
     ("page", |step| step.observation.title.clone()),
     ("reply", |step| step.response.raw_response.clone()),
@@ -75,9 +78,9 @@ const ASPECTS: [Aspect; 5] = [
 impl fmt::Display for TrajectoryDiff {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.differences.is_empty() {
-            return writeln!(out, "the same in every step");
+            return writeln!(out, "the trajectories are equal in every step");
         }
-        writeln!(out, "steps that did the same, from the first: {}", self.common_steps)?;
+        writeln!(out, "initial steps with the same actions: {}", self.common_steps)?;
         let mut current = None;
         for difference in &self.differences {
             if difference.step != current {
@@ -86,7 +89,7 @@ impl fmt::Display for TrajectoryDiff {
                     writeln!(out, "step {step}")?;
                 }
             }
-            writeln!(out, "  {}", difference.what)?;
+            writeln!(out, "  {}", difference.field)?;
             writeln!(out, "    < {}", line(&difference.left, 160))?;
             writeln!(out, "    > {}", line(&difference.right, 160))?;
         }

@@ -1,4 +1,4 @@
-//! What is in a save path: files by split and iteration with their counts.
+//! Lists the trajectory files of a save path with their counts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,15 +17,15 @@ pub struct FileListing {
     pub split: Split,
     pub iteration: u64,
     pub rank: Option<u32>,
-    /// finished, unfinished or set aside.
+    /// "finished", "unfinished" or "set aside".
     pub state: &'static str,
     pub bytes: u64,
     pub trajectories: u64,
-    /// How many the run had announced, of a journal.
+    /// Planned number of trajectories; only for journals.
     pub tasks: Option<u64>,
     pub steps: u64,
     pub success_rate: f64,
-    /// Why it cannot be read, if so.
+    /// The reason why the file cannot be read, if any.
     pub problem: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct Listing {
     pub files: Vec<FileListing>,
 }
 
-/// Lists the files of both splits. One that cannot be read is listed with its problem.
+/// Lists the files of both splits. Unreadable files are listed with their problem.
 pub fn list(save_path: &SavePath) -> std::io::Result<Listing> {
     let mut files = Vec::new();
     for split in Split::ALL {
@@ -79,7 +79,7 @@ fn describe(found: &FoundFile) -> FileListing {
 impl fmt::Display for Listing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.files.is_empty() {
-            return writeln!(out, "no trajectories here");
+            return writeln!(out, "no trajectories found");
         }
         writeln!(
             out,
@@ -110,7 +110,7 @@ impl fmt::Display for Listing {
     }
 }
 
-/// The trajectories of one iteration as a table.
+/// Formats the trajectories of one iteration as a table.
 pub fn render_summaries(summaries: &[Summary]) -> String {
     use std::fmt::Write;
     let mut out = String::new();

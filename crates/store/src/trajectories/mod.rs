@@ -1,4 +1,4 @@
-//! Looking after what is in a save path: list it, show one trajectory, compare two, remove, check that all is whole.
+//! Manages the content of a save path: lists it, shows a trajectory, compares two, removes trajectories and checks files.
 
 mod check;
 mod diff;

@@ -1,5 +1,5 @@
-//! Taking trajectories away: a whole iteration, or some of it. What will go is told first and done only on request;
-//! only screenshots below the save path's own `images` are ever deleted.
+//! Removes an iteration or some of its trajectories. The removal is planned first, so that it can be shown before it is
+//! executed. Only screenshots below `images` of the save path are deleted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::pt::{self, PtError};
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
     #[error("{split} has no iteration {iteration}")]
-    Nothing { split: Split, iteration: u64 },
+    NoIteration { split: Split, iteration: u64 },
     #[error("{split} iteration {iteration} has no trajectory {index}")]
     NoSuchIndex { split: Split, iteration: u64, index: i64 },
     #[error("{path} is a journal; single trajectories can be removed once the run is finished", path = path.display())]
@@ -25,18 +25,18 @@ pub enum RemoveError {
     File(#[from] PtError),
 }
 
-/// What is to be removed.
+/// A planned removal.
 #[derive(Clone, Debug)]
 pub struct Removal {
     files: Vec<FoundFile>,
-    /// `None`: all of them, with the files.
+    /// The trajectories to remove; `None` removes the files.
     indices: Option<BTreeSet<i64>>,
     images: Vec<PathBuf>,
     pub trajectories: u64,
     pub image_bytes: u64,
 }
 
-/// Looks what a removal would take: an iteration with all of its files, or those indices of it.
+/// Plans the removal of an iteration with all its files, or of the given trajectories.
 pub fn plan_removal(
     save_path: &SavePath,
     split: Split,
@@ -47,7 +47,7 @@ pub fn plan_removal(
     let all = save_path.files(split).map_err(|source| RemoveError::Io { path: directory, source })?;
     let files: Vec<FoundFile> = all.into_iter().filter(|file| file.id.iteration == iteration).collect();
     if files.is_empty() {
-        return Err(RemoveError::Nothing { split, iteration });
+        return Err(RemoveError::NoIteration { split, iteration });
     }
     let indices: Option<BTreeSet<i64>> = indices.map(|indices| indices.iter().copied().collect());
     if let Some(journal) =
@@ -56,12 +56,13 @@ pub fn plan_removal(
         return Err(RemoveError::Journal { path: journal.path.clone() });
     }
     let mut removal = Removal { files, indices, images: Vec::new(), trajectories: 0, image_bytes: 0 };
-    removal.look(save_path, split, iteration)?;
+    removal.collect(save_path, split, iteration)?;
     Ok(removal)
 }
 
 impl Removal {
-    fn look(&mut self, save_path: &SavePath, split: Split, iteration: u64) -> Result<(), RemoveError> {
+    /// Collects the affected trajectories and screenshots.
+    fn collect(&mut self, save_path: &SavePath, split: Split, iteration: u64) -> Result<(), RemoveError> {
         let images = save_path.images();
         let mut found = BTreeSet::new();
         let mut paths = BTreeSet::new();
@@ -91,7 +92,7 @@ impl Removal {
         Ok(())
     }
 
-    /// Does it: the trajectories first, then their screenshots.
+    /// Removes the trajectories, then their screenshots.
     pub fn execute(&self) -> Result<(), RemoveError> {
         for file in &self.files {
             match &self.indices {
@@ -105,7 +106,7 @@ impl Removal {
         }
         for image in &self.images {
             std::fs::remove_file(image).map_err(|source| RemoveError::Io { path: image.clone(), source })?;
-            // Fails while other screenshots are in it, which is as it should be.
+            // Fails if the directory still has other screenshots.
             let _ = image.parent().map(std::fs::remove_dir);
         }
         Ok(())
@@ -113,7 +114,7 @@ impl Removal {
 }
 
 fn remove_file(file: &FoundFile) -> Result<(), RemoveError> {
-    // A journal that somebody writes is not removed under them.
+    // The lock prevents the removal of a journal that a process is writing.
     let _lock = match file.kind {
         FileKind::Finished => None,
         FileKind::Journal | FileKind::SetAside => {
@@ -125,7 +126,7 @@ fn remove_file(file: &FoundFile) -> Result<(), RemoveError> {
         .map_err(|source| RemoveError::Io { path: file.path.clone(), source })
 }
 
-/// Really below, with no way out through dots or links.
+/// Whether a path is below a directory after resolving `..` and symbolic links.
 fn is_below(path: &Path, directory: &Path) -> bool {
     match (path.canonicalize(), directory.canonicalize()) {
         (Ok(path), Ok(directory)) => path.starts_with(directory),

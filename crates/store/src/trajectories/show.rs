@@ -1,4 +1,4 @@
-//! One trajectory as text.
+//! Shows a trajectory as text.
 
 use std::fmt::Write;
 
@@ -14,13 +14,13 @@ use crate::summary::Summary;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShowOptions {
-    /// Also what the model was sent.
+    /// Include the prompts.
     pub prompts: bool,
-    /// Also the accessibility text.
+    /// Include the accessibility trees.
     pub ac_trees: bool,
 }
 
-/// Finds a trajectory by its index; `None` when the iteration has none of that index.
+/// Finds a trajectory by its index. Returns `None` if the iteration has no trajectory with that index.
 pub fn find(
     save_path: &SavePath,
     split: Split,
@@ -65,18 +65,18 @@ pub fn show(trajectory: &Trajectory, options: ShowOptions) -> String {
         let _ = writeln!(out, "  reference answer: {}", escape_terminal(answer));
     }
     for (number, step) in (0_i64..).zip(steps) {
-        let is_key = metadata.keypoint_step_ids.contains(&number);
-        show_step(&mut out, number, step, is_key, options);
+        let is_keypoint = metadata.keypoint_step_ids.contains(&number);
+        show_step(&mut out, number, step, is_keypoint, options);
     }
     out
 }
 
-fn show_step(out: &mut String, number: i64, step: &Step, is_key: bool, options: ShowOptions) {
+fn show_step(out: &mut String, number: i64, step: &Step, is_keypoint: bool, options: ShowOptions) {
     let Step { observation, action, response, reward, .. } = step;
     let _ = writeln!(
         out,
         "\nstep {number}{}  {}",
-        if is_key { " (key)" } else { "" },
+        if is_keypoint { " (key)" } else { "" },
         line(&observation.url, 120)
     );
     let _ = writeln!(out, "  page: {}", line(&observation.title, 120));
@@ -107,13 +107,13 @@ fn show_step(out: &mut String, number: i64, step: &Step, is_key: bool, options: 
         out.push_str("  blocked\n");
     }
     if let Some(judgment) = &reward.submission_judgment {
-        let _ = writeln!(out, "  as evidence: {}", line(judgment, 200));
+        let _ = writeln!(out, "  judged as evidence: {}", line(judgment, 200));
     }
-    let words = match &reward.evaluation {
+    let evaluations = match &reward.evaluation {
         Evaluation::Text(text) => std::slice::from_ref(text),
         Evaluation::Texts(texts) => texts.as_slice(),
     };
-    for words in words.iter().filter(|words| !words.is_empty()) {
-        let _ = writeln!(out, "  judge:\n{}", indented(words, 4));
+    for evaluation in evaluations.iter().filter(|text| !text.is_empty()) {
+        let _ = writeln!(out, "  judge:\n{}", indented(evaluation, 4));
     }
 }

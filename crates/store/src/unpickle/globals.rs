@@ -1,4 +1,4 @@
-//! The names that a pickle may ask for: the five classes and what Python needs to spell plain containers.
+//! The Python names that a pickle may refer to: the five classes, and what Python uses to build plain containers.
 
 use std::fmt;
 
@@ -32,14 +32,14 @@ impl fmt::Display for Class {
     }
 }
 
-/// Something that a pickle may name; it never becomes part of a value.
+/// A name that a pickle may refer to; it never becomes part of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Global {
     Class(Class),
     OrderedDict,
     Set,
     FrozenSet,
-    /// How protocol 2 spells bytes: text and the name of an encoding.
+    /// `_codecs.encode`: protocol 2 writes bytes as a text and an encoding.
     Encode,
 }
 
@@ -55,16 +55,16 @@ impl Global {
             ("builtins" | "__builtin__", "set") => Self::Set,
             ("builtins" | "__builtin__", "frozenset") => Self::FrozenSet,
             ("_codecs", "encode") => Self::Encode,
-            _ => return Err(PickleError::Refused(readable(&format!("{module}.{name}")))),
+            _ => return Err(PickleError::Refused(printable(&format!("{module}.{name}")))),
         })
     }
 }
 
-/// A name from a hostile file, fit to be printed.
-fn readable(name: &str) -> String {
-    const MOST: usize = 120;
-    let mut text: String = name.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if name.chars().nth(MOST).is_some() {
+/// Shortens and escapes a name from an untrusted file.
+fn printable(name: &str) -> String {
+    const MAX_CHARS: usize = 120;
+    let mut text: String = name.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();
+    if name.chars().nth(MAX_CHARS).is_some() {
         text.push('…');
     }
     text

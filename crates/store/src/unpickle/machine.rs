@@ -1,37 +1,39 @@
-//! Runs the instructions on a stack and a memo. When the pickle is a dict with a list called `trajectories` (or a
-//! bare list), the items of that list are handed out one by one instead of being kept.
+//! Runs the instructions of a pickle on a stack and a memo. If the pickle is a list, or a dict with a list under
+//! `trajectories`, the items of that list can be returned one by one instead of being kept.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::BufRead;
 
-use super::decode::{Decoder, Op, Payload};
+use super::decoder::{Decoder, Op, Payload};
 use super::globals::Global;
-use super::open::{Item, Open, pairs};
-use super::uses::Uses;
+use super::memo_uses::MemoUses;
+use super::stack_item::{PartialValue, StackItem, into_pairs};
 use super::value::Builder;
 use super::{Limits, PickleError, Value};
 
+/// Interpreter for the accepted part of the pickle language.
 pub struct Machine<R> {
     decoder: Decoder<R>,
-    stack: Vec<Item>,
-    /// Heights of the stack at the marks.
+    stack: Vec<StackItem>,
+    /// Stack heights at the marks.
     marks: Vec<usize>,
     memo: HashMap<u32, Value>,
-    /// Globals have slots of their own: they are not values.
+    /// Memo slots that refer to a global, which is not a value.
     global_memo: HashMap<u32, Global>,
+    /// Number of memo slots assigned so far; `Memoize` uses the next one.
     memoized: u32,
-    uses: Option<Uses>,
+    uses: Option<MemoUses>,
     builder: Builder,
-    /// Height of the list whose items are handed out.
-    streamed: Option<usize>,
-    streams: bool,
+    /// Stack height of the list whose items are returned one by one.
+    streamed_list: Option<usize>,
+    is_streaming: bool,
     ready: VecDeque<Value>,
-    /// What was handed out or copied so far: sharing lets a short input ask for much of either.
+    /// Size of the values returned and copied so far. Shared values let a short input cause much of both.
     spent: u64,
     root: Option<Value>,
 }
 
-pub(super) type Done = Result<(), PickleError>;
+pub(super) type StepResult = Result<(), PickleError>;
 
 impl<R: BufRead> Machine<R> {
     pub fn new(input: R, length: u64, limits: Limits) -> Self {
@@ -43,22 +45,22 @@ impl<R: BufRead> Machine<R> {
             global_memo: HashMap::new(),
             memoized: 0,
             uses: None,
-            builder: Builder { limits, expansion: limits.expansion_of(length) },
-            streamed: None,
-            streams: false,
+            builder: Builder { limits, expansion: limits.max_expansion(length) },
+            streamed_list: None,
+            is_streaming: false,
             ready: VecDeque::new(),
             spent: 0,
             root: None,
         }
     }
 
-    /// Keep only what will be fetched again, as counted before.
-    pub fn with_uses(mut self, uses: Uses) -> Self {
+    /// Keeps only memo values that will be read again, as counted by `count_memo_uses`.
+    pub fn with_uses(mut self, uses: MemoUses) -> Self {
         self.uses = Some(uses);
         self
     }
 
-    /// Builds the whole value.
+    /// Builds the value of the pickle.
     pub fn run(mut self) -> Result<Value, PickleError> {
         while self.root.is_none() {
             self.step()?;
@@ -66,9 +68,9 @@ impl<R: BufRead> Machine<R> {
         self.root.ok_or(PickleError::Truncated)
     }
 
-    /// The next item of the trajectories, or `None` when the pickle has ended; then `root` has the rest of it.
+    /// Returns the next trajectory, or `None` at the end of the pickle. After that, `root` has the rest of the value.
     pub fn next_item(&mut self) -> Result<Option<Value>, PickleError> {
-        self.streams = true;
+        self.is_streaming = true;
         loop {
             if let Some(value) = self.ready.pop_front() {
                 return Ok(Some(value));
@@ -80,14 +82,14 @@ impl<R: BufRead> Machine<R> {
         }
     }
 
-    /// What the pickle held beside the items that were handed out; after its end.
+    /// The value of the pickle without the items returned by `next_item`. `None` before the end of the pickle.
     pub const fn root(&self) -> Option<&Value> {
         self.root.as_ref()
     }
 
-    fn step(&mut self) -> Done {
+    fn step(&mut self) -> StepResult {
         match self.decoder.next(Payload::Read)? {
-            Op::Nothing => Ok(()),
+            Op::NoOp => Ok(()),
             Op::Mark => {
                 self.marks.push(self.stack.len());
                 if self.marks.len() > self.builder.limits.stack {
@@ -97,21 +99,21 @@ impl<R: BufRead> Machine<R> {
             }
             Op::Stop => self.stop(),
             Op::Pop => self.pop().map(|_| ()),
-            Op::PopMark => self.above_mark().map(|_| ()),
+            Op::PopMark => self.pop_above_mark().map(|_| ()),
             Op::None => self.push(Value::None),
             Op::Bool(value) => self.push(Value::Bool(value)),
             Op::Int(value) => self.push(Value::Int(value)),
             Op::Float(value) => self.push(Value::Float(value)),
             Op::Text(value) => self.push(Value::Text(value)),
             Op::Bytes(value) => self.push(Value::Bytes(value)),
-            Op::Global { module, name } => self.push_item(Item::Global(Global::find(&module, &name)?)),
+            Op::Global { module, name } => self.push_item(StackItem::Global(Global::find(&module, &name)?)),
             Op::StackGlobal => self.stack_global(),
             Op::Reduce => self.reduce(),
             Op::NewObject => self.new_object(),
             Op::Build => {
                 let state = self.pop_value()?;
                 self.charge(state.as_entries().map_or(0, |entries| entries.len() as u64))?;
-                self.open_top()?.build(state)
+                self.partial_top()?.build(state)
             }
             Op::Put(slot) => self.put(slot),
             Op::Memoize => {
@@ -123,8 +125,8 @@ impl<R: BufRead> Machine<R> {
         }
     }
 
-    /// The instructions that begin, fill and complete containers.
-    fn container(&mut self, op: &Op) -> Done {
+    /// Runs an instruction that creates or fills a container.
+    fn container(&mut self, op: &Op) -> StepResult {
         match *op {
             Op::EmptyList => self.empty_list(),
             Op::Append => {
@@ -132,35 +134,35 @@ impl<R: BufRead> Machine<R> {
                 self.extend_list(vec![item])
             }
             Op::Appends => {
-                let items = self.above_mark()?;
+                let items = self.pop_above_mark()?;
                 self.extend_list(items)
             }
             Op::List => {
-                let items = self.above_mark()?;
-                self.push_open(Open::List(items))
+                let items = self.pop_above_mark()?;
+                self.push_partial(PartialValue::List(items))
             }
-            Op::EmptyDict => self.push_open(Open::Dict(Vec::new())),
+            Op::EmptyDict => self.push_partial(PartialValue::Dict(Vec::new())),
             Op::SetItem => {
                 let value = self.pop_value()?;
                 let key = self.pop_value()?;
-                self.open_top()?.set(vec![key, value])
+                self.partial_top()?.set_entries(vec![key, value])
             }
             Op::SetItems => {
-                let items = self.above_mark()?;
-                self.open_top()?.set(items)
+                let items = self.pop_above_mark()?;
+                self.partial_top()?.set_entries(items)
             }
             Op::Dict => {
-                let items = self.above_mark()?;
-                self.push_open(Open::Dict(pairs(items)?))
+                let items = self.pop_above_mark()?;
+                self.push_partial(PartialValue::Dict(into_pairs(items)?))
             }
-            Op::EmptySet => self.push_open(Open::Set(Vec::new())),
+            Op::EmptySet => self.push_partial(PartialValue::Set(Vec::new())),
             Op::AddItems => {
-                let items = self.above_mark()?;
-                self.open_top()?.add(items)
+                let items = self.pop_above_mark()?;
+                self.partial_top()?.add_to_set(items)
             }
             Op::FrozenSet => {
-                let items = self.above_mark()?;
-                self.push_open(Open::Set(items))
+                let items = self.pop_above_mark()?;
+                self.push_partial(PartialValue::Set(items))
             }
             Op::TupleOf(count) => {
                 let mut items = Vec::with_capacity(count);
@@ -171,36 +173,36 @@ impl<R: BufRead> Machine<R> {
                 self.push_tuple(items)
             }
             Op::Tuple => {
-                let items = self.above_mark()?;
+                let items = self.pop_above_mark()?;
                 self.push_tuple(items)
             }
-            _ => Err(PickleError::Malformed("an instruction out of place")),
+            _ => Err(PickleError::Malformed("unexpected instruction")),
         }
     }
 
-    fn stop(&mut self) -> Done {
+    fn stop(&mut self) -> StepResult {
         let value = self.pop_value()?;
         if !self.stack.is_empty() || !self.marks.is_empty() {
-            return Err(PickleError::Malformed("something is left on the stack at the end"));
+            return Err(PickleError::Malformed("the stack is not empty at the end"));
         }
         self.root = Some(value);
         Ok(())
     }
 
-    pub(super) fn push(&mut self, value: Value) -> Done {
-        self.push_item(Item::Done(value))
+    pub(super) fn push(&mut self, value: Value) -> StepResult {
+        self.push_item(StackItem::Value(value))
     }
 
-    pub(super) fn push_open(&mut self, open: Open) -> Done {
-        self.push_item(Item::Open(open, Vec::new()))
+    pub(super) fn push_partial(&mut self, partial: PartialValue) -> StepResult {
+        self.push_item(StackItem::Partial(partial, Vec::new()))
     }
 
-    fn push_tuple(&mut self, items: Vec<Value>) -> Done {
+    fn push_tuple(&mut self, items: Vec<Value>) -> StepResult {
         let tuple = Value::Tuple(self.builder.sequence(items)?);
         self.push(tuple)
     }
 
-    pub(super) fn push_item(&mut self, item: Item) -> Done {
+    pub(super) fn push_item(&mut self, item: StackItem) -> StepResult {
         if self.stack.len() >= self.builder.limits.stack {
             return Err(PickleError::Limit("too many values on the stack"));
         }
@@ -208,84 +210,84 @@ impl<R: BufRead> Machine<R> {
         Ok(())
     }
 
-    fn empty_list(&mut self) -> Done {
-        self.hand_out_complete()?;
+    fn empty_list(&mut self) -> StepResult {
+        self.emit_complete_item()?;
         let height = self.stack.len();
-        self.push_open(Open::List(Vec::new()))?;
+        self.push_partial(PartialValue::List(Vec::new()))?;
         let is_trajectories = match self.stack.get(..height) {
             Some([]) => true,
-            Some([Item::Open(Open::Dict(_), _), .., Item::Done(Value::Text(name))]) => {
+            Some([StackItem::Partial(PartialValue::Dict(_), _), .., StackItem::Value(Value::Text(name))]) => {
                 &**name == "trajectories" && height.is_multiple_of(2) && matches!(self.marks[..], [] | [1])
             }
             _ => false,
         };
-        if self.streams && self.streamed.is_none() && is_trajectories {
-            self.streamed = Some(height);
+        if self.is_streaming && self.streamed_list.is_none() && is_trajectories {
+            self.streamed_list = Some(height);
         }
         Ok(())
     }
 
-    fn extend_list(&mut self, items: Vec<Value>) -> Done {
-        if self.streamed.is_some_and(|height| height + 1 == self.stack.len()) {
-            return items.into_iter().try_for_each(|item| self.hand_out(item));
+    fn extend_list(&mut self, items: Vec<Value>) -> StepResult {
+        if self.streamed_list.is_some_and(|height| height + 1 == self.stack.len()) {
+            return items.into_iter().try_for_each(|item| self.emit(item));
         }
-        self.open_top()?.append(items)
+        self.partial_top()?.append(items)
     }
 
-    /// A trajectory that waits to be appended is complete when another list begins right above it: what it holds
-    /// itself are dicts.
-    fn hand_out_complete(&mut self) -> Done {
-        let Some(height) = self.streamed else { return Ok(()) };
+    /// Emits a trajectory that waits to be appended. It is complete when another list starts directly above it, because
+    /// a trajectory itself contains only dicts.
+    fn emit_complete_item(&mut self) -> StepResult {
+        let Some(height) = self.streamed_list else { return Ok(()) };
         if self.marks.last() != Some(&(height + 1)) || self.stack.len() != height + 2 {
             return Ok(());
         }
-        match self.stack.pop_if(|item| matches!(item, Item::Open(Open::List(_), _))) {
+        match self.stack.pop_if(|item| matches!(item, StackItem::Partial(PartialValue::List(_), _))) {
             Some(item) => {
-                let value = self.close(item)?;
-                self.hand_out(value)
+                let value = self.freeze(item)?;
+                self.emit(value)
             }
             None => Ok(()),
         }
     }
 
-    fn hand_out(&mut self, value: Value) -> Done {
+    fn emit(&mut self, value: Value) -> StepResult {
         self.charge(value.size())?;
         self.ready.push_back(value);
         Ok(())
     }
 
-    /// Counts work that is not in proportion to the input by itself, and refuses too much of it.
-    pub(crate) fn charge(&mut self, size: u64) -> Done {
+    /// Counts work that can exceed the length of the input, and fails if it is too much.
+    pub(crate) fn charge(&mut self, size: u64) -> StepResult {
         self.spent = self.spent.saturating_add(size);
         if self.spent > self.builder.expansion {
-            return Err(PickleError::Limit("shared values unfold to too much"));
+            return Err(PickleError::Limit("shared values expand to too much"));
         }
         Ok(())
     }
 
-    pub(super) fn pop(&mut self) -> Result<Item, PickleError> {
+    pub(super) fn pop(&mut self) -> Result<StackItem, PickleError> {
         if self.marks.last().is_some_and(|mark| *mark >= self.stack.len()) {
-            return Err(PickleError::Malformed("a mark is where a value should be"));
+            return Err(PickleError::Malformed("expected a value, found a mark"));
         }
         let item = self.stack.pop().ok_or(PickleError::Malformed("the stack is empty"))?;
-        // Closed even if nobody wants it: the memo may.
+        // Freeze it even if the value is dropped: a memo slot may refer to it.
         match item {
-            Item::Open(..) => self.close(item).map(Item::Done),
+            StackItem::Partial(..) => self.freeze(item).map(StackItem::Value),
             other => Ok(other),
         }
     }
 
     pub(super) fn pop_value(&mut self) -> Result<Value, PickleError> {
         let item = self.pop()?;
-        self.close(item)
+        self.freeze(item)
     }
 
-    fn close(&mut self, item: Item) -> Result<Value, PickleError> {
+    fn freeze(&mut self, item: StackItem) -> Result<Value, PickleError> {
         match item {
-            Item::Done(value) => Ok(value),
-            Item::Global(_) => Err(PickleError::Malformed("a class is where a value should be")),
-            Item::Open(open, slots) => {
-                let value = open.close(self.builder)?;
+            StackItem::Value(value) => Ok(value),
+            StackItem::Global(_) => Err(PickleError::Malformed("expected a value, found a class")),
+            StackItem::Partial(partial, slots) => {
+                let value = partial.freeze(self.builder)?;
                 for slot in slots {
                     self.memo.insert(slot, value.clone());
                 }
@@ -294,61 +296,62 @@ impl<R: BufRead> Machine<R> {
         }
     }
 
-    fn above_mark(&mut self) -> Result<Vec<Value>, PickleError> {
+    fn pop_above_mark(&mut self) -> Result<Vec<Value>, PickleError> {
         let mark = self.marks.pop().ok_or(PickleError::Malformed("there is no mark"))?;
         if mark > self.stack.len() {
-            return Err(PickleError::Malformed("the stack is lower than its mark"));
+            return Err(PickleError::Malformed("the stack is shorter than at the mark"));
         }
         let items = self.stack.split_off(mark);
-        items.into_iter().map(|item| self.close(item)).collect()
+        items.into_iter().map(|item| self.freeze(item)).collect()
     }
 
-    fn open_top(&mut self) -> Result<&mut Open, PickleError> {
+    /// The container under construction on top of the stack.
+    fn partial_top(&mut self) -> Result<&mut PartialValue, PickleError> {
         match self.stack.last_mut() {
-            Some(Item::Open(open, _)) => Ok(open),
-            // Python allows it; only structures that contain themselves need it.
-            Some(_) => Err(PickleError::Refused("a change to a finished value".to_owned())),
+            Some(StackItem::Partial(partial, _)) => Ok(partial),
+            // Python allows this, but only values that contain themselves need it.
+            Some(_) => Err(PickleError::Refused("a change to a value that is in use".to_owned())),
             None => Err(PickleError::Malformed("the stack is empty")),
         }
     }
 
-    fn put(&mut self, slot: u32) -> Done {
+    fn put(&mut self, slot: u32) -> StepResult {
         self.memoized = self.memoized.saturating_add(1);
         if self.uses.as_ref().is_some_and(|uses| !uses.contains_key(&slot)) {
             return Ok(());
         }
         match self.stack.last_mut() {
-            Some(Item::Done(value)) => {
+            Some(StackItem::Value(value)) => {
                 self.memo.insert(slot, value.clone());
             }
-            Some(Item::Global(global)) => {
+            Some(StackItem::Global(global)) => {
                 self.global_memo.insert(slot, *global);
                 self.memo.remove(&slot);
             }
-            Some(Item::Open(_, slots)) => {
+            Some(StackItem::Partial(_, slots)) => {
                 slots.push(slot);
                 self.memo.remove(&slot);
             }
-            None => return Err(PickleError::Malformed("nothing is there to be remembered")),
+            None => return Err(PickleError::Malformed("the stack is empty")),
         }
         Ok(())
     }
 
-    fn get(&mut self, slot: u32) -> Done {
-        let is_last = self.uses.as_mut().and_then(|uses| uses.get_mut(&slot)).is_some_and(|left| {
-            *left = left.saturating_sub(1);
-            *left == 0
+    fn get(&mut self, slot: u32) -> StepResult {
+        let is_last = self.uses.as_mut().and_then(|uses| uses.get_mut(&slot)).is_some_and(|remaining| {
+            *remaining = remaining.saturating_sub(1);
+            *remaining == 0
         });
         let value = if is_last { self.memo.remove(&slot) } else { self.memo.get(&slot).cloned() };
         match (value, self.global_memo.get(&slot)) {
             (Some(value), _) => self.push(value),
             (None, Some(global)) => {
                 let global = *global;
-                self.push_item(Item::Global(global))
+                self.push_item(StackItem::Global(global))
             }
-            (None, None) => Err(PickleError::Malformed(
-                "a value is fetched that is not remembered or that would contain itself",
-            )),
+            (None, None) => {
+                Err(PickleError::Malformed("a memo slot is empty or its value would contain itself"))
+            }
         }
     }
 }

@@ -1,35 +1,35 @@
-//! Reads pickles as data. A pickle is a program; this machine runs only the part of it that builds plain containers
-//! and the five classes of `webgym.data.components`, and refuses everything else by name. No input makes it run
-//! code, recurse without bound or take more than memory and time in proportion to its length.
+//! Reads pickles as data. A pickle is a program; this reader runs only the instructions that build plain containers and
+//! the five classes of `webgym.data.components`, and refuses everything else by name. It never runs code, its recursion
+//! is bounded, and its memory and time are proportional to the length of the input.
 
-mod calls;
-mod decode;
+mod decoder;
 mod globals;
 mod machine;
-mod open;
-mod uses;
+mod memo_uses;
+mod reduce;
+mod stack_item;
 mod value;
 
 use std::io::BufRead;
 
 pub use globals::Class;
 pub use machine::Machine;
-pub use uses::{Uses, count_uses};
+pub use memo_uses::{MemoUses, count_memo_uses};
 pub use value::{Object, Value};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PickleError {
-    #[error("the pickle asks for {0}, which is not plain data; refused")]
+    #[error("the pickle contains {0}; only plain data is accepted")]
     Refused(String),
-    #[error("the pickle ends in the middle")]
+    #[error("the pickle is truncated")]
     Truncated,
-    #[error("byte {0:#04x} is no instruction of pickle protocols 2 to 5")]
+    #[error("byte {0:#04x} is not an instruction of pickle protocols 2 to 5")]
     Opcode(u8),
-    #[error("pickle protocol {0} is not one of 2 to 5")]
+    #[error("pickle protocol {0} is not supported; supported are 2 to 5")]
     Protocol(u8),
     #[error("the pickle is malformed: {0}")]
     Malformed(&'static str),
-    #[error("the pickle goes beyond a limit: {0}")]
+    #[error("the pickle exceeds a limit: {0}")]
     Limit(&'static str),
     #[error("cannot read the pickle: {0}")]
     Io(#[source] std::io::Error),
@@ -44,14 +44,14 @@ impl From<std::io::Error> for PickleError {
     }
 }
 
-/// How far a pickle may go. The defaults are far above anything that the Python system writes.
+/// Limits for a pickle. The defaults are far above what the Python system writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Containers inside containers.
+    /// Maximum nesting of containers.
     pub depth: u32,
-    /// Values waiting on the stack.
+    /// Maximum number of values on the stack.
     pub stack: usize,
-    /// Size of what shared values unfold to, beyond what the length of the input allows by itself.
+    /// Maximum expanded size of shared values, in addition to an allowance proportional to the length of the input.
     pub expansion: u64,
 }
 
@@ -62,18 +62,19 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sharing makes small inputs unfold to large values; a little of that is normal, a lot is an attack.
-    pub(crate) const fn expansion_of(&self, input_length: u64) -> u64 {
+    /// The maximum expanded size for an input. Shared values let a small input expand to a large value; some sharing is
+    /// normal, much more is an attack.
+    pub(crate) const fn max_expansion(&self, input_length: u64) -> u64 {
         self.expansion.saturating_add(input_length.saturating_mul(32))
     }
 }
 
-/// Builds the one value that `bytes` describe.
+/// Builds the value of a pickle.
 pub fn load(bytes: &[u8], limits: Limits) -> Result<Value, PickleError> {
     load_from(bytes, bytes.len() as u64, limits)
 }
 
-/// Builds one value from the start of a stream of at most `length` bytes.
+/// Builds the value of the first pickle in a stream of at most `length` bytes.
 pub fn load_from<R: BufRead>(input: R, length: u64, limits: Limits) -> Result<Value, PickleError> {
     Machine::new(input, length, limits).run()
 }

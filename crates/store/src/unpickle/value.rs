@@ -1,5 +1,5 @@
-//! What a pickle can hold here. Values are immutable once built and shared by reference, so they cannot contain
-//! themselves; each container knows how deep it is and how much it would unfold to.
+//! The values of a pickle. They are immutable and shared by reference, so they cannot contain themselves; each
+//! container knows its depth and its expanded size.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Sequence {
     cost: Cost,
 }
 
-/// Entries in the order in which they were set; of equal keys the last counts.
+/// Entries in insertion order; the last of equal keys counts.
 #[derive(Debug)]
 pub struct Mapping {
     entries: Vec<(Value, Value)>,
@@ -40,36 +40,38 @@ pub struct Object {
     cost: Cost,
 }
 
-/// How deep a value is, and how large it would be if nothing in it were shared.
+/// The depth of a value, and its size if nothing in it were shared.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     depth: u32,
     pub(super) size: u64,
 }
 
-const EACH: u64 = 32;
+/// Approximate size of a value without its content.
+const VALUE_BYTES: u64 = 32;
 
 impl Cost {
     fn of(value: &Value) -> Self {
-        let flat = |length: usize| Self { depth: 0, size: EACH + length as u64 };
+        let flat = |length: usize| Self { depth: 0, size: VALUE_BYTES + length as u64 };
         match value {
             Value::Text(text) => flat(text.len()),
             Value::Bytes(bytes) => flat(bytes.len()),
             Value::List(sequence) | Value::Tuple(sequence) | Value::Set(sequence) => sequence.cost,
             Value::Dict(mapping) => mapping.cost,
-            // A task is read once for a trajectory, however many steps share it.
-            Value::Object(object) if object.class == Class::Task => Self { size: EACH, ..object.cost },
+            // The steps of a trajectory share their task, which is converted once.
+            Value::Object(object) if object.class == Class::Task => Self { size: VALUE_BYTES, ..object.cost },
             Value::Object(object) => object.cost,
             Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) => flat(0),
         }
     }
 
-    fn around<'a>(
+    /// The cost of a container of `values`; an error if it exceeds a limit.
+    fn of_container<'a>(
         values: impl Iterator<Item = &'a Value>,
         limits: Limits,
         expansion: u64,
     ) -> Result<Self, PickleError> {
-        let mut cost = Self { depth: 0, size: EACH };
+        let mut cost = Self { depth: 0, size: VALUE_BYTES };
         for value in values {
             let inner = Self::of(value);
             cost.depth = cost.depth.max(inner.depth);
@@ -80,7 +82,7 @@ impl Cost {
             return Err(PickleError::Limit("containers are nested too deeply"));
         }
         if cost.size > expansion {
-            return Err(PickleError::Limit("shared values unfold to too much"));
+            return Err(PickleError::Limit("shared values expand to too much"));
         }
         Ok(cost)
     }
@@ -95,18 +97,18 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn sequence(self, items: Vec<Value>) -> Result<Arc<Sequence>, PickleError> {
-        let cost = Cost::around(items.iter(), self.limits, self.expansion)?;
+        let cost = Cost::of_container(items.iter(), self.limits, self.expansion)?;
         Ok(Arc::new(Sequence { items, cost }))
     }
 
     pub(super) fn mapping(self, entries: Vec<(Value, Value)>) -> Result<Arc<Mapping>, PickleError> {
-        let both = entries.iter().flat_map(|(key, value)| [key, value]);
-        let cost = Cost::around(both, self.limits, self.expansion)?;
+        let keys_and_values = entries.iter().flat_map(|(key, value)| [key, value]);
+        let cost = Cost::of_container(keys_and_values, self.limits, self.expansion)?;
         Ok(Arc::new(Mapping { entries, cost }))
     }
 
     pub(super) fn object(self, class: Class, attributes: Value) -> Result<Arc<Object>, PickleError> {
-        let cost = Cost::around(std::iter::once(&attributes), self.limits, self.expansion)?;
+        let cost = Cost::of_container(std::iter::once(&attributes), self.limits, self.expansion)?;
         Ok(Arc::new(Object { class, attributes, cost }))
     }
 }
@@ -145,12 +147,12 @@ impl Value {
         }
     }
 
-    /// The entry of a dict under a text key.
+    /// The value of a dict under a string key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.as_entries()?.iter().rev().find(|(name, _)| name.as_text() == Some(key)).map(|(_, value)| value)
     }
 
-    /// What it is, for messages.
+    /// The type of the value, for error messages.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::None => "None",
@@ -182,7 +184,7 @@ impl Object {
         self.attributes.get(name)
     }
 
-    /// What it would unfold to.
+    /// The expanded size.
     pub(crate) const fn size(&self) -> u64 {
         self.cost.size
     }

@@ -1,17 +1,17 @@
-//! Runs Python for the tests that let the real PyTorch, pyarrow or DuckDB look at our files.
+//! Runs Python for tests that read our files with PyTorch, pyarrow or DuckDB.
 
 #![allow(
     unreachable_pub,
     dead_code,
     clippy::expect_used,
-    reason = "shared by several test programs, none of which uses all of it"
+    reason = "shared by several test programs, which use different parts of it"
 )]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The five classes as the Python system has them, as far as pickling goes.
-const STUB: &str = "\
+/// Stubs of the five classes of the Python system, sufficient for pickling.
+const STUB_CLASSES: &str = "\
 class Task: pass
 class Observation: pass
 class Action: pass
@@ -19,12 +19,11 @@ class Response: pass
 class Reward: pass
 ";
 
-/// A Python that can import `module`: the one named by `WEBGYM_PYTHON`, that of the workspace's `.venv`, or one of the
-/// system's.
+/// A Python that can import `module`: the one in `WEBGYM_PYTHON`, in the `.venv` of the workspace, or a system Python.
 pub fn with_module(module: &str) -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // Without links and dots: a virtual environment finds its packages by the name it was started under.
-    let workspace = workspace.canonicalize().expect("the workspace is there");
+    // A virtual environment finds its packages by the path of its executable, so resolve links and `..`.
+    let workspace = workspace.canonicalize().expect("the workspace exists");
     let named = std::env::var_os("WEBGYM_PYTHON").map(PathBuf::from);
     let candidates = named.into_iter().chain([
         workspace.join(".venv/bin/python"),
@@ -37,15 +36,15 @@ pub fn with_module(module: &str) -> PathBuf {
             return python;
         }
     }
-    panic!("no Python here can import {module}; `make setup` installs it (or set WEBGYM_PYTHON)");
+    panic!("no Python found that can import {module}; run `make setup` or set WEBGYM_PYTHON");
 }
 
-/// Runs a script with the stub classes on its path; answers what it printed.
+/// Runs a script with the stub classes on its path and returns its output.
 pub fn run(python: &Path, script: &str, arguments: &[&Path]) -> String {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let package = directory.path().join("webgym/data");
     std::fs::create_dir_all(&package).expect("a package directory");
-    for (name, content) in [("../__init__.py", ""), ("__init__.py", ""), ("components.py", STUB)] {
+    for (name, content) in [("../__init__.py", ""), ("__init__.py", ""), ("components.py", STUB_CLASSES)] {
         std::fs::write(package.join(name), content).expect("a stub module");
     }
     let output = Command::new(python)

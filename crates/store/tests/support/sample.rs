@@ -1,9 +1,10 @@
-//! Trajectories to test and measure with: every field filled, text of several scripts, the same for the same index.
+//! Sample trajectories for tests and benchmarks: every field is set, texts have several scripts, and the same index gives
+//! the same trajectory.
 
 #![allow(
     unreachable_pub,
     dead_code,
-    reason = "shared by several test programs, none of which uses all of it"
+    reason = "shared by several test programs, which use different parts of it"
 )]
 
 use proto::trajectory::{
@@ -85,7 +86,7 @@ pub fn step(index: i64, number: usize, is_last: bool) -> Step {
     }
 }
 
-/// The messages as the model saw them: a system text, the earlier rounds, the current screenshot.
+/// The messages sent to the model: a system prompt, the earlier turns and the current screenshot.
 pub fn prompt(index: i64, number: usize) -> String {
     let image = |n: usize| {
         json!({"type": "image_url",

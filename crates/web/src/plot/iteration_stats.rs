@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use store::Summary;
-use store::metrics::{DifficultyClass, Metrics, Standing, standing};
+use store::metrics::{Category, DifficultyClass, Metrics, category};
 
 use super::chart::Line;
 
@@ -57,7 +57,7 @@ impl LineStats {
     fn of<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
         let mut stats = Self { metrics: Metrics::of(summaries.clone()), ..Self::default() };
         for summary in summaries {
-            if matches!(standing(summary), Standing::Crashed(_) | Standing::Blocked) {
+            if matches!(category(summary), Category::Crashed(_) | Category::Blocked) {
                 continue;
             }
             stats.trajectories += 1;

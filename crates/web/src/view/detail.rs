@@ -3,7 +3,7 @@
 use proto::trajectory::{Action, Observation, Response, Reward, RubricItem, Step, Task, Trajectory};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use store::metrics::{Crash, DifficultyClass, crash};
+use store::metrics::{CrashReason, DifficultyClass, crash_reason};
 use store::{Split, Summary};
 
 use super::iteration::{Entry, Iteration};
@@ -81,7 +81,7 @@ impl<'a> Detail<'a> {
             is_begun: entry.is_begun(),
             outcome: outcome_of(&summary, entry),
             is_outcome_recorded: summary.outcome.is_some(),
-            crash: crash(&summary).filter(|_| !entry.is_begun()).map(crash_reason),
+            crash: crash_reason(&summary).filter(|_| !entry.is_begun()).map(describe_crash),
             reward: summary.reward,
             answer: last.and_then(answer),
             class: DifficultyClass::of(trajectory.task.difficulty).as_str(),
@@ -129,11 +129,11 @@ fn answer(step: &Step) -> Option<&str> {
     Some(action.arguments.get("text").and_then(Value::as_str).unwrap_or_default())
 }
 
-const fn crash_reason(crash: Crash) -> &'static str {
-    match crash {
-        Crash::NoSteps => "it has no steps",
-        Crash::InvalidUrl => "the URL of its start page is invalid",
-        Crash::MissingAction => "a step has no action",
-        Crash::CutShort => "it ended early without an answer",
+const fn describe_crash(reason: CrashReason) -> &'static str {
+    match reason {
+        CrashReason::NoSteps => "it has no steps",
+        CrashReason::InvalidUrl => "the URL of its start page is invalid",
+        CrashReason::MissingAction => "a step has no action",
+        CrashReason::EndedEarly => "it ended early without an answer",
     }
 }

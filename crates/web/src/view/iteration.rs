@@ -107,7 +107,7 @@ impl Iteration {
             located.extend(summaries.map(|(position, summary)| {
                 (summary.trajectory_index, Location::Finished { file, position })
             }));
-            let begun = opened.scan().into_iter().flat_map(|scan| scan.begun.keys());
+            let begun = opened.scan().into_iter().flat_map(|scan| scan.unfinished_summaries.keys());
             located.extend(begun.map(|index| (*index, Location::Begun { file })));
         }
         located.sort_by_key(|(index, _)| *index);
@@ -130,7 +130,7 @@ impl Iteration {
             Location::Finished { file, position } => self.files.get(file)?.summaries().get(position),
             Location::Begun { file } => {
                 let index: i64 = entry.key.split('~').next()?.parse().ok()?;
-                self.files.get(file)?.scan()?.begun.get(&index)
+                self.files.get(file)?.scan()?.unfinished_summaries.get(&index)
             }
         }
     }

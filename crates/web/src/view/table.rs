@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use proto::trajectory::TaskId;
 use serde::Serialize;
 use store::Split;
-use store::metrics::{DifficultyClass, Standing, standing};
+use store::metrics::{Category, DifficultyClass, category};
 
 use super::iteration::Iteration;
 use super::outcome_of;
@@ -95,7 +95,7 @@ impl<'a> Table<'a> {
             table.reward.push(summary.reward);
             table.steps.push(summary.steps);
             table.max_steps.push(summary.max_steps);
-            let is_crashed = !entry.is_begun() && matches!(standing(summary), Standing::Crashed(_));
+            let is_crashed = !entry.is_begun() && matches!(category(summary), Category::Crashed(_));
             table.crashed.push(is_crashed);
         }
         table

@@ -23,7 +23,7 @@ pub(super) struct Disk {
 impl Disk {
     /// Reads what all ranks have written, or only one of them. Waits for the disk.
     pub(super) fn read(&self, only: Option<Option<u32>>) -> Result<OnDisk, String> {
-        let files = aggregate::of_run(&self.save_path, self.id.split, self.id.iteration)
+        let files = aggregate::files_of_run(&self.save_path, self.id.split, self.id.iteration)
             .map_err(|error| error.to_string())?;
         let mut found = OnDisk::default();
         for file in files.iter().filter(|file| only.is_none_or(|rank| file.id.rank == rank)) {

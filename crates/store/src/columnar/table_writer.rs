@@ -1,4 +1,4 @@
-//! Writes rows to a Parquet file that appears under its name when it is complete.
+//! Writes rows to a Parquet file that gets its final name when it is complete.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use super::ColumnarError;
-use super::leaf::Leaf;
-use super::schema::{self, Column, Kind};
+use super::leaf_column::LeafColumn;
+use super::schema::{self, Column};
 use crate::durable::{AtomicFile, Existing};
 
-/// Rows are written out when about so many bytes of them wait.
-const GROUP_BYTES: usize = 64 << 20;
+/// Approximate size of a row group.
+const ROW_GROUP_BYTES: usize = 64 << 20;
 
-/// One field of a row; must be of the kind of its column.
+/// One field of a row. It must match the kind of its column.
 #[derive(Debug)]
 pub(crate) enum Cell<'a> {
     Text(&'a str),
@@ -38,61 +38,61 @@ pub(crate) enum Cell<'a> {
 pub(crate) struct TableWriter {
     path: PathBuf,
     writer: SerializedFileWriter<AtomicFile>,
-    leaves: Vec<Leaf>,
-    waiting_bytes: usize,
+    leaves: Vec<LeafColumn>,
+    buffered_bytes: usize,
     rows: u64,
 }
 
 impl TableWriter {
-    /// `bulky` columns hold long texts that never repeat: no dictionary is tried for them.
+    /// Creates a table. The columns in `plain` have long values that never repeat, so that a dictionary does not help.
     pub(crate) fn create(
         path: &Path,
         name: &str,
         columns: &[Column],
-        bulky: &[&str],
+        plain: &[&str],
         metadata: &[(&str, String)],
     ) -> Result<Self, ColumnarError> {
-        let failed = |source| ColumnarError::Parquet { path: path.to_path_buf(), source };
-        let message = parse_message_type(&schema::message(name, columns)).map_err(failed)?;
+        let parquet_error = |source| ColumnarError::Parquet { path: path.to_path_buf(), source };
+        let schema = parse_message_type(&schema::message_schema(name, columns)).map_err(parquet_error)?;
         let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
         let mut properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(failed)?))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(parquet_error)?))
             .set_created_by(format!("webgym {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(pairs.collect()));
-        for column in bulky {
+        for column in plain {
             properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
         }
         let file = AtomicFile::create(path).map_err(|source| ColumnarError::io(path, source))?;
-        let writer = SerializedFileWriter::new(file, Arc::new(message), Arc::new(properties.build()))
-            .map_err(failed)?;
-        let leaves = columns.iter().flat_map(Leaf::of).collect();
-        Ok(Self { path: path.to_path_buf(), writer, leaves, waiting_bytes: 0, rows: 0 })
+        let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))
+            .map_err(parquet_error)?;
+        let leaves = columns.iter().flat_map(LeafColumn::of).collect();
+        Ok(Self { path: path.to_path_buf(), writer, leaves, buffered_bytes: 0, rows: 0 })
     }
 
-    /// Adds a row. Cells of the columns of a group stand one by one in its place.
+    /// Adds a row. A group column takes one cell for each of its nested columns.
     pub(crate) fn push(&mut self, row: &[Cell<'_>]) -> Result<(), ColumnarError> {
         let mut leaves = self.leaves.iter_mut();
-        let mut fits = true;
+        let mut matches = true;
         for cell in row {
-            self.waiting_bytes += size(cell);
+            self.buffered_bytes += cell_bytes(cell);
             let width = if let Cell::Records(fields) = cell { fields.len() } else { 1 };
             for field in 0..width {
                 let Some(leaf) = leaves.next() else {
-                    fits = false;
+                    matches = false;
                     break;
                 };
-                fits &= put(leaf, cell, field);
+                matches &= push_cell(leaf, cell, field);
             }
         }
-        if !fits || leaves.next().is_some() {
+        if !matches || leaves.next().is_some() {
             return Err(ColumnarError::Row { path: self.path.clone() });
         }
         self.rows += 1;
-        if self.waiting_bytes >= GROUP_BYTES { self.write_group() } else { Ok(()) }
+        if self.buffered_bytes >= ROW_GROUP_BYTES { self.write_row_group() } else { Ok(()) }
     }
 
-    fn write_group(&mut self) -> Result<(), ColumnarError> {
-        self.waiting_bytes = 0;
+    fn write_row_group(&mut self) -> Result<(), ColumnarError> {
+        self.buffered_bytes = 0;
         let Self { path, writer, leaves, .. } = self;
         let mut write = || -> Result<(), ParquetError> {
             let mut group = writer.next_row_group()?;
@@ -110,8 +110,8 @@ impl TableWriter {
     }
 
     pub(crate) fn finish(mut self, existing: Existing) -> Result<u64, ColumnarError> {
-        if self.waiting_bytes > 0 {
-            self.write_group()?;
+        if self.buffered_bytes > 0 {
+            self.write_row_group()?;
         }
         let Self { path, writer, rows, .. } = self;
         let file =
@@ -121,22 +121,24 @@ impl TableWriter {
     }
 }
 
-fn put(leaf: &mut Leaf, cell: &Cell<'_>, field: usize) -> bool {
+/// Appends a cell (or one field of a record cell) to a leaf column. Returns whether the types match.
+fn push_cell(leaf: &mut LeafColumn, cell: &Cell<'_>, field: usize) -> bool {
     match cell {
-        Cell::Text(text) => leaf.bytes(Some(text.as_bytes())),
-        Cell::OptionalText(text) => leaf.bytes(text.map(str::as_bytes)),
-        Cell::Bytes(bytes) => leaf.bytes(*bytes),
-        Cell::Int(value) => leaf.int(*value),
-        Cell::Bool(value) => leaf.bool(Some(*value)),
-        Cell::OptionalBool(value) => leaf.bool(*value),
-        Cell::Ints(list) => leaf.ints(*list),
-        Cell::Doubles(list) => leaf.doubles(*list),
-        Cell::Texts(texts) => leaf.texts(texts.iter().copied()),
-        Cell::Records(fields) => leaf.texts(fields[field].iter().copied()),
+        Cell::Text(text) => leaf.push_bytes(Some(text.as_bytes())),
+        Cell::OptionalText(text) => leaf.push_bytes(text.map(str::as_bytes)),
+        Cell::Bytes(bytes) => leaf.push_bytes(*bytes),
+        Cell::Int(value) => leaf.push_int(*value),
+        Cell::Bool(value) => leaf.push_bool(Some(*value)),
+        Cell::OptionalBool(value) => leaf.push_bool(*value),
+        Cell::Ints(list) => leaf.push_ints(*list),
+        Cell::Doubles(list) => leaf.push_doubles(*list),
+        Cell::Texts(texts) => leaf.push_texts(texts.iter().copied()),
+        Cell::Records(fields) => leaf.push_texts(fields[field].iter().copied()),
     }
 }
 
-fn size(cell: &Cell<'_>) -> usize {
+/// Approximate size of a cell in memory.
+fn cell_bytes(cell: &Cell<'_>) -> usize {
     16 + match cell {
         Cell::Text(text) => text.len(),
         Cell::OptionalText(text) => text.map_or(0, str::len),
@@ -146,25 +148,5 @@ fn size(cell: &Cell<'_>) -> usize {
         Cell::Texts(texts) => texts.iter().map(|text| text.len() + 16).sum(),
         Cell::Records(fields) => fields.iter().flatten().map(|text| text.len() + 16).sum(),
         Cell::Int(_) | Cell::Bool(_) | Cell::OptionalBool(_) => 0,
-    }
-}
-
-impl Kind {
-    /// The name by which the documentation calls it.
-    pub(crate) const fn documented(self) -> &'static str {
-        match self {
-            Self::Text => "string",
-            Self::OptionalText => "string or null",
-            Self::OptionalJson => "JSON text or null",
-            Self::Int => "int64",
-            Self::Bool => "bool",
-            Self::OptionalBool => "bool or null",
-            Self::OptionalBytes => "binary or null",
-            Self::OptionalIntList => "list of int64, or null",
-            Self::OptionalDoubleList => "list of double, or null",
-            Self::TextList => "list of string",
-            Self::Records(_) => "list of records",
-            Self::Group(_) => "record",
-        }
     }
 }

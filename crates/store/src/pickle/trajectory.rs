@@ -1,20 +1,18 @@
-//! Trajectories as the Python system has them: lists of step dicts that hold instances of five classes, with exactly
-//! the attributes of the reference. What has no place there (unknown task fields, token ids, timings) goes into
-//! `trajectory_metadata`, a dict, where existing readers do not look.
+//! Pickles trajectories as the Python system does: lists of step dicts with instances of five classes that have exactly
+//! the attributes in `docs/contract.md` ("Trajectories on disk"). Other data (unknown task fields, token ids, timings)
+//! goes into the dict `trajectory_metadata`, which existing readers ignore.
 
 use proto::trajectory::{
     Action, Evaluation, Observation, Response, Reward, Step, StepExtras, Task, TaskId, Trajectory,
 };
 
-use super::encode::{Pickler, TooLong};
-use crate::run::RunMetadata;
-
-type Written = Result<(), TooLong>;
+use super::pickler::{PickleResult, Pickler, TextTooLong};
+use crate::run_record::RunMetadata;
 
 pub(crate) const MODULE: &str = "webgym.data.components";
 pub(crate) const CLASSES: [&str; 5] = ["Task", "Observation", "Action", "Response", "Reward"];
 
-/// Keys and attributes that occur in every step.
+/// Keys and attribute names that occur in every step.
 const NAMES: [&str; 30] = [
     "observation",
     "action",
@@ -48,9 +46,10 @@ const NAMES: [&str; 30] = [
     "website",
 ];
 
-/// Up to where `trajectories` is an empty list on the stack; every trajectory then follows with an `append`.
-/// Answers the length of the part that defines the names, which makes any single trajectory readable by itself.
-pub(crate) fn begin(pickler: &mut Pickler) -> Result<usize, TooLong> {
+/// Writes the beginning, up to an empty list `trajectories` on the stack; each trajectory follows with an `append`.
+/// Returns the length of the part that defines the names. A reader needs that part and the bytes of one trajectory to
+/// read it.
+pub(crate) fn begin_file(pickler: &mut Pickler) -> Result<usize, TextTooLong> {
     pickler.protocol();
     for class in CLASSES {
         pickler.define_class(MODULE, class);
@@ -65,8 +64,8 @@ pub(crate) fn begin(pickler: &mut Pickler) -> Result<usize, TooLong> {
     Ok(length)
 }
 
-/// The metadata and the end, after the last trajectory.
-pub(crate) fn end(pickler: &mut Pickler, metadata: &RunMetadata) -> Written {
+/// Writes the metadata and the end, after the last trajectory.
+pub(crate) fn end_file(pickler: &mut Pickler, metadata: &RunMetadata) -> PickleResult {
     pickler.text("metadata")?;
     pickler.begin_dict();
     let mut entry = |name: &str, value: &serde_json::Value| {
@@ -93,8 +92,8 @@ pub(crate) fn end(pickler: &mut Pickler, metadata: &RunMetadata) -> Written {
     Ok(())
 }
 
-/// One trajectory, left on the stack. Only its task is shared, by its steps, through the memo.
-pub(crate) fn trajectory(pickler: &mut Pickler, trajectory: &Trajectory) -> Written {
+/// Writes one trajectory, which stays on the stack. Its steps share the task through the memo.
+pub(crate) fn write_trajectory(pickler: &mut Pickler, trajectory: &Trajectory) -> PickleResult {
     pickler.begin_list();
     let mut task_slot = None;
     for (number, step) in trajectory.steps.iter().enumerate() {
@@ -130,7 +129,7 @@ fn observation(
     observation: &Observation,
     task: &Task,
     task_slot: &mut Option<u32>,
-) -> Written {
+) -> PickleResult {
     pickler.begin_object("Observation")?;
     pickler.begin_attributes();
     pickler.name("task")?;
@@ -153,7 +152,7 @@ fn observation(
     Ok(())
 }
 
-fn task(pickler: &mut Pickler, task: &Task) -> Result<u32, TooLong> {
+fn task(pickler: &mut Pickler, task: &Task) -> Result<u32, TextTooLong> {
     pickler.begin_object("Task")?;
     let slot = pickler.put();
     pickler.begin_attributes();
@@ -198,7 +197,7 @@ fn task(pickler: &mut Pickler, task: &Task) -> Result<u32, TooLong> {
     Ok(slot)
 }
 
-fn action(pickler: &mut Pickler, action: &Action) -> Written {
+fn action(pickler: &mut Pickler, action: &Action) -> PickleResult {
     pickler.begin_object("Action")?;
     pickler.begin_attributes();
     pickler.name("action")?;
@@ -214,7 +213,7 @@ fn action(pickler: &mut Pickler, action: &Action) -> Written {
     Ok(())
 }
 
-fn response(pickler: &mut Pickler, response: &Response) -> Written {
+fn response(pickler: &mut Pickler, response: &Response) -> PickleResult {
     pickler.begin_object("Response")?;
     pickler.begin_attributes();
     pickler.name("raw_response")?;
@@ -227,7 +226,7 @@ fn response(pickler: &mut Pickler, response: &Response) -> Written {
     Ok(())
 }
 
-fn reward(pickler: &mut Pickler, reward: &Reward) -> Written {
+fn reward(pickler: &mut Pickler, reward: &Reward) -> PickleResult {
     pickler.begin_object("Reward")?;
     pickler.begin_attributes();
     pickler.name("reward")?;
@@ -253,7 +252,7 @@ fn reward(pickler: &mut Pickler, reward: &Reward) -> Written {
     Ok(())
 }
 
-fn metadata(pickler: &mut Pickler, trajectory: &Trajectory) -> Written {
+fn metadata(pickler: &mut Pickler, trajectory: &Trajectory) -> PickleResult {
     let Trajectory { task, steps, metadata } = trajectory;
     pickler.begin_dict();
     pickler.name("keypoint_step_ids")?;
@@ -289,7 +288,7 @@ fn metadata(pickler: &mut Pickler, trajectory: &Trajectory) -> Written {
 pub(crate) const TASK_EXTRA: &str = "task_extra";
 pub(crate) const STEP_EXTRAS: &str = "step_extras";
 
-fn extras(pickler: &mut Pickler, step: &Step) -> Written {
+fn extras(pickler: &mut Pickler, step: &Step) -> PickleResult {
     let StepExtras { prompt_token_ids, token_ids, logprobs, timings_ms } = &step.extras;
     pickler.begin_dict();
     for (name, ids) in [("prompt_token_ids", prompt_token_ids), ("token_ids", token_ids)] {

@@ -1,16 +1,16 @@
-//! The opcodes: numbers, text, containers, objects and the memo, appended to a buffer.
+//! Encodes pickle opcodes: numbers, strings, containers, objects and the memo.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Number, Value};
 
-/// A text or list that protocol 2 cannot hold.
+/// A string that protocol 2 cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a text of {0} bytes is too long for pickle protocol 2")]
-pub(crate) struct TooLong(usize);
+#[error("a string of {0} bytes is too long for pickle protocol 2")]
+pub(crate) struct TextTooLong(usize);
 
-/// Appends pickle opcodes to `buffer`. Names that occur in every step are put into the memo once, by `define`, and
-/// fetched from there ever after.
+/// Appends pickle opcodes to `buffer`. Names that occur in every step are stored in the memo once, with `define`, and
+/// then read from there.
 #[derive(Debug, Default)]
 pub(crate) struct Pickler {
     pub(crate) buffer: Vec<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct Pickler {
     next_memo: u32,
 }
 
-type Written = Result<(), TooLong>;
+pub(super) type PickleResult = Result<(), TextTooLong>;
 
 impl Pickler {
     pub(crate) fn protocol(&mut self) {
@@ -29,8 +29,8 @@ impl Pickler {
         self.buffer.push(b'.');
     }
 
-    /// Puts a constant text into the memo, leaving the stack as it was.
-    pub(crate) fn define(&mut self, name: &'static str) -> Written {
+    /// Stores a constant string in the memo; the stack does not change.
+    pub(crate) fn define(&mut self, name: &'static str) -> PickleResult {
         self.text(name)?;
         let slot = self.put();
         self.buffer.push(b'0');
@@ -38,7 +38,7 @@ impl Pickler {
         Ok(())
     }
 
-    /// Puts a class into the memo, leaving the stack as it was.
+    /// Stores a class in the memo; the stack does not change.
     pub(crate) fn define_class(&mut self, module: &str, name: &'static str) {
         self.buffer.push(b'c');
         self.buffer.extend_from_slice(format!("{module}\n{name}\n").as_bytes());
@@ -53,7 +53,7 @@ impl Pickler {
         self.next_memo += 1;
         match u8::try_from(slot) {
             Ok(slot) => self.buffer.extend_from_slice(&[b'q', slot]),
-            Err(_) => self.tagged(b'r', &slot.to_le_bytes()),
+            Err(_) => self.push_opcode(b'r', &slot.to_le_bytes()),
         }
         slot
     }
@@ -61,7 +61,7 @@ impl Pickler {
     pub(crate) fn get(&mut self, slot: u32) {
         match u8::try_from(slot) {
             Ok(slot) => self.buffer.extend_from_slice(&[b'h', slot]),
-            Err(_) => self.tagged(b'j', &slot.to_le_bytes()),
+            Err(_) => self.push_opcode(b'j', &slot.to_le_bytes()),
         }
     }
 
@@ -77,9 +77,9 @@ impl Pickler {
         if let Ok(value) = u8::try_from(value) {
             self.buffer.extend_from_slice(&[b'K', value]);
         } else if let Ok(value) = u16::try_from(value) {
-            self.tagged(b'M', &value.to_le_bytes());
+            self.push_opcode(b'M', &value.to_le_bytes());
         } else if let Ok(value) = i32::try_from(value) {
-            self.tagged(b'J', &value.to_le_bytes());
+            self.push_opcode(b'J', &value.to_le_bytes());
         } else {
             self.long(value.into());
         }
@@ -92,7 +92,7 @@ impl Pickler {
         }
     }
 
-    /// Two's complement, little-endian, as few bytes as keep the sign.
+    /// Two's complement, little-endian, with the fewest bytes that keep the sign.
     fn long(&mut self, value: i128) {
         let bytes = value.to_le_bytes();
         let filler = if value < 0 { 0xff } else { 0 };
@@ -105,17 +105,17 @@ impl Pickler {
     }
 
     pub(crate) fn float(&mut self, value: f64) {
-        self.tagged(b'G', &value.to_be_bytes());
+        self.push_opcode(b'G', &value.to_be_bytes());
     }
 
-    pub(crate) fn text(&mut self, text: &str) -> Written {
-        let length = u32::try_from(text.len()).map_err(|_| TooLong(text.len()))?;
-        self.tagged(b'X', &length.to_le_bytes());
+    pub(crate) fn text(&mut self, text: &str) -> PickleResult {
+        let length = u32::try_from(text.len()).map_err(|_| TextTooLong(text.len()))?;
+        self.push_opcode(b'X', &length.to_le_bytes());
         self.buffer.extend_from_slice(text.as_bytes());
         Ok(())
     }
 
-    pub(crate) fn optional_text(&mut self, text: Option<&str>) -> Written {
+    pub(crate) fn optional_text(&mut self, text: Option<&str>) -> PickleResult {
         if let Some(text) = text {
             return self.text(text);
         }
@@ -123,8 +123,8 @@ impl Pickler {
         Ok(())
     }
 
-    /// A text that was defined before; one that was not is written out.
-    pub(crate) fn name(&mut self, name: &str) -> Written {
+    /// A string from the memo if it was defined, otherwise written in full.
+    pub(crate) fn name(&mut self, name: &str) -> PickleResult {
         match self.names.get(name) {
             Some(slot) => {
                 self.get(*slot);
@@ -134,7 +134,7 @@ impl Pickler {
         }
     }
 
-    /// Opens a dict; its entries follow as key, value, and `end_dict` closes it.
+    /// Starts a dict; keys and values follow in turn, then `end_dict`.
     pub(crate) fn begin_dict(&mut self) {
         self.buffer.extend_from_slice(b"}(");
     }
@@ -143,7 +143,7 @@ impl Pickler {
         self.buffer.push(b'u');
     }
 
-    /// Opens a list; its items follow and `end_list` closes it.
+    /// Starts a list; its items follow, then `end_list`.
     pub(crate) fn begin_list(&mut self) {
         self.buffer.extend_from_slice(b"](");
     }
@@ -156,13 +156,13 @@ impl Pickler {
         self.buffer.push(b']');
     }
 
-    /// Appends the top of the stack to the list beneath it.
+    /// Appends the top of the stack to the list below it.
     pub(crate) fn append(&mut self) {
         self.buffer.push(b'a');
     }
 
-    /// Opens an instance of a defined class; its attributes follow as key, value, and `end_object` closes it.
-    pub(crate) fn begin_object(&mut self, class: &str) -> Written {
+    /// Starts an instance of a defined class; `begin_attributes`, names and values in turn, and `end_object` follow.
+    pub(crate) fn begin_object(&mut self, class: &str) -> PickleResult {
         self.name(class)?;
         self.buffer.extend_from_slice(b")\x81");
         Ok(())
@@ -176,7 +176,7 @@ impl Pickler {
         self.buffer.extend_from_slice(b"ub");
     }
 
-    pub(crate) fn value(&mut self, value: &Value) -> Written {
+    pub(crate) fn value(&mut self, value: &Value) -> PickleResult {
         match value {
             Value::Null => self.none(),
             Value::Bool(value) => self.boolean(*value),
@@ -194,7 +194,7 @@ impl Pickler {
         Ok(())
     }
 
-    pub(crate) fn map(&mut self, map: &Map<String, Value>) -> Written {
+    pub(crate) fn map(&mut self, map: &Map<String, Value>) -> PickleResult {
         self.begin_dict();
         for (key, value) in map {
             self.text(key)?;
@@ -214,7 +214,7 @@ impl Pickler {
         }
     }
 
-    fn tagged(&mut self, opcode: u8, bytes: &[u8]) {
+    fn push_opcode(&mut self, opcode: u8, bytes: &[u8]) {
         self.buffer.push(opcode);
         self.buffer.extend_from_slice(bytes);
     }
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn longs_are_the_shortest_two_s_complement() {
+    fn long_integers_use_the_fewest_bytes() {
         let cases: [(i64, &[u8]); 5] = [
             (1 << 31, &[0x8a, 5, 0, 0, 0, 0x80, 0]),
             (i64::from(i32::MIN) - 1, &[0x8a, 5, 0xff, 0xff, 0xff, 0x7f, 0xff]),

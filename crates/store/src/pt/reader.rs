@@ -1,5 +1,5 @@
-//! Reads `.pt` files: ours by their table of contents, one trajectory at a time wherever it lies; others from front to
-//! back, keeping no more than one trajectory.
+//! Reads `.pt` files. Our own files have an index for random access; other files are read in order. Only one trajectory is
+//! in memory at a time.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use proto::trajectory::Trajectory;
 use super::container::{self, Container, Input};
 use super::index::{Index, PtEntry};
 use super::{PtError, convert};
-use crate::run::RunMetadata;
+use crate::run_record::RunMetadata;
 use crate::summary::Summary;
-use crate::unpickle::{Limits, Machine, PickleError, count_uses, load};
+use crate::unpickle::{Limits, Machine, PickleError, count_memo_uses, load};
 
-/// A `.pt` file that was looked at but not read.
+/// An open `.pt` file; its trajectories are read on request.
 #[derive(Clone, Debug)]
 pub struct PtFile {
     path: PathBuf,
@@ -32,19 +32,19 @@ impl PtFile {
         &self.path
     }
 
-    /// The table of contents, which only our own files have.
+    /// The index, which only our own files have.
     pub fn entries(&self) -> Option<&[PtEntry]> {
         self.index.as_ref().map(|index| index.entries.as_slice())
     }
 
-    /// The metadata of our own files, without reading the trajectories.
+    /// The metadata in the index, which only our own files have.
     pub fn own_metadata(&self) -> Option<&RunMetadata> {
         self.index.as_ref().map(|index| &index.header.metadata)
     }
 
-    /// Reads one trajectory by its place in the file. Quick for our own files; others are read up to there.
+    /// Reads the trajectory at `position`. Fast for our own files; other files are read up to that position.
     pub fn read(&self, position: usize) -> Result<Trajectory, PtError> {
-        let missing = || self.shape(position, "there are not that many trajectories".to_owned());
+        let missing = || self.shape_error(position, "the file has fewer trajectories".to_owned());
         match (&self.index, self.container.data_start()) {
             (Some(index), Some(start)) => {
                 let entry = index.entries.get(position).ok_or_else(missing)?;
@@ -63,43 +63,44 @@ impl PtFile {
     ) -> Result<Trajectory, PtError> {
         let mut file = container::open(&self.path)?;
         let mut bytes = Vec::new();
-        let mut take = |offset: u64, length: u64| {
+        let mut read_part = |offset: u64, length: u64| {
             file.seek(SeekFrom::Start(start + offset))?;
             (&mut file).take(length).read_to_end(&mut bytes).map(|_| ())
         };
-        take(0, names)
-            .and_then(|()| take(entry.offset, entry.length))
+        read_part(0, names)
+            .and_then(|()| read_part(entry.offset, entry.length))
             .map_err(|error| PtError::io("read", &self.path, error))?;
         bytes.push(b'.');
-        let value = load(&bytes, Limits::default()).map_err(|error| self.pickle(error))?;
+        let value = load(&bytes, Limits::default()).map_err(|error| self.pickle_error(error))?;
         let mut trajectory =
-            convert::trajectory(&value, position).map_err(|reason| self.shape(position, reason))?;
+            convert::trajectory(&value, position).map_err(|reason| self.shape_error(position, reason))?;
         restore_task(&mut trajectory, &entry.summary);
         Ok(trajectory)
     }
 
-    /// All of them, front to back, in memory of one (and of what later ones share with it).
+    /// Reads all trajectories in order. Memory holds one trajectory and the values that later ones share.
     pub fn trajectories(&self) -> Result<Trajectories, PtError> {
         let Input { reader, length } = self.container.open(&self.path)?;
         let mut machine = Machine::new(reader, length, Limits::default());
-        // Our own pickles remember little that is not fetched again; others remember everything.
+        // Our own pickles store few values in the memo; others store all of them, most without reading them again.
         if self.index.is_none() {
             let Input { reader, length } = self.container.open(&self.path)?;
-            machine = machine.with_uses(count_uses(reader, length).map_err(|error| self.pickle(error))?);
+            machine =
+                machine.with_uses(count_memo_uses(reader, length).map_err(|error| self.pickle_error(error))?);
         }
         Ok(Trajectories { file: self.clone(), machine, position: 0, has_failed: false })
     }
 
-    fn pickle(&self, source: PickleError) -> PtError {
+    fn pickle_error(&self, source: PickleError) -> PtError {
         PtError::Pickle { path: self.path.clone(), source }
     }
 
-    fn shape(&self, position: usize, reason: String) -> PtError {
+    fn shape_error(&self, position: usize, reason: String) -> PtError {
         PtError::Shape { path: self.path.clone(), position, reason }
     }
 }
 
-/// Iterates over the trajectories of a file; afterwards it knows the metadata.
+/// Iterator over the trajectories of a file. The metadata is known at the end.
 pub struct Trajectories {
     file: PtFile,
     machine: Machine<Box<dyn std::io::BufRead + Send>>,
@@ -108,36 +109,39 @@ pub struct Trajectories {
 }
 
 impl Trajectories {
-    /// The `metadata` of the file. Reads to the end if that was not reached yet.
+    /// The `metadata` of the file. Reads to the end of the file if necessary.
     pub fn metadata(&mut self) -> Result<RunMetadata, PtError> {
         if let Some(metadata) = self.file.own_metadata() {
             return Ok(metadata.clone());
         }
-        while self.machine.next_item().map_err(|error| self.file.pickle(error))?.is_some() {}
+        while self.machine.next_item().map_err(|error| self.file.pickle_error(error))?.is_some() {}
         let metadata = self.machine.root().and_then(|root| root.get("metadata"));
         metadata.map_or_else(
             || Ok(RunMetadata::default()),
-            |metadata| convert::metadata(metadata).map_err(|reason| self.file.shape(self.position, reason)),
+            |metadata| {
+                convert::metadata(metadata).map_err(|reason| self.file.shape_error(self.position, reason))
+            },
         )
     }
 
-    fn advance(&mut self) -> Result<Option<Trajectory>, PtError> {
-        let Some(value) = self.machine.next_item().map_err(|error| self.file.pickle(error))? else {
-            let is_kept = self.machine.root().is_some_and(|root| root.get("trajectories").is_none());
+    fn read_next(&mut self) -> Result<Option<Trajectory>, PtError> {
+        let Some(value) = self.machine.next_item().map_err(|error| self.file.pickle_error(error))? else {
+            let has_no_trajectories =
+                self.machine.root().is_some_and(|root| root.get("trajectories").is_none());
             let is_list = self.machine.root().is_some_and(|root| root.as_items().is_some());
-            if is_kept && !is_list {
-                let reason = "it holds no list of trajectories".to_owned();
+            if has_no_trajectories && !is_list {
+                let reason = "it contains no list of trajectories".to_owned();
                 return Err(PtError::Container { path: self.file.path.clone(), reason });
             }
             return Ok(None);
         };
         let position = self.position;
         self.position += 1;
-        // Tasks are not counted with the steps that share them, so that each counts once here.
-        let task = convert::find_task(&value).map_or(0, crate::unpickle::Object::size);
-        self.machine.charge(task).map_err(|error| self.file.pickle(error))?;
-        let mut trajectory =
-            convert::trajectory(&value, position).map_err(|reason| self.file.shape(position, reason))?;
+        // The cost of a step does not include its shared task; charge the task once per trajectory.
+        let task_size = convert::find_task(&value).map_or(0, crate::unpickle::Object::size);
+        self.machine.charge(task_size).map_err(|error| self.file.pickle_error(error))?;
+        let mut trajectory = convert::trajectory(&value, position)
+            .map_err(|reason| self.file.shape_error(position, reason))?;
         if let Some(entry) = self.file.entries().and_then(|entries| entries.get(position)) {
             restore_task(&mut trajectory, &entry.summary);
         }
@@ -152,13 +156,13 @@ impl Iterator for Trajectories {
         if self.has_failed {
             return None;
         }
-        let result = self.advance();
+        let result = self.read_next();
         self.has_failed = result.is_err();
         result.transpose()
     }
 }
 
-/// A trajectory without steps has no place for its task; the table of contents remembers the most of it.
+/// Restores the task of a trajectory without steps from the index, because the pickle stores tasks only in steps.
 fn restore_task(trajectory: &mut Trajectory, summary: &Summary) {
     if !trajectory.steps.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! Reads a journal line by line in constant memory. Damaged lines are reported in their place and do not hide the
-//! whole ones after them. Takes no lock, so a running journal can be looked at.
+//! Reads a journal line by line in constant memory. A damaged line is reported where it occurs, and reading continues
+//! after it. Takes no lock, so a journal can be read while a run writes it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -9,25 +9,25 @@ use serde::de::DeserializeOwned;
 
 use super::{JournalError, Record, frame};
 
-/// No record is that long; a longer "line" is rubbish and is passed over without being kept.
-const MAX_LINE: usize = 1 << 30;
+/// Longer than any record. Longer lines are skipped without keeping them in memory.
+const MAX_LINE_BYTES: usize = 1 << 30;
 
-/// A line of the journal: where it is, and the record or what is wrong with it.
+/// One line of a journal: its position, and its record or the reason why it cannot be read.
 #[derive(Debug)]
 pub struct Entry<T> {
     pub offset: u64,
-    /// With the line feed.
+    /// Length in bytes, including the line feed.
     pub length: u64,
     pub record: Result<T, LineError>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// The line is not what was written.
+    /// The line is incomplete or was changed after it was written.
     #[error("{0}")]
-    Broken(&'static str),
-    /// The line is what was written, but nothing that this program knows.
-    #[error("not a record: {0}")]
+    Corrupt(&'static str),
+    /// The line is intact but has no record that this version knows.
+    #[error("unknown record: {0}")]
     Unknown(String),
 }
 
@@ -43,10 +43,10 @@ pub struct JournalReader {
 impl JournalReader {
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let file = File::open(path).map_err(|error| JournalError::io("open", path, error))?;
-        Ok(Self::over(file, path))
+        Ok(Self::from_file(file, path))
     }
 
-    pub(super) fn over(file: File, path: &Path) -> Self {
+    pub(super) fn from_file(file: File, path: &Path) -> Self {
         let file = BufReader::with_capacity(1 << 18, file);
         Self { path: path.to_path_buf(), file, offset: 0, line: Vec::new() }
     }
@@ -56,42 +56,42 @@ impl JournalReader {
     }
 
     pub fn seek(&mut self, offset: u64) -> Result<(), JournalError> {
-        self.file.seek(SeekFrom::Start(offset)).map_err(|error| self.failed(error))?;
+        self.file.seek(SeekFrom::Start(offset)).map_err(|error| self.read_error(error))?;
         self.offset = offset;
         Ok(())
     }
 
-    /// The next line as `T`; `None` at the end of the file.
-    pub(super) fn next_as<T: DeserializeOwned>(&mut self) -> Result<Option<Entry<T>>, JournalError> {
+    /// Parses the next line as `T`. Returns `None` at the end of the file.
+    pub(super) fn next_entry<T: DeserializeOwned>(&mut self) -> Result<Option<Entry<T>>, JournalError> {
         let offset = self.offset;
-        let is_too_long = self.read_line().map_err(|error| self.failed(error))?;
+        let is_too_long = self.read_line().map_err(|error| self.read_error(error))?;
         let length = self.offset - offset;
         if length == 0 {
             return Ok(None);
         }
         let record = if is_too_long {
-            Err(LineError::Broken("the line is too long"))
+            Err(LineError::Corrupt("the line is longer than any record"))
         } else {
-            frame::decode(&self.line).map_err(LineError::Broken).and_then(|json| {
+            frame::decode(&self.line).map_err(LineError::Corrupt).and_then(|json| {
                 serde_json::from_slice(json).map_err(|error| LineError::Unknown(error.to_string()))
             })
         };
         Ok(Some(Entry { offset, length, record }))
     }
 
-    /// Reads up to a line feed or the end; tells whether the line was too long to keep.
+    /// Reads up to a line feed or the end of the file. Returns whether the line was too long to keep.
     fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         let mut is_too_long = false;
         loop {
             let buffer = self.file.fill_buf()?;
             let end = memchr::memchr(b'\n', buffer).map(|position| position + 1);
-            let taken = &buffer[..end.unwrap_or(buffer.len())];
-            is_too_long |= self.line.len() + taken.len() > MAX_LINE;
+            let chunk = &buffer[..end.unwrap_or(buffer.len())];
+            is_too_long |= self.line.len() + chunk.len() > MAX_LINE_BYTES;
             if !is_too_long {
-                self.line.extend_from_slice(taken);
+                self.line.extend_from_slice(chunk);
             }
-            let count = taken.len();
+            let count = chunk.len();
             self.file.consume(count);
             self.offset += count as u64;
             if end.is_some() || count == 0 {
@@ -100,7 +100,7 @@ impl JournalReader {
         }
     }
 
-    fn failed(&self, error: io::Error) -> JournalError {
+    fn read_error(&self, error: io::Error) -> JournalError {
         JournalError::io("read", &self.path, error)
     }
 }
@@ -109,6 +109,6 @@ impl Iterator for JournalReader {
     type Item = Result<Entry<Record>, JournalError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_as().transpose()
+        self.next_entry().transpose()
     }
 }

@@ -1,5 +1,5 @@
-//! The prompt of a step as the model saw it, read back from its JSON and put into the notation of trainers: text with
-//! `<image>` where an image stands, and the images in that order.
+//! Converts the recorded prompt of a step to the form that trainers read: text with an `<image>` tag for each image, and
+//! the image paths in the same order.
 
 use std::path::PathBuf;
 
@@ -24,53 +24,25 @@ impl Role {
     }
 }
 
-/// A message with its images marked.
+/// A message whose images are replaced by `<image>` tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) role: Role,
     pub(super) text: String,
 }
 
-/// A prompt in trainers' notation.
+/// A prompt in the form that trainers read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conversation {
     pub(super) turns: Vec<Turn>,
     pub(super) images: Vec<String>,
 }
 
-const IMAGE: &str = "<image>";
-
-/// `None` when the text is not a list of messages, or an image is not a file.
-pub(super) fn parse(raw_prompt: &str, save_path: &SavePath) -> Option<Conversation> {
-    let messages: Value = serde_json::from_str(raw_prompt).ok()?;
-    let mut conversation = Conversation::default();
-    for message in messages.as_array()? {
-        let role = match message.get("role")?.as_str()? {
-            "system" | "developer" => Role::System,
-            "user" | "tool" => Role::User,
-            "assistant" => Role::Assistant,
-            _ => return None,
-        };
-        let text = match message.get("content")? {
-            Value::String(text) => escape(text),
-            Value::Array(parts) => {
-                let mut text = String::new();
-                for part in parts {
-                    push_part(&mut text, &mut conversation.images, part, save_path)?;
-                }
-                text
-            }
-            Value::Null => String::new(),
-            _ => return None,
-        };
-        conversation.turns.push(Turn { role, text });
-    }
-    Some(conversation)
-}
+const IMAGE_TAG: &str = "<image>";
 
 fn push_part(text: &mut String, images: &mut Vec<String>, part: &Value, save_path: &SavePath) -> Option<()> {
-    if let Some(words) = part.get("text") {
-        text.push_str(&escape(words.as_str()?));
+    if let Some(content) = part.get("text") {
+        text.push_str(&escape_media_tags(content.as_str()?));
         return Some(());
     }
     let address = part.get("image_url").or_else(|| part.get("image"))?;
@@ -79,20 +51,20 @@ fn push_part(text: &mut String, images: &mut Vec<String>, part: &Value, save_pat
         return None;
     }
     images.push(local_path(address, save_path).to_string_lossy().into_owned());
-    text.push_str(IMAGE);
+    text.push_str(IMAGE_TAG);
     Some(())
 }
 
-/// An absolute path where the image lies now.
+/// The current absolute path of an image.
 fn local_path(address: &str, save_path: &SavePath) -> PathBuf {
     let mut path = save_path.resolve_image(address);
     if !path.exists() && address.contains('%') {
-        path = save_path.resolve_image(&percent_decoded(address));
+        path = save_path.resolve_image(&percent_decode(address));
     }
     std::path::absolute(&path).unwrap_or(path)
 }
 
-fn percent_decoded(address: &str) -> String {
+fn percent_decode(address: &str) -> String {
     let mut bytes = Vec::with_capacity(address.len());
     let mut rest = address.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -105,20 +77,48 @@ fn percent_decoded(address: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Trainers count these words against the media of an example; in page text they are only words.
-pub(super) fn escape(text: &str) -> String {
+/// Escapes the tags that trainers count as media, where they occur in page text.
+pub(super) fn escape_media_tags(text: &str) -> String {
     let mut escaped = text.to_owned();
-    for word in ["image", "video", "audio"] {
-        let mark = format!("<{word}>");
-        if escaped.contains(&mark) {
-            escaped = escaped.replace(&mark, &format!("&lt;{word}&gt;"));
+    for name in ["image", "video", "audio"] {
+        let tag = format!("<{name}>");
+        if escaped.contains(&tag) {
+            escaped = escaped.replace(&tag, &format!("&lt;{name}&gt;"));
         }
     }
     escaped
 }
 
 impl Conversation {
-    /// The system's words, and the rest with neighbours of one role joined.
+    /// Parses a recorded prompt. Returns `None` if it is not a list of messages or has an image that is not a file.
+    pub(super) fn parse(raw_prompt: &str, save_path: &SavePath) -> Option<Self> {
+        let messages: Value = serde_json::from_str(raw_prompt).ok()?;
+        let mut conversation = Self::default();
+        for message in messages.as_array()? {
+            let role = match message.get("role")?.as_str()? {
+                "system" | "developer" => Role::System,
+                "user" | "tool" => Role::User,
+                "assistant" => Role::Assistant,
+                _ => return None,
+            };
+            let text = match message.get("content")? {
+                Value::String(text) => escape_media_tags(text),
+                Value::Array(parts) => {
+                    let mut text = String::new();
+                    for part in parts {
+                        push_part(&mut text, &mut conversation.images, part, save_path)?;
+                    }
+                    text
+                }
+                Value::Null => String::new(),
+                _ => return None,
+            };
+            conversation.turns.push(Turn { role, text });
+        }
+        Some(conversation)
+    }
+
+    /// Returns the system prompt, the other turns with consecutive turns of the same role joined, and the images.
     pub(super) fn into_alternating(self) -> (String, Vec<Turn>, Vec<String>) {
         let mut system = String::new();
         let mut turns: Vec<Turn> = Vec::new();
@@ -148,11 +148,11 @@ mod tests {
     use serde_json::json;
 
     fn parsed(messages: &Value) -> Option<Conversation> {
-        parse(&messages.to_string(), &SavePath::new("/nowhere"))
+        Conversation::parse(&messages.to_string(), &SavePath::new("/nowhere"))
     }
 
     #[test]
-    fn images_stand_where_they_stood_and_words_are_only_words() {
+    fn images_become_tags_and_tags_in_text_are_escaped() {
         let found = parsed(&json!([
             {"role": "system", "content": "Watch <video>"},
             {"role": "user", "content": [
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoded_path_is_found_on_disk() {
+    fn percent_encoded_path_is_found() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ä b.png");
         std::fs::write(&file, b"x").unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversation_is_none() {
+    fn invalid_conversation_is_none() {
         for messages in [
             json!("text"),
             json!([{"role": "user"}]),
@@ -186,11 +186,11 @@ mod tests {
         ] {
             assert_eq!(parsed(&messages), None, "{messages}");
         }
-        assert_eq!(parse("not json", &SavePath::new("/nowhere")), None);
+        assert_eq!(Conversation::parse("not json", &SavePath::new("/nowhere")), None);
     }
 
     #[test]
-    fn neighbours_of_one_role_are_joined_and_the_system_stands_apart() {
+    fn consecutive_turns_of_a_role_are_joined() {
         let found = parsed(&json!([
             {"role": "system", "content": "a"}, {"role": "user", "content": "b"}, {"role": "user", "content": "c"},
             {"role": "assistant", "content": "d"}, {"role": "system", "content": "e"}, {"role": "user", "content": "f"},

@@ -1,4 +1,4 @@
-//! The values of one physical column of a row group, with the levels that tell nulls and lists apart.
+//! The buffered values of one leaf column of a row group, with the levels that encode nulls and lists.
 
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -16,23 +16,23 @@ enum Values {
 }
 
 #[derive(Debug)]
-pub(super) struct Leaf {
+pub(super) struct LeafColumn {
     values: Values,
-    /// How much of the path to a value is there; equal to `full` where there is a value.
+    /// Definition levels; `max_definition` where there is a value, lower for nulls and empty lists.
     definition: Vec<i16>,
     repetition: Vec<i16>,
-    full: i16,
+    max_definition: i16,
     is_list: bool,
 }
 
-impl Leaf {
-    /// The leaves of a column, in the order of the schema.
+impl LeafColumn {
+    /// The leaf columns of a column, in the order of the schema.
     pub(super) fn of(column: &Column) -> Vec<Self> {
-        let leaf = |values, full, is_list| Self {
+        let leaf = |values, max_definition, is_list| Self {
             values,
             definition: Vec::new(),
             repetition: Vec::new(),
-            full,
+            max_definition,
             is_list,
         };
         let bytes = || Values::Bytes(Vec::new());
@@ -50,69 +50,73 @@ impl Leaf {
         }
     }
 
-    /// A value in a row, or null.
-    pub(super) fn bytes(&mut self, value: Option<&[u8]>) -> bool {
+    /// Appends a value or null. This and the other `push_` methods return whether the value matches the column.
+    pub(super) fn push_bytes(&mut self, value: Option<&[u8]>) -> bool {
         let Values::Bytes(values) = &mut self.values else { return false };
         values.extend(value.map(|value| ByteArray::from(value.to_vec())));
-        self.single(value.is_some())
+        self.push_single_level(value.is_some())
     }
 
-    pub(super) fn int(&mut self, value: i64) -> bool {
+    pub(super) fn push_int(&mut self, value: i64) -> bool {
         let Values::Int(values) = &mut self.values else { return false };
         values.push(value);
-        self.single(true)
+        self.push_single_level(true)
     }
 
-    pub(super) fn bool(&mut self, value: Option<bool>) -> bool {
+    pub(super) fn push_bool(&mut self, value: Option<bool>) -> bool {
         let Values::Bool(values) = &mut self.values else { return false };
         values.extend(value);
-        self.single(value.is_some())
+        self.push_single_level(value.is_some())
     }
 
-    pub(super) fn ints(&mut self, list: Option<&[i64]>) -> bool {
+    pub(super) fn push_ints(&mut self, list: Option<&[i64]>) -> bool {
         let Values::Int(values) = &mut self.values else { return false };
         values.extend(list.unwrap_or_default());
-        self.list(list.map(<[_]>::len))
+        self.push_list_levels(list.map(<[_]>::len))
     }
 
-    pub(super) fn doubles(&mut self, list: Option<&[f64]>) -> bool {
+    pub(super) fn push_doubles(&mut self, list: Option<&[f64]>) -> bool {
         let Values::Double(values) = &mut self.values else { return false };
         values.extend(list.unwrap_or_default());
-        self.list(list.map(<[_]>::len))
+        self.push_list_levels(list.map(<[_]>::len))
     }
 
-    pub(super) fn texts<'a>(&mut self, list: impl ExactSizeIterator<Item = &'a str>) -> bool {
+    pub(super) fn push_texts<'a>(&mut self, list: impl ExactSizeIterator<Item = &'a str>) -> bool {
         let Values::Bytes(values) = &mut self.values else { return false };
         let length = list.len();
         values.extend(list.map(|text| ByteArray::from(text.as_bytes().to_vec())));
-        self.list(Some(length))
+        self.push_list_levels(Some(length))
     }
 
-    fn single(&mut self, is_there: bool) -> bool {
-        if self.full > 0 {
-            self.definition.push(i16::from(is_there));
+    fn push_single_level(&mut self, is_present: bool) -> bool {
+        if self.max_definition > 0 {
+            self.definition.push(i16::from(is_present));
         }
-        !self.is_list && (is_there || self.full > 0)
+        !self.is_list && (is_present || self.max_definition > 0)
     }
 
-    fn list(&mut self, length: Option<usize>) -> bool {
+    fn push_list_levels(&mut self, length: Option<usize>) -> bool {
         match length {
             None | Some(0) => {
-                // An empty list is one level short of a value, no list is two.
-                self.definition.push(if length.is_some() { self.full - 1 } else { self.full - 2 });
+                // An empty list is one level below a value, a null list is two.
+                self.definition.push(if length.is_some() {
+                    self.max_definition - 1
+                } else {
+                    self.max_definition - 2
+                });
                 self.repetition.push(0);
             }
             Some(length) => {
-                self.definition.extend(std::iter::repeat_n(self.full, length));
+                self.definition.extend(std::iter::repeat_n(self.max_definition, length));
                 self.repetition.extend((0..length).map(|position| i16::from(position > 0)));
             }
         }
-        self.is_list && (length.is_some() || self.full > 1)
+        self.is_list && (length.is_some() || self.max_definition > 1)
     }
 
-    /// Writes the column and empties it.
+    /// Writes the buffered values and clears the buffer.
     pub(super) fn write(&mut self, mut writer: SerializedColumnWriter<'_>) -> Result<()> {
-        let definition = (self.full > 0).then_some(self.definition.as_slice());
+        let definition = (self.max_definition > 0).then_some(self.definition.as_slice());
         let repetition = self.is_list.then_some(self.repetition.as_slice());
         match (writer.untyped(), &self.values) {
             (ColumnWriter::ByteArrayColumnWriter(writer), Values::Bytes(values)) => {
@@ -127,7 +131,11 @@ impl Leaf {
             (ColumnWriter::BoolColumnWriter(writer), Values::Bool(values)) => {
                 writer.write_batch(values, definition, repetition)?;
             }
-            _ => return Err(ParquetError::General("a column is not of the type of its schema".to_owned())),
+            _ => {
+                return Err(ParquetError::General(
+                    "the values of a column do not match its schema".to_owned(),
+                ));
+            }
         }
         writer.close()?;
         match &mut self.values {

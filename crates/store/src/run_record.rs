@@ -1,11 +1,11 @@
-//! What is known of a run as a whole: the header of its journal and the `metadata` of its `.pt` file.
+//! Data about a whole run: the header of its journal and the `metadata` of its `.pt` file.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::layout::{IterationId, Split};
 
-/// The `metadata` dict of a `.pt` file. Files of other origin may lack any of it and carry more.
+/// The `metadata` dict of a `.pt` file. Files written by the Python system may lack fields or have additional ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunMetadata {
@@ -15,9 +15,9 @@ pub struct RunMetadata {
     pub dataset_file: Option<String>,
     pub split: Option<String>,
     pub server_size: Option<i64>,
-    /// A number, or steps by difficulty class.
+    /// A number, or a map from difficulty class to number of steps.
     pub max_steps: Value,
-    /// ISO 8601.
+    /// Start of the run, in ISO 8601.
     pub timestamp: Option<String>,
     pub iteration: Option<i64>,
     pub seed: Option<u64>,
@@ -25,7 +25,7 @@ pub struct RunMetadata {
     pub extra: Map<String, Value>,
 }
 
-/// The first line of a journal: enough to tell whether a resumed run is the same run.
+/// The first record of a journal. It identifies the run, so that resuming with another configuration can be refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub split: Split,
@@ -33,9 +33,9 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
     pub seed: u64,
-    /// Digest of the resolved configuration; chosen and compared by the caller.
+    /// Digest of the resolved configuration; computed and compared by the caller.
     pub config_digest: String,
-    /// How many trajectories make the run complete.
+    /// The number of trajectories in a complete run.
     pub tasks: u64,
     pub metadata: RunMetadata,
 }

@@ -1,0 +1,191 @@
+//! The handle that episodes use to write the journal. It encodes records on the caller's thread and sends the bytes to
+//! the thread that owns the file.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::trajectory::{Step, Task, Trajectory};
+use tokio::sync::mpsc;
+
+use super::record::{RecordRef, RunHeader};
+use super::writer_thread::{BATCH_BYTES, Disk, Health, Reply, WriteRequest, WriterStatus, WriterThread};
+use super::{FORMAT, JournalError, Scan, frame, lock, scan};
+use crate::durable::sync_parent;
+use crate::run_record::RunRecord;
+use crate::summary::Summary;
+
+/// Maximum number of records that wait for the thread; beyond it, episodes wait.
+const QUEUE_CAPACITY: usize = 1024;
+
+/// A handle to the journal of a run. Clones write to the same file; it is closed when the last one is dropped.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    sender: mpsc::Sender<WriteRequest>,
+    status: Arc<WriterStatus>,
+}
+
+/// The result of [`Journal::resume`].
+#[derive(Debug)]
+pub struct Recovered {
+    pub run: RunRecord,
+    /// Indices of the trajectories that are finished.
+    pub finished: BTreeSet<i64>,
+    /// Length of the incomplete last record that was removed.
+    pub truncated_bytes: u64,
+    pub scan: Scan,
+}
+
+impl Journal {
+    /// Creates the journal of a new run. An existing unfinished journal is kept and named in the error.
+    pub fn create(path: &Path, run: &RunRecord) -> Result<Self, JournalError> {
+        let (mut file, is_new) = lock::create_locked(path)?;
+        if !is_new {
+            refuse_unless_empty(&file, path)?;
+        }
+        let line = encode(path, &RecordRef::Run(RunHeader { format: FORMAT, run }))?;
+        let written = file.set_len(0).and_then(|()| file.write_all(&line)).and_then(|()| file.sync_all());
+        if let Err(error) = written.and_then(|()| sync_parent(path)) {
+            // An empty file does not prevent the next attempt.
+            let _ = file.set_len(0);
+            return Err(JournalError::io("start", path, error));
+        }
+        Self::start(path, file, line.len() as u64)
+    }
+
+    /// Continues the journal of an interrupted run. Truncates an incomplete last record and returns what is finished.
+    pub fn resume(path: &Path) -> Result<(Self, Recovered), JournalError> {
+        let file = lock::open_locked(path)?;
+        let resume_error = |error| JournalError::io("resume", path, error);
+        let scan = scan::scan_file(file.try_clone().map_err(resume_error)?, path)?;
+        let run = scan.run.clone().ok_or_else(|| no_run_error(path, &scan))?;
+        let truncated_bytes = scan.file_length - scan.valid_length;
+        if truncated_bytes > 0 {
+            file.set_len(scan.valid_length).and_then(|()| file.sync_all()).map_err(resume_error)?;
+        }
+        let journal = Self::start(path, file, scan.valid_length)?;
+        let finished = scan.finished.keys().copied().collect();
+        Ok((journal, Recovered { run, finished, truncated_bytes, scan }))
+    }
+
+    pub(super) fn start<D: Disk + 'static>(path: &Path, disk: D, length: u64) -> Result<Self, JournalError> {
+        let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
+        let status = Arc::new(WriterStatus::new(path));
+        let writer = WriterThread::new(disk, length, receiver, Arc::clone(&status));
+        std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| JournalError::io("start a thread to write", path, error))?;
+        Ok(Self { sender, status })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.status.path
+    }
+
+    /// Records the start of an episode and the name of its screenshot folder, so that the folder can be removed after a
+    /// crash. Returns once the line is in the file, before the caller creates the folder; does not wait for a sync.
+    pub async fn append_episode(
+        &self,
+        task: &Task,
+        attempt: u32,
+        images: Option<&str>,
+    ) -> Result<(), JournalError> {
+        let trajectory_index = task.trajectory_index;
+        let record = RecordRef::Episode { trajectory_index, attempt, task, images };
+        let (request, reply) = WriteRequest::written(encode(self.path(), &record)?);
+        self.send(request, reply).await
+    }
+
+    /// Records a step of a running episode. Does not wait for a sync: the next one includes it.
+    pub async fn append_step(
+        &self,
+        trajectory_index: i64,
+        attempt: u32,
+        step_index: u32,
+        step: &Step,
+    ) -> Result<(), JournalError> {
+        self.append_unacknowledged(&RecordRef::Step { trajectory_index, attempt, step_index, step }).await
+    }
+
+    /// Records a finished trajectory. Returns once it is durable.
+    pub async fn append_finished(&self, trajectory: &Trajectory) -> Result<(), JournalError> {
+        let (request, reply) = self.finished_request(trajectory)?;
+        self.send(request, reply).await
+    }
+
+    /// Blocking variant for callers outside of an asynchronous runtime.
+    pub fn append_finished_blocking(&self, trajectory: &Trajectory) -> Result<(), JournalError> {
+        let (request, reply) = self.finished_request(trajectory)?;
+        self.sender.blocking_send(request).map_err(|_| self.closed_error())?;
+        reply.blocking_recv().unwrap_or_else(|_| Err(self.closed_error()))
+    }
+
+    /// Writes waiting records, syncs and releases the lock. Closes all clones.
+    pub async fn close(self) -> Result<(), JournalError> {
+        let (request, reply) = WriteRequest::close();
+        match self.sender.send(request).await {
+            Ok(()) => reply.await.unwrap_or_else(|_| Err(self.closed_error())),
+            // Another clone closed the journal.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Blocking variant for callers outside of an asynchronous runtime.
+    pub fn close_blocking(self) -> Result<(), JournalError> {
+        let (request, reply) = WriteRequest::close();
+        match self.sender.blocking_send(request) {
+            Ok(()) => reply.blocking_recv().unwrap_or_else(|_| Err(self.closed_error())),
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn append_unacknowledged(&self, record: &RecordRef<'_>) -> Result<(), JournalError> {
+        if let Health::WriteFailed(error) | Health::Unusable(error) = self.status.health() {
+            return Err(error);
+        }
+        let request = WriteRequest::unacknowledged(encode(self.path(), record)?);
+        self.sender.send(request).await.map_err(|_| self.closed_error())
+    }
+
+    async fn send(&self, request: WriteRequest, reply: Reply) -> Result<(), JournalError> {
+        self.sender.send(request).await.map_err(|_| self.closed_error())?;
+        reply.await.unwrap_or_else(|_| Err(self.closed_error()))
+    }
+
+    fn finished_request(&self, trajectory: &Trajectory) -> Result<(WriteRequest, Reply), JournalError> {
+        let record = RecordRef::Finished { summary: Box::new(Summary::of(trajectory)), trajectory };
+        Ok(WriteRequest::synced(encode(self.path(), &record)?))
+    }
+
+    fn closed_error(&self) -> JournalError {
+        JournalError::Closed { path: self.path().to_path_buf() }
+    }
+}
+
+/// Accepts a file without any complete line: a run was killed while creating it, so nothing is lost by overwriting it.
+fn refuse_unless_empty(file: &File, path: &Path) -> Result<(), JournalError> {
+    let reading = file.try_clone().map_err(|error| JournalError::io("read", path, error))?;
+    let scan = scan::scan_file(reading, path)?;
+    if scan.valid_length == 0 && scan.damaged.is_empty() && scan.file_length < BATCH_BYTES as u64 {
+        return Ok(());
+    }
+    Err(JournalError::Unfinished {
+        path: path.to_path_buf(),
+        finished: scan.finished.len() as u64,
+        tasks: scan.run.map_or(0, |run| run.tasks),
+    })
+}
+
+fn no_run_error(path: &Path, scan: &Scan) -> JournalError {
+    let first = scan.damaged.first().or(scan.torn_tail.as_ref());
+    let reason = first.map_or_else(|| "the file is empty".to_owned(), |damage| damage.reason.clone());
+    JournalError::NoRun { path: path.to_path_buf(), reason }
+}
+
+fn encode(path: &Path, record: &RecordRef<'_>) -> Result<Vec<u8>, JournalError> {
+    frame::encode(record)
+        .map_err(|error| JournalError::Encode { path: path.to_path_buf(), reason: error.to_string() })
+}

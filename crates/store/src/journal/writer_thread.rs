@@ -1,0 +1,210 @@
+//! The thread that owns the journal's file. It collects waiting requests, writes them together and syncs once for all
+//! of them (group commit). A failed write is truncated again, so that the file always ends with a complete record.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::JournalError;
+
+/// A batch is written and synced once it has this many bytes.
+pub(super) const BATCH_BYTES: usize = 8 << 20;
+
+/// The file operations of the thread; a trait so that tests can make them fail.
+pub(super) trait Disk: Send {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    fn sync(&mut self) -> io::Result<()>;
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+}
+
+impl Disk for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Health {
+    Good,
+    /// The last write failed and was undone; a later write may succeed.
+    WriteFailed(JournalError),
+    /// The content of the file is unknown; the journal must be reopened.
+    Unusable(JournalError),
+}
+
+/// The state that the thread shares with the handles.
+#[derive(Debug)]
+pub(super) struct WriterStatus {
+    pub(super) path: PathBuf,
+    health: Mutex<Health>,
+}
+
+impl WriterStatus {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), health: Mutex::new(Health::Good) }
+    }
+
+    pub(super) fn health(&self) -> Health {
+        self.lock().clone()
+    }
+
+    fn set_health(&self, health: Health) {
+        *self.lock() = health;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Receives the result of a request.
+pub(super) type Reply = oneshot::Receiver<Result<(), JournalError>>;
+
+#[derive(Debug)]
+pub(super) struct WriteRequest {
+    line: Vec<u8>,
+    /// Gets the result of the batch, if the caller waits for it.
+    reply: Option<oneshot::Sender<Result<(), JournalError>>>,
+    needs_sync: bool,
+    is_close: bool,
+}
+
+impl WriteRequest {
+    /// Writes a line without a reply.
+    pub(super) const fn unacknowledged(line: Vec<u8>) -> Self {
+        Self { line, reply: None, needs_sync: false, is_close: false }
+    }
+
+    /// Writes a line and replies once it is in the file.
+    pub(super) fn written(line: Vec<u8>) -> (Self, Reply) {
+        let (reply, receiver) = oneshot::channel();
+        (Self { line, reply: Some(reply), needs_sync: false, is_close: false }, receiver)
+    }
+
+    /// Writes a line and replies once it is synced.
+    pub(super) fn synced(line: Vec<u8>) -> (Self, Reply) {
+        let (reply, receiver) = oneshot::channel();
+        (Self { line, reply: Some(reply), needs_sync: true, is_close: false }, receiver)
+    }
+
+    /// Syncs, closes the file and replies.
+    pub(super) fn close() -> (Self, Reply) {
+        let (reply, receiver) = oneshot::channel();
+        (Self { line: Vec::new(), reply: Some(reply), needs_sync: true, is_close: true }, receiver)
+    }
+}
+
+pub(super) struct WriterThread<D> {
+    disk: D,
+    /// The end of the last complete record.
+    length: u64,
+    requests: mpsc::Receiver<WriteRequest>,
+    status: Arc<WriterStatus>,
+    has_unsynced: bool,
+}
+
+impl<D: Disk> WriterThread<D> {
+    pub(super) fn new(
+        disk: D,
+        length: u64,
+        requests: mpsc::Receiver<WriteRequest>,
+        status: Arc<WriterStatus>,
+    ) -> Self {
+        Self { disk, length, requests, status, has_unsynced: false }
+    }
+
+    /// Runs until the last handle is dropped or one of them closes the journal.
+    pub(super) fn run(mut self) {
+        while let Some(first) = self.requests.blocking_recv() {
+            let batch = self.collect_batch(first);
+            let result = self.commit(&batch);
+            if batch.iter().any(|request| request.is_close) {
+                // Release the lock and close the channel before the closing call returns.
+                drop(self);
+                reply_to_all(batch, &result);
+                return;
+            }
+            reply_to_all(batch, &result);
+        }
+        // Unacknowledged steps may remain. Without handles, a failure cannot be reported.
+        let _ = self.sync();
+    }
+
+    fn collect_batch(&mut self, first: WriteRequest) -> Vec<WriteRequest> {
+        let mut bytes = first.line.len();
+        let mut is_close = first.is_close;
+        let mut batch = vec![first];
+        while bytes < BATCH_BYTES && !is_close {
+            let Ok(request) = self.requests.try_recv() else { break };
+            bytes += request.line.len();
+            is_close = request.is_close;
+            batch.push(request);
+        }
+        batch
+    }
+
+    fn commit(&mut self, batch: &[WriteRequest]) -> Result<(), JournalError> {
+        if let Health::Unusable(error) = self.status.health() {
+            return Err(error);
+        }
+        let mut bytes = Vec::with_capacity(batch.iter().map(|request| request.line.len()).sum());
+        for request in batch {
+            bytes.extend_from_slice(&request.line);
+        }
+        if !bytes.is_empty() {
+            self.write(&bytes)?;
+        }
+        if batch.iter().any(|request| request.needs_sync) { self.sync() } else { Ok(()) }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
+        if let Err(error) = self.disk.append(bytes) {
+            let error = JournalError::io("write", &self.status.path, error);
+            self.status.set_health(match self.disk.truncate(self.length) {
+                Ok(()) => Health::WriteFailed(error.clone()),
+                Err(_) => Health::Unusable(error.clone()),
+            });
+            return Err(error);
+        }
+        self.length += bytes.len() as u64;
+        self.has_unsynced = true;
+        self.status.set_health(Health::Good);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), JournalError> {
+        if !self.has_unsynced {
+            return Ok(());
+        }
+        match self.disk.sync() {
+            Ok(()) => {
+                self.has_unsynced = false;
+                Ok(())
+            }
+            // After a failed sync the kernel may have dropped the dirty pages: a second sync would succeed falsely.
+            Err(error) => {
+                let error = JournalError::io("sync", &self.status.path, error);
+                self.status.set_health(Health::Unusable(error.clone()));
+                Err(error)
+            }
+        }
+    }
+}
+
+fn reply_to_all(batch: Vec<WriteRequest>, result: &Result<(), JournalError>) {
+    for reply in batch.into_iter().filter_map(|request| request.reply) {
+        // Fails if the caller has gone away and does not need the result.
+        let _ = reply.send(result.clone());
+    }
+}
