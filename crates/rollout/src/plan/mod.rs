@@ -321,7 +321,7 @@ fn resume_run(config: &Config, save_path: SavePath, ranks: Ranks, path: &Path) -
     let selection = Selection { tasks, notes: Vec::new(), total: chosen.total };
     let mut tasks = selection.load(&file, max_steps(config))?;
     tasks.retain(|task| !recovered.finished.contains(&task.trajectory_index));
-    let outcome = |located: &store::journal::Located| located.summary.outcome_or_inferred();
+    let outcome = |located: &store::journal::LocatedRecord| located.summary.outcome_or_inferred();
     let finished: BTreeMap<i64, Outcome> =
         recovered.scan.finished.iter().map(|(index, located)| (*index, outcome(located))).collect();
     let mut notes =
