@@ -10,7 +10,7 @@ fuzz_target!(|message: &[u8]| {
     let Ok(Value::Object(plain)) = serde_json::from_slice::<Value>(message) else { return };
     if let Ok((_, payload)) = &routed {
         // A payload that is missing reads as an empty object.
-        cdp::params::<Value>(payload).expect("the payload is JSON");
+        cdp::parse_params::<Value>(payload).expect("the payload is JSON");
     }
     let text = String::from_utf8_lossy(message);
     let once = |name: &str| text.matches(&format!("\"{name}\"")).count() <= 1;
@@ -24,6 +24,6 @@ fuzz_target!(|message: &[u8]| {
     let (to, payload) = routed.expect("a reply is not lost");
     assert_eq!(to, Some(id));
     if let Some(result) = plain.get("result").filter(|result| !result.is_null() && !plain.contains_key("error")) {
-        assert_eq!(&cdp::params::<Value>(&payload).expect("it is JSON"), result);
+        assert_eq!(&cdp::parse_params::<Value>(&payload).expect("it is JSON"), result);
     }
 });

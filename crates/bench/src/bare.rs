@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use cdp::{CallError, Events, Launch, Process, Session, protocol as p};
+use cdp::{CallError, EventHandler, Launch, Process, Session, protocol as p};
 use proto::Command;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -29,12 +29,12 @@ struct Attached {
     changed: watch::Sender<u64>,
 }
 
-impl Events for Attached {
-    fn event(&self, _: &Session, method: &str, params: &[u8]) {
+impl EventHandler for Attached {
+    fn on_event(&self, _: &Session, method: &str, params: &[u8]) {
         if method != p::TARGET_ATTACHED_TO_TARGET {
             return;
         }
-        let Ok(event) = cdp::params::<Value>(params) else { return };
+        let Ok(event) = cdp::parse_params::<Value>(params) else { return };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.insert(text(&event["targetInfo"]["targetId"]), text(&event["sessionId"]));
@@ -60,9 +60,10 @@ impl Loads {
 
 struct Loading(watch::Sender<Loads>);
 
-impl Events for Loading {
-    fn event(&self, _: &Session, method: &str, params: &[u8]) {
-        let here = || cdp::params::<Value>(params).is_ok_and(|event| event["disposition"] == "currentTab");
+impl EventHandler for Loading {
+    fn on_event(&self, _: &Session, method: &str, params: &[u8]) {
+        let here =
+            || cdp::parse_params::<Value>(params).is_ok_and(|event| event["disposition"] == "currentTab");
         self.0.send_modify(|loads| match method {
             p::PAGE_FRAME_REQUESTED_NAVIGATION if here() => loads.asked = true,
             p::PAGE_NAVIGATED_WITHIN_DOCUMENT => loads.asked = false,
@@ -95,7 +96,7 @@ impl Bare {
         let attached = Arc::new(Attached { sessions: Mutex::default(), changed: watch::channel(0).0 });
         let launch = Launch::new(executable.clone());
         let process = launch
-            .start(Arc::clone(&attached) as Arc<dyn Events>)
+            .start(Arc::clone(&attached) as Arc<dyn EventHandler>)
             .await
             .map_err(|error| BenchError::Bare(error.to_string()))?;
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": [{"type": "page"}]});
@@ -117,7 +118,8 @@ impl Bare {
         let made: Value = root.call(p::TARGET_CREATE_TARGET, &target).await.map_err(failed)?;
         let session = self.session_of(made["targetId"].as_str().unwrap_or_default()).await?;
         let loading = Arc::new(Loading(watch::channel(Loads::default()).0));
-        let session = self.process.connection().attach(&session, Arc::clone(&loading) as Arc<dyn Events>);
+        let session =
+            self.process.connection().attach(&session, Arc::clone(&loading) as Arc<dyn EventHandler>);
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         session.run(p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, &metrics).await.map_err(failed)?;
         session.run(p::PAGE_ENABLE, &json!({})).await.map_err(failed)?;
@@ -183,12 +185,12 @@ impl Page {
                 let id = entry.map_or(Value::Null, |entry| entry["id"].clone());
                 self.run(p::PAGE_NAVIGATE_TO_HISTORY_ENTRY, json!({"entryId": id})).await
             }
-            Command::ClickCoords { at } => self.click(at.x, at.y).await,
-            Command::FillCoords { at, fill } => {
-                self.click(at.x, at.y).await?;
+            Command::ClickCoords { point } => self.click(point.x, point.y).await,
+            Command::FillCoords { point, fill } => {
+                self.click(point.x, point.y).await?;
                 self.run(p::INPUT_INSERT_TEXT, json!({"text": fill.value})).await
             }
-            Command::HoverCoords { at } => self.mouse("mouseMoved", at.x, at.y).await,
+            Command::HoverCoords { point } => self.mouse("mouseMoved", point.x, point.y).await,
             Command::PageDown(scroll) => {
                 let script = format!("scrollBy(0, {})", scroll.amount);
                 self.run(p::RUNTIME_EVALUATE, json!({"expression": script})).await

@@ -18,15 +18,15 @@ pub(crate) fn episode(sites: &Sites, seed: usize) -> Vec<Command> {
     let down = || Command::PageDown(Scroll { amount: 600.0, full_page: false });
     vec![
         visit(0),
-        Command::ClickCoords { at: at(300.0, 300.0) },
-        Command::HoverCoords { at: at(500.0, 200.0) },
+        Command::ClickCoords { point: at(300.0, 300.0) },
+        Command::HoverCoords { point: at(500.0, 200.0) },
         visit(1),
         down(),
         Command::Back,
         visit(2),
-        Command::FillCoords { at: at(400.0, 160.0), fill: fill() },
+        Command::FillCoords { point: at(400.0, 160.0), fill: fill() },
         visit(3),
-        Command::ClickCoords { at: at(200.0, 400.0) },
+        Command::ClickCoords { point: at(200.0, 400.0) },
         visit(4),
         down(),
     ]

@@ -151,13 +151,13 @@ impl Tree {
     }
 }
 
-/// Our own processes run our own program, or are the shells that guard a browser for us.
+/// Our own processes run our own program, or are the reaper processes of browsers.
 fn kind(pid: u32, root: u32, ours: Option<&Path>) -> Kind {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = String::from_utf8_lossy(&words);
     let is_ours = pid == root
         || ours.is_some() && program(pid).as_deref() == ours
-        || words.split('\0').any(|word| word == "webgym-guard");
+        || words.split('\0').any(|word| word == "webgym-reaper");
     if is_ours { Kind::Ours } else { Kind::of(&words) }
 }
 

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use browser::{Host, Instance, Launch, ObserveRequest, Options, find_all};
+use browser::{Host, Instance, Launch, ObserveRequest, Options, find_browsers};
 use practice::Sites;
 use proto::{Command, InteractionMode, command::Point};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ const MORE_INSTANCES: usize = 8;
 async fn main() {
     let sites = Sites::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a free loopback port");
     let mut results = Vec::new();
-    for executable in find_all() {
+    for executable in find_browsers() {
         let kind = executable.kind;
         if results.iter().any(|result: &Value| result["browser"] == kind.to_string()) {
             continue;
@@ -79,7 +79,7 @@ async fn times(host: &Host, sites: &Sites) -> Vec<Row> {
     let marks = ObserveRequest::screenshot(InteractionMode::SetOfMarks);
     let set_of_marks = time(&mut instance, async |instance| look(instance, &marks).await).await;
     run(&mut instance, &nothing).await;
-    let idle = Command::ClickCoords { at: Point { x: 640.0, y: 600.0 } };
+    let idle = Command::ClickCoords { point: Point { x: 640.0, y: 600.0 } };
     let clicks = time(&mut instance, async |instance| run(instance, &idle).await).await;
     instance.dispose().await.expect("disposing");
     vec![
@@ -121,14 +121,14 @@ async fn memory_of_one_more(host: &Host, sites: &Sites) -> f64 {
     let shop = visit(sites, "/shop/");
     let mut first = host.instance(&Options::default()).await.expect("an instance");
     run(&mut first, &shop).await;
-    let before = memory(host.pid());
+    let before = memory(host.process_group());
     let mut more = Vec::new();
     for _ in 0..MORE_INSTANCES {
         let mut instance = host.instance(&Options::default()).await.expect("an instance");
         run(&mut instance, &shop).await;
         more.push(instance);
     }
-    (memory(host.pid()) - before) / MORE_INSTANCES as f64
+    (memory(host.process_group()) - before) / MORE_INSTANCES as f64
 }
 
 /// Memory of a process group in MiB, shared pages counted in proportion.

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use cdp::{Connection, Events, Session, protocol as p};
+use cdp::{Connection, EventHandler, Session, protocol as p};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -51,7 +51,7 @@ impl Opener {
         drop(state);
         self.tracker.poke();
         let params = json!({"url": url, "referrer": referrer, "transitionType": "link"});
-        self.session.tell(p::PAGE_NAVIGATE, &params);
+        self.session.send_no_reply(p::PAGE_NAVIGATE, &params);
     }
 }
 
@@ -116,13 +116,13 @@ impl Context {
         drop(tabs);
         let events = PopupEvents { context: Arc::downgrade(self), attached: attached.clone() };
         let session = connection.attach(&attached.session, Arc::new(events));
-        session.tell(p::PAGE_ENABLE, &json!({}));
+        session.send_no_reply(p::PAGE_ENABLE, &json!({}));
         if wanted {
             let pattern = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]});
-            session.tell(p::FETCH_ENABLE, &pattern);
+            session.send_no_reply(p::FETCH_ENABLE, &pattern);
         }
         // Closing a window that was never let run would leave its opener waiting for it for ever.
-        session.tell(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}));
+        session.send_no_reply(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}));
         if !wanted {
             close(connection, &attached.target);
         }
@@ -178,7 +178,7 @@ impl Context {
 }
 
 pub(crate) fn close(connection: &Connection, target: &str) {
-    connection.root().tell(p::TARGET_CLOSE_TARGET, &json!({"targetId": target}));
+    connection.root().send_no_reply(p::TARGET_CLOSE_TARGET, &json!({"targetId": target}));
 }
 
 /// Listens to a window until it is decided what becomes of it.
@@ -201,12 +201,13 @@ struct Request {
     method: String,
 }
 
-impl Events for PopupEvents {
-    fn event(&self, session: &Session, method: &str, params: &[u8]) {
+impl EventHandler for PopupEvents {
+    fn on_event(&self, session: &Session, method: &str, params: &[u8]) {
         match method {
             p::PAGE_JAVASCRIPT_DIALOG_OPENING => answer_dialog(session, params),
             p::FETCH_REQUEST_PAUSED => {
-                let (Some(context), Ok(paused)) = (self.context.upgrade(), cdp::params::<Paused>(params))
+                let (Some(context), Ok(paused)) =
+                    (self.context.upgrade(), cdp::parse_params::<Paused>(params))
                 else {
                     return;
                 };
@@ -219,15 +220,15 @@ impl Events for PopupEvents {
                 if own {
                     // Only the window itself can carry the posted form, or what its opener made for it.
                     context.name_heir(&self.attached);
-                    session.tell(p::FETCH_DISABLE, &json!({}));
+                    session.send_no_reply(p::FETCH_DISABLE, &json!({}));
                 }
-                session.tell(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
+                session.send_no_reply(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
             }
             _ => {}
         }
     }
 
-    fn gone(&self, _: &cdp::Gone) {
+    fn on_session_end(&self, _: &cdp::SessionEnd) {
         if let Some(context) = self.context.upgrade() {
             context.forget(&self.attached);
         }

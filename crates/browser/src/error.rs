@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use cdp::{CallError, Gone};
+use cdp::{CallError, SessionEnd};
 use proto::ErrorCode;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BrowserError {
     /// The page or its browser is gone; only a new instance helps.
     #[error("the browser of this instance is lost: {0}")]
-    Lost(Gone),
+    Lost(SessionEnd),
     #[error("there is no element {id} to act on: {why}")]
     ElementNotFound { id: String, why: String },
     #[error("{url} did not load: {why}")]
@@ -41,7 +41,7 @@ impl BrowserError {
 impl From<CallError> for BrowserError {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Gone { gone, .. } => Self::Lost(gone),
+            CallError::SessionEnded { end, .. } => Self::Lost(end),
             CallError::Deadline { after, method } => Self::Timeout { what: method.to_string(), after },
             other => Self::Internal(other.to_string()),
         }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use cdp::{
-    BrowserKind, Connection, Events, Gone, Launch, LaunchError, NoParams, Process, Session, Version,
-    protocol as p,
+    BrowserKind, Connection, EventHandler, Launch, LaunchError, NoParams, Process, Session, SessionEnd,
+    Version, protocol as p,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -55,16 +55,16 @@ struct TargetInfo {
 
 struct Deaf;
 
-impl Events for Deaf {
-    fn event(&self, _: &Session, _: &str, _: &[u8]) {}
+impl EventHandler for Deaf {
+    fn on_event(&self, _: &Session, _: &str, _: &[u8]) {}
 }
 
-impl Events for Targets {
-    fn event(&self, root: &Session, method: &str, params: &[u8]) {
+impl EventHandler for Targets {
+    fn on_event(&self, root: &Session, method: &str, params: &[u8]) {
         if method != p::TARGET_ATTACHED_TO_TARGET {
             return;
         }
-        let Ok(event) = cdp::params::<AttachedToTarget>(params) else { return };
+        let Ok(event) = cdp::parse_params::<AttachedToTarget>(params) else { return };
         let context = self.contexts().get(&event.target_info.browser_context_id).and_then(Weak::upgrade);
         let attached = Attached { session: event.session_id, target: event.target_info.target_id };
         match context {
@@ -73,7 +73,7 @@ impl Events for Targets {
             None => root
                 .connection()
                 .attach(&attached.session, Arc::new(Deaf))
-                .tell(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &NoParams {}),
+                .send_no_reply(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &NoParams {}),
         }
     }
 }
@@ -93,8 +93,8 @@ struct CreatedContext {
 impl Host {
     pub async fn launch(launch: &Launch) -> Result<Self, LaunchError> {
         let targets = Arc::new(Targets::default());
-        let process = launch.start(Arc::clone(&targets) as Arc<dyn Events>).await?;
-        let silent = |error| LaunchError::Silent { path: launch.executable.path.clone(), error };
+        let process = launch.start(Arc::clone(&targets) as Arc<dyn EventHandler>).await?;
+        let silent = |error| LaunchError::Unresponsive { path: launch.executable.path.clone(), error };
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": [{"type": "page"}]});
         process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await.map_err(silent)?;
         Ok(Self { process, targets })
@@ -131,12 +131,12 @@ impl Host {
     }
 
     /// The process group that the browser's whole tree is in.
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
+    pub fn process_group(&self) -> u32 {
+        self.process.process_group()
     }
 
-    pub fn sandboxed(&self) -> bool {
-        self.process.sandboxed()
+    pub fn is_sandboxed(&self) -> bool {
+        self.process.is_sandboxed()
     }
 
     pub fn profile(&self) -> &Path {
@@ -148,8 +148,8 @@ impl Host {
     }
 
     /// Why the browser is gone, once it is.
-    pub fn dead(&self) -> Option<Gone> {
-        self.process.connection().dead()
+    pub fn close_reason(&self) -> Option<SessionEnd> {
+        self.process.connection().close_reason()
     }
 
     /// Ends the browser; returns when its processes and its profile are gone.
@@ -184,5 +184,7 @@ impl Drop for Unfinished<'_> {
 }
 
 pub(crate) fn dispose(connection: &Connection, context: &Context) {
-    connection.root().tell(p::TARGET_DISPOSE_BROWSER_CONTEXT, &json!({"browserContextId": context.id()}));
+    connection
+        .root()
+        .send_no_reply(p::TARGET_DISPOSE_BROWSER_CONTEXT, &json!({"browserContextId": context.id()}));
 }

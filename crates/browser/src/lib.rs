@@ -12,10 +12,11 @@ mod page;
 
 pub use error::BrowserError;
 pub use host::Host;
-pub use instance::{Instance, Observation, ObserveRequest, Picture, Probe, Stepped};
+pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot, StepResult};
 pub use options::{Options, SettleOptions};
 pub use page::settle::Settled;
 
 pub use cdp::{
-    BrowserKind, Connection, Executable, FindError, Gone, Launch, LaunchError, Sandbox, find, find_all,
+    BrowserKind, Connection, Executable, FindError, Launch, LaunchError, Sandbox, SessionEnd, find_browser,
+    find_browsers,
 };

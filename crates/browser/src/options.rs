@@ -7,24 +7,24 @@ pub struct Options {
     pub viewport: (u32, u32),
     pub settle: SettleOptions,
     /// How long `visit_page` waits for the first byte of a page.
-    pub navigation_limit: Duration,
+    pub navigation_timeout: Duration,
     /// How long a page may take from its first byte until it counts as loaded anyway.
-    pub load_limit: Duration,
+    pub load_timeout: Duration,
     /// How long any single question to the page may take.
-    pub operation_limit: Duration,
+    pub operation_timeout: Duration,
 }
 
 /// When a page counts as settled after an action.
 #[derive(Clone, Debug)]
 pub struct SettleOptions {
     /// After something changed, how long nothing further may change.
-    pub still: Duration,
+    pub quiet_period: Duration,
     /// At most this long for pages that never come to rest.
     pub budget: Duration,
     /// At most this long when a navigation is under way: that one is worth waiting for.
     pub navigation_budget: Duration,
     /// The budget once a page has shown that it never comes to rest.
-    pub restless_budget: Duration,
+    pub busy_page_budget: Duration,
 }
 
 impl Default for Options {
@@ -32,9 +32,9 @@ impl Default for Options {
         Self {
             viewport: (1280, 768),
             settle: SettleOptions::default(),
-            navigation_limit: Duration::from_secs(30),
-            load_limit: Duration::from_secs(10),
-            operation_limit: Duration::from_secs(30),
+            navigation_timeout: Duration::from_secs(30),
+            load_timeout: Duration::from_secs(10),
+            operation_timeout: Duration::from_secs(30),
         }
     }
 }
@@ -42,10 +42,10 @@ impl Default for Options {
 impl Default for SettleOptions {
     fn default() -> Self {
         Self {
-            still: Duration::from_millis(60),
+            quiet_period: Duration::from_millis(60),
             budget: Duration::from_secs(3),
             navigation_budget: Duration::from_secs(10),
-            restless_budget: Duration::from_millis(800),
+            busy_page_budget: Duration::from_millis(800),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Routes replies to their callers and events to their sessions. Owns the table of pending calls and attached
-//! sessions; when a session or the browser ends, everything that waits on it fails at once with the reason.
+//! Routes replies to their callers and events to the handlers of their sessions. Owns the table of pending calls and
+//! attached sessions; when a session or the browser ends, every call pending on it fails at once with the reason.
 
 use std::{
     collections::HashMap,
@@ -19,58 +19,60 @@ use tokio::{
 
 use crate::{
     envelope::{Envelope, decode, open},
-    error::{CallError, Gone},
+    error::{CallError, SessionEnd},
     protocol::{BROWSER_GET_VERSION, INSPECTOR_TARGET_CRASHED, NoParams, TARGET_DETACHED_FROM_TARGET},
     session::Session,
     transport,
 };
 
-/// Listens to one session. Called in the order the browser sent things, on the reading task: look, note, send
-/// if need be, and return; never wait.
-pub trait Events: Send + Sync + 'static {
-    fn event(&self, session: &Session, method: &str, params: &[u8]);
-    /// The session is over; no event follows.
-    fn gone(&self, _gone: &Gone) {}
+/// Receives the events of one session. Called on the reading task, in the order the browser sent the events.
+/// Implementations must not block or wait; they may record state and send calls.
+pub trait EventHandler: Send + Sync + 'static {
+    fn on_event(&self, session: &Session, method: &str, params: &[u8]);
+    /// The session has ended; no further event follows.
+    fn on_session_end(&self, _end: &SessionEnd) {}
 }
 
-/// For sessions nobody listens to.
-struct Deaf;
+/// An [`EventHandler`] that ignores all events.
+pub struct IgnoreEvents;
 
-impl Events for Deaf {
-    fn event(&self, _: &Session, _: &str, _: &[u8]) {}
+impl EventHandler for IgnoreEvents {
+    fn on_event(&self, _: &Session, _: &str, _: &[u8]) {}
 }
 
-/// The reply's bytes and where its payload lies: `Ok` a result, `Err` the browser's error object.
-pub(crate) type Answer = Result<(Bytes, Result<std::ops::Range<usize>, std::ops::Range<usize>>), Gone>;
+/// The bytes of a reply and the range of its payload: `Ok` for a result, `Err` for the browser's error object.
+pub(crate) type RawReply =
+    Result<(Bytes, Result<std::ops::Range<usize>, std::ops::Range<usize>>), SessionEnd>;
 
+/// `None` is the browser's root session.
 pub(crate) type SessionId = Option<Arc<str>>;
 
-struct Waiter {
+struct PendingReply {
     session: SessionId,
-    answer: oneshot::Sender<Answer>,
+    sender: oneshot::Sender<RawReply>,
 }
 
-struct Listener {
-    events: Arc<dyn Events>,
-    ended: Option<Gone>,
+struct AttachedSession {
+    events: Arc<dyn EventHandler>,
+    ended: Option<SessionEnd>,
 }
 
-struct State {
-    pending: HashMap<u64, Waiter>,
-    sessions: HashMap<SessionId, Listener>,
-    dead: Option<Gone>,
+struct RoutingTable {
+    pending: HashMap<u64, PendingReply>,
+    sessions: HashMap<SessionId, AttachedSession>,
+    closed: Option<SessionEnd>,
 }
 
-struct Inner {
+struct ConnectionInner {
     outbox: mpsc::Sender<Bytes>,
-    state: Mutex<State>,
+    table: Mutex<RoutingTable>,
     next_id: AtomicU64,
-    death: watch::Sender<Option<Gone>>,
+    closed: watch::Sender<Option<SessionEnd>>,
 }
 
-/// A handle to one browser's pipe. Cloning is cheap.
+/// A handle to the pipe of one browser. Cloning is cheap.
 #[derive(Clone)]
-pub struct Connection(Arc<Inner>);
+pub struct Connection(Arc<ConnectionInner>);
 
 #[derive(Deserialize)]
 struct Detached {
@@ -79,109 +81,114 @@ struct Detached {
 }
 
 impl Connection {
-    /// Starts reading and writing. `root` hears the events that belong to no session; `last_words` is asked,
-    /// once the pipe has ended, what the browser logged; everything pending waits for it, so it must be quick.
+    /// Starts reading and writing. `root` receives the events that belong to no session. `recent_log` is awaited
+    /// after the pipe has ended and returns the browser's last log lines; it must be quick, because every pending
+    /// call waits for it.
     pub(crate) fn start(
         to: pipe::Sender,
         from: pipe::Receiver,
-        root: Arc<dyn Events>,
-        last_words: impl Future<Output = Arc<str>> + Send + 'static,
+        root: Arc<dyn EventHandler>,
+        recent_log: impl Future<Output = Arc<str>> + Send + 'static,
     ) -> Self {
-        let state = State {
+        let table = RoutingTable {
             pending: HashMap::new(),
-            sessions: HashMap::from([(None, Listener { events: root, ended: None })]),
-            dead: None,
+            sessions: HashMap::from([(None, AttachedSession { events: root, ended: None })]),
+            closed: None,
         };
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(ConnectionInner {
             outbox: transport::writer(to),
-            state: Mutex::new(state),
+            table: Mutex::new(table),
             next_id: AtomicU64::new(1),
-            death: watch::Sender::new(None),
+            closed: watch::Sender::new(None),
         });
         let connection = Self(inner);
         let reader = connection.clone();
         tokio::spawn(async move {
             transport::read_all(from, |message| reader.receive(message)).await;
-            reader.die(&Gone::Browser(last_words.await));
+            reader.close(&SessionEnd::BrowserExited(recent_log.await));
         });
         connection
     }
 
-    /// The browser's own session, for calls that concern no page.
+    /// The browser's root session, for calls that concern no page.
     pub fn root(&self) -> Session {
         Session::new(self.clone(), None)
     }
 
-    /// Takes over a session that the browser has announced. From now on `events` hears it.
-    pub fn attach(&self, session: &str, events: Arc<dyn Events>) -> Session {
+    /// Registers a session that the browser has announced. From now on `events` receives its events.
+    pub fn attach(&self, session: &str, events: Arc<dyn EventHandler>) -> Session {
         let id: SessionId = Some(session.into());
-        let mut state = self.state();
-        let ended = state.dead.clone();
-        state.sessions.insert(id.clone(), Listener { events, ended });
-        drop(state);
+        let mut table = self.table();
+        let ended = table.closed.clone();
+        table.sessions.insert(id.clone(), AttachedSession { events, ended });
+        drop(table);
         Session::new(self.clone(), id)
     }
 
-    /// A further handle to a session that is attached already.
+    /// Returns another handle to a session that is attached already.
     pub fn session(&self, session: &str) -> Session {
         Session::new(self.clone(), Some(session.into()))
     }
 
-    /// Asks the browser something trivial, to see that it still answers.
-    pub async fn ping(&self, limit: Duration) -> Result<(), CallError> {
-        self.root().send(BROWSER_GET_VERSION, &NoParams {}).within(limit).await.map(drop)
+    /// Checks that the browser answers.
+    pub async fn ping(&self, timeout: Duration) -> Result<(), CallError> {
+        self.root().send(BROWSER_GET_VERSION, &NoParams {}).within(timeout).await.map(drop)
     }
 
-    /// Why the browser is gone, once it is.
-    pub fn dead(&self) -> Option<Gone> {
-        self.0.death.borrow().clone()
+    /// Why the connection closed; `None` while it is open.
+    pub fn close_reason(&self) -> Option<SessionEnd> {
+        self.0.closed.borrow().clone()
     }
 
-    /// Waits until the browser is gone.
-    pub async fn died(&self) -> Gone {
-        let mut death = self.0.death.subscribe();
-        match death.wait_for(Option::is_some).await {
-            Ok(gone) => gone.clone().unwrap_or(Gone::Detached),
-            Err(_) => Gone::Detached,
+    /// Waits until the connection closes, and returns why.
+    pub async fn wait_closed(&self) -> SessionEnd {
+        let mut closed = self.0.closed.subscribe();
+        match closed.wait_for(Option::is_some).await {
+            Ok(end) => end.clone().unwrap_or(SessionEnd::Detached),
+            Err(_) => SessionEnd::Detached,
         }
     }
 
-    /// How many calls wait for their answer.
-    pub fn pending(&self) -> usize {
-        self.state().pending.len()
+    /// The number of calls that wait for a reply.
+    pub fn pending_calls(&self) -> usize {
+        self.table().pending.len()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while holding the lock; if it ever did, the table is still sound.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, RoutingTable> {
+        // No code panics while holding the lock; if it did, the table would still be consistent.
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn next_id(&self) -> u64 {
         self.0.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Registers a call before it is written. Fails at once when nobody is there to answer.
-    pub(crate) fn expect(&self, id: u64, session: &SessionId) -> Result<oneshot::Receiver<Answer>, Gone> {
-        let mut state = self.state();
-        if let Some(gone) = &state.dead {
-            return Err(gone.clone());
+    /// Registers a call before it is written. Fails at once if its session has ended.
+    pub(crate) fn register_call(
+        &self,
+        id: u64,
+        session: &SessionId,
+    ) -> Result<oneshot::Receiver<RawReply>, SessionEnd> {
+        let mut table = self.table();
+        if let Some(end) = &table.closed {
+            return Err(end.clone());
         }
-        match state.sessions.get(session) {
-            None => return Err(Gone::Detached),
-            Some(Listener { ended: Some(gone), .. }) => return Err(gone.clone()),
+        match table.sessions.get(session) {
+            None => return Err(SessionEnd::Detached),
+            Some(AttachedSession { ended: Some(end), .. }) => return Err(end.clone()),
             Some(_) => {}
         }
-        let (answer, receiver) = oneshot::channel();
-        state.pending.insert(id, Waiter { session: session.clone(), answer });
+        let (sender, receiver) = oneshot::channel();
+        table.pending.insert(id, PendingReply { session: session.clone(), sender });
         Ok(receiver)
     }
 
-    /// A caller lost interest.
-    pub(crate) fn forget(&self, id: u64) {
-        self.state().pending.remove(&id);
+    /// Removes a call whose caller no longer waits.
+    pub(crate) fn remove_call(&self, id: u64) {
+        self.table().pending.remove(&id);
     }
 
-    /// False when the browser has not read for a very long time.
+    /// Queues a message. Returns false if the queue is full because the browser does not read.
     pub(crate) fn write(&self, message: Bytes) -> bool {
         !matches!(self.0.outbox.try_send(message), Err(mpsc::error::TrySendError::Full(_)))
     }
@@ -189,81 +196,84 @@ impl Connection {
     fn receive(&self, mut message: Bytes) {
         match open(&mut message) {
             Ok(Envelope::Reply { id, outcome }) => {
-                if let Some(waiter) = self.state().pending.remove(&id) {
-                    let _ = waiter.answer.send(Ok((message, outcome)));
+                if let Some(pending) = self.table().pending.remove(&id) {
+                    let _ = pending.sender.send(Ok((message, outcome)));
                 }
             }
             Ok(Envelope::Event { session, method, params }) => {
                 self.dispatch(&session.map(Into::into), &method, &message[params]);
             }
-            Err(why) => {
-                tracing::warn!(%why, bytes = message.len(), "the browser sent something that is not a message");
+            Err(reason) => {
+                tracing::warn!(%reason, bytes = message.len(), "ignored an invalid message from the browser");
             }
         }
     }
 
     fn dispatch(&self, session: &SessionId, method: &str, params: &[u8]) {
-        let events = match self.state().sessions.get(session) {
-            Some(listener) => Arc::clone(&listener.events),
+        let events = match self.table().sessions.get(session) {
+            Some(attached) => Arc::clone(&attached.events),
             None => return,
         };
-        events.event(&Session::new(self.clone(), session.clone()), method, params);
+        events.on_event(&Session::new(self.clone(), session.clone()), method, params);
         match method {
             TARGET_DETACHED_FROM_TARGET => {
                 if let Ok(Detached { session }) = decode(params) {
-                    self.end(&Some(session.into()), &Gone::Detached);
+                    self.end_session(&Some(session.into()), &SessionEnd::Detached);
                 }
             }
-            INSPECTOR_TARGET_CRASHED => self.end(session, &Gone::Crashed),
+            INSPECTOR_TARGET_CRASHED => self.end_session(session, &SessionEnd::Crashed),
             _ => {}
         }
     }
 
-    /// Ends one session: its listener and its callers learn why. The listener first, so that whoever hears of it from a
-    /// failed call finds it noted. Only called while reading, so no other end comes between.
-    fn end(&self, session: &SessionId, gone: &Gone) {
-        let (events, ended) = match self.state().sessions.get(session) {
-            Some(listener) => (Arc::clone(&listener.events), listener.ended.clone()),
+    /// Ends one session. The handler is notified before the callers, so that a caller whose call failed finds the end
+    /// recorded by the handler. Only the reading task calls this, so two ends never interleave.
+    fn end_session(&self, session: &SessionId, end: &SessionEnd) {
+        let (events, ended) = match self.table().sessions.get(session) {
+            Some(attached) => (Arc::clone(&attached.events), attached.ended.clone()),
             None => return,
         };
         if ended.is_none() {
-            events.gone(gone);
+            events.on_session_end(end);
         }
-        let why = ended.unwrap_or_else(|| gone.clone());
-        let mut state = self.state();
-        if *gone == Gone::Detached {
-            state.sessions.remove(session);
-        } else if let Some(listener) = state.sessions.get_mut(session) {
-            listener.ended = Some(why.clone());
+        let first_end = ended.unwrap_or_else(|| end.clone());
+        let mut table = self.table();
+        if *end == SessionEnd::Detached {
+            table.sessions.remove(session);
+        } else if let Some(attached) = table.sessions.get_mut(session) {
+            attached.ended = Some(first_end.clone());
         }
-        let ids: Vec<u64> = state
+        let ids: Vec<u64> = table
             .pending
             .iter()
-            .filter(|(_, waiter)| waiter.session == *session)
+            .filter(|(_, pending)| pending.session == *session)
             .map(|(id, _)| *id)
             .collect();
-        let waiters: Vec<Waiter> = ids.iter().filter_map(|id| state.pending.remove(id)).collect();
-        drop(state);
-        for waiter in waiters {
-            let _ = waiter.answer.send(Err(why.clone()));
+        let failed: Vec<PendingReply> = ids.iter().filter_map(|id| table.pending.remove(id)).collect();
+        drop(table);
+        for pending in failed {
+            let _ = pending.sender.send(Err(first_end.clone()));
         }
     }
 
-    fn die(&self, gone: &Gone) {
-        let mut state = self.state();
-        state.dead = Some(gone.clone());
-        let waiters: Vec<Waiter> = state.pending.drain().map(|(_, waiter)| waiter).collect();
-        let listeners: Vec<Listener> = state.sessions.drain().map(|(_, listener)| listener).collect();
-        // Calls on a session that the browser took with it should say so, not that they were detached.
-        state.sessions.insert(None, Listener { events: Arc::new(Deaf), ended: Some(gone.clone()) });
-        drop(state);
-        // Whoever hears of the end from here on finds the browser dead when they look.
-        self.0.death.send_replace(Some(gone.clone()));
-        for waiter in waiters {
-            let _ = waiter.answer.send(Err(gone.clone()));
+    /// Ends all sessions: the browser has exited.
+    fn close(&self, end: &SessionEnd) {
+        let mut table = self.table();
+        table.closed = Some(end.clone());
+        let failed: Vec<PendingReply> = table.pending.drain().map(|(_, pending)| pending).collect();
+        let sessions: Vec<AttachedSession> = table.sessions.drain().map(|(_, attached)| attached).collect();
+        // Later calls must report that the browser exited, not that their session is unknown.
+        table
+            .sessions
+            .insert(None, AttachedSession { events: Arc::new(IgnoreEvents), ended: Some(end.clone()) });
+        drop(table);
+        // Set before callers and handlers are notified, so that they find the connection closed.
+        self.0.closed.send_replace(Some(end.clone()));
+        for pending in failed {
+            let _ = pending.sender.send(Err(end.clone()));
         }
-        for listener in listeners.into_iter().filter(|listener| listener.ended.is_none()) {
-            listener.events.gone(gone);
+        for attached in sessions.into_iter().filter(|attached| attached.ended.is_none()) {
+            attached.events.on_session_end(end);
         }
     }
 }

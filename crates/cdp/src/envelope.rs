@@ -1,5 +1,5 @@
-//! One message from the browser, looked at just far enough to route it: who it is for and where its payload
-//! lies. Payloads stay raw JSON and are decoded by whoever asked.
+//! The envelope of a message from the browser, parsed only as far as routing needs: the recipient and the range of
+//! the payload. Payloads stay raw JSON and are decoded by the caller.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::sanitise::replace_lone_surrogates;
 
 #[derive(Deserialize)]
-struct Raw<'a> {
+struct RawEnvelope<'a> {
     id: Option<u64>,
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
@@ -24,7 +24,7 @@ struct Raw<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A message with its payload as a range into the bytes it came in: nothing is copied.
+/// A message with its payload as a range of the received bytes, so that nothing is copied.
 #[derive(Debug)]
 pub(crate) enum Envelope {
     Reply { id: u64, outcome: Result<Range<usize>, Range<usize>> },
@@ -39,12 +39,12 @@ pub(crate) struct RemoteError {
     pub(crate) message: String,
 }
 
-/// Routes a message, or says why it cannot be one. May repair the bytes in place.
+/// Parses the envelope of a message. Replaces the bytes if they contain invalid text.
 pub(crate) fn open(message: &mut Bytes) -> Result<Envelope, String> {
     match parse(message) {
         Ok(envelope) => Ok(envelope),
         Err(first) => {
-            // A second chance for text no strict parser takes: broken UTF-8, or a lone surrogate in a key.
+            // Strict parsers reject invalid UTF-8 and lone surrogates in a key: replace those and try again.
             let text = String::from_utf8_lossy(message).into_owned().into_bytes();
             *message = replace_lone_surrogates(&text).unwrap_or(text).into();
             parse(message).map_err(|_| first)
@@ -53,7 +53,7 @@ pub(crate) fn open(message: &mut Bytes) -> Result<Envelope, String> {
 }
 
 fn parse(message: &Bytes) -> Result<Envelope, String> {
-    let raw: Raw<'_> = serde_json::from_slice(message).map_err(|e| e.to_string())?;
+    let raw: RawEnvelope<'_> = serde_json::from_slice(message).map_err(|e| e.to_string())?;
     let start = message.as_ptr() as usize;
     let range = |payload: Option<&RawValue>| {
         payload.map_or(0..0, |p| {
@@ -75,7 +75,7 @@ fn parse(message: &Bytes) -> Result<Envelope, String> {
     }
 }
 
-/// Decodes a payload; page text with lone surrogates gets its second chance here.
+/// Decodes a payload. If that fails, replaces lone surrogates in page text and tries again.
 pub(crate) fn decode<T: serde::de::DeserializeOwned>(payload: &[u8]) -> Result<T, String> {
     let payload = if payload.is_empty() { b"{}" } else { payload };
     serde_json::from_slice(payload).or_else(|first| match replace_lone_surrogates(payload) {
@@ -90,7 +90,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn replies_and_events_are_told_apart() {
+    fn replies_and_events_are_distinguished() {
         let mut reply = Bytes::from_static(br#"{"id":7,"result":{"a":1},"sessionId":"S"}"#);
         let Envelope::Reply { id: 7, outcome: Ok(range) } = open(&mut reply).unwrap() else { panic!() };
         assert_eq!(&reply[range], br#"{"a":1}"#);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_with_a_lone_surrogate_is_not_lost() {
+    fn reply_with_lone_surrogate_is_decoded() {
         let mut reply = Bytes::from_static(br#"{"id":1,"result":{"value":"x\ud83cy"}}"#);
         let Envelope::Reply { outcome: Ok(range), .. } = open(&mut reply).unwrap() else { panic!() };
         let value: serde_json::Value = decode(&reply[range]).unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_with_broken_utf8_is_not_lost() {
+    fn reply_with_invalid_utf8_is_decoded() {
         let mut reply = Bytes::from_static(b"{\"id\":1,\"result\":{\"value\":\"x\xffy\"}}");
         let Envelope::Reply { id: 1, outcome: Ok(range) } = open(&mut reply).unwrap() else { panic!() };
         let value: serde_json::Value = decode(&reply[range]).unwrap();
@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = open(&mut Bytes::from(bytes));
         }
     }

@@ -1,58 +1,61 @@
-//! How a call to the browser can fail, and why a session or a whole browser is gone.
+//! How a call to the browser can fail, and why a session or the whole browser ended.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::protocol::Method;
 
-/// Why nobody will answer any more. Cheap to clone: every pending call gets one.
+/// Why a session ended. Cheap to clone: every pending call gets a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum SessionEnd {
     /// The page's renderer process crashed.
     Crashed,
-    /// The target was closed, or we let go of it.
+    /// The target was closed, or we detached from it.
     Detached,
-    /// The browser process ended or closed its pipe. Its last log lines come along.
-    Browser(Arc<str>),
+    /// The browser process exited or closed its pipe. Carries its last log lines.
+    BrowserExited(Arc<str>),
 }
 
-impl fmt::Display for Gone {
+impl fmt::Display for SessionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Crashed => f.write_str("the page's renderer crashed"),
             Self::Detached => f.write_str("the page was closed"),
-            Self::Browser(log) if log.is_empty() => f.write_str("the browser process is gone"),
-            Self::Browser(log) => write!(f, "the browser process is gone; its last words: {log}"),
+            Self::BrowserExited(log) if log.is_empty() => f.write_str("the browser process has exited"),
+            Self::BrowserExited(log) => {
+                write!(f, "the browser process has exited; its last log lines: {log}")
+            }
         }
     }
 }
 
+/// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
-    /// The browser understood and said no.
-    #[error("{method} was refused by the browser: {message} ({code})")]
+    /// The browser answered with a protocol error.
+    #[error("{method} was rejected by the browser: {message} ({code})")]
     Rejected { method: Method, code: i64, message: String },
     #[error("{method} was not answered within {} ms", after.as_millis())]
     Deadline { method: Method, after: Duration },
-    #[error("{method} failed: {gone}")]
-    Gone { method: Method, gone: Gone },
-    #[error("{method} was answered with something unexpected: {why}")]
-    BadAnswer { method: Method, why: String },
-    /// The browser has stopped reading: thousands of calls wait to be written.
+    #[error("{method} failed: {end}")]
+    SessionEnded { method: Method, end: SessionEnd },
+    #[error("{method} returned an unexpected reply: {reason}")]
+    InvalidReply { method: Method, reason: String },
+    /// The browser stopped reading its pipe and the queue of outgoing messages is full.
     #[error("{method} could not be sent: the browser does not read its pipe")]
     Congested { method: Method },
 }
 
 impl CallError {
-    /// The other side is gone for good, so no further call on this session can succeed.
-    pub fn gone(&self) -> Option<&Gone> {
+    /// Why the session ended, if it did; then no further call on it can succeed.
+    pub fn session_end(&self) -> Option<&SessionEnd> {
         match self {
-            Self::Gone { gone, .. } => Some(gone),
+            Self::SessionEnded { end, .. } => Some(end),
             _ => None,
         }
     }
 
-    /// The browser's own words, when it refused.
-    pub fn refusal(&self) -> Option<&str> {
+    /// The browser's error message, if it rejected the call.
+    pub fn rejection(&self) -> Option<&str> {
         match self {
             Self::Rejected { message, .. } => Some(message),
             _ => None,

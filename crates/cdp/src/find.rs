@@ -1,16 +1,16 @@
-//! Finds a Chromium to drive: what the user named, else the lightest that is installed.
+//! Finds a Chromium executable: the one the user specified, else the most lightweight one that is installed.
 
 use std::{
     env, fmt,
     path::{Path, PathBuf},
 };
 
-/// Which of the two shapes of Chromium an executable is.
+/// Which of the two builds of Chromium an executable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BrowserKind {
-    /// `chromium-headless-shell`: half the memory, contexts four times cheaper.
+    /// `chromium-headless-shell`: needs half the memory and creates contexts four times faster.
     HeadlessShell,
-    /// Chromium or Chrome, run in new headless mode.
+    /// Chromium or Chrome, run in the new headless mode.
     Full,
 }
 
@@ -23,6 +23,7 @@ impl fmt::Display for BrowserKind {
     }
 }
 
+/// A browser executable and its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executable {
     pub path: PathBuf,
@@ -33,22 +34,24 @@ pub struct Executable {
 pub enum FindError {
     #[error(
         "no Chromium found. Run scripts/setup, or install one (Debian/Ubuntu: apt-get install chromium-headless-shell), \
-         or name one with --chromium PATH or the CHROME environment variable"
+         or specify one with --chromium PATH or the CHROME environment variable"
     )]
     None,
-    #[error("{0} is not a program that can be run; name a Chromium or chromium-headless-shell executable")]
+    #[error("{0} is not an executable program; specify a Chromium or chromium-headless-shell executable")]
     NotExecutable(PathBuf),
 }
 
-const SHELLS: &[&str] = &["chromium-headless-shell", "chrome-headless-shell", "headless_shell"];
-const FULL: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
-const ELSEWHERE: &[&str] = &["/opt/google/chrome/chrome", "/snap/bin/chromium"];
+const SHELL_NAMES: &[&str] = &["chromium-headless-shell", "chrome-headless-shell", "headless_shell"];
+const FULL_NAMES: &[&str] =
+    &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+/// Where full browsers are installed outside `$PATH`.
+const FULL_PATHS: &[&str] = &["/opt/google/chrome/chrome", "/snap/bin/chromium"];
 
 impl Executable {
-    /// Judges by name; a wrapper script named otherwise counts as the full browser.
-    pub fn at(path: impl Into<PathBuf>) -> Result<Self, FindError> {
+    /// Detects the kind by the file name; a wrapper script with another name counts as the full browser.
+    pub fn from_path(path: impl Into<PathBuf>) -> Result<Self, FindError> {
         let path = path.into();
-        if !executable(&path) {
+        if !is_executable(&path) {
             return Err(FindError::NotExecutable(path));
         }
         let name = path.file_name().map(|name| name.to_string_lossy().replace('_', "-")).unwrap_or_default();
@@ -58,42 +61,43 @@ impl Executable {
     }
 }
 
-/// The browser to use: `named` if given, else `$CHROME`, else the best one installed.
-pub fn find(named: Option<&Path>) -> Result<Executable, FindError> {
-    if let Some(path) = named {
-        return Executable::at(on_path(path));
+/// Returns the browser to use: `path` if given, else `$CHROME`, else the best one that is installed.
+pub fn find_browser(path: Option<&Path>) -> Result<Executable, FindError> {
+    if let Some(path) = path {
+        return Executable::from_path(resolve(path));
     }
     if let Some(path) = env::var_os("CHROME").filter(|value| !value.is_empty()) {
-        return Executable::at(on_path(Path::new(&path)));
+        return Executable::from_path(resolve(Path::new(&path)));
     }
-    find_all().into_iter().next().ok_or(FindError::None)
+    find_browsers().into_iter().next().ok_or(FindError::None)
 }
 
-/// Every browser on this machine, best first.
-pub fn find_all() -> Vec<Executable> {
+/// Returns all browsers on this machine, best first.
+pub fn find_browsers() -> Vec<Executable> {
     let cached = playwright_cache();
     let cached_of = |kind| cached.iter().filter(move |found| found.kind == kind).cloned();
-    let named = |names: &[&str]| names.iter().filter_map(|name| search_path(name)).collect::<Vec<_>>();
-    let plain = |paths: Vec<PathBuf>| paths.into_iter().filter_map(|path| Executable::at(path).ok());
-    let mut all: Vec<Executable> = plain(named(SHELLS)).collect();
+    let in_path = |names: &[&str]| names.iter().filter_map(|name| search_path(name)).collect::<Vec<_>>();
+    let usable = |paths: Vec<PathBuf>| paths.into_iter().filter_map(|path| Executable::from_path(path).ok());
+    let mut all: Vec<Executable> = usable(in_path(SHELL_NAMES)).collect();
     all.extend(cached_of(BrowserKind::HeadlessShell));
-    all.extend(plain(named(FULL)));
-    all.extend(plain(ELSEWHERE.iter().map(PathBuf::from).collect()));
+    all.extend(usable(in_path(FULL_NAMES)));
+    all.extend(usable(FULL_PATHS.iter().map(PathBuf::from).collect()));
     all.extend(cached_of(BrowserKind::Full));
     all
 }
 
-fn on_path(path: &Path) -> PathBuf {
-    let bare = path.components().count() == 1;
-    bare.then(|| search_path(&path.to_string_lossy())).flatten().unwrap_or_else(|| path.to_owned())
+/// Looks up a bare program name in `$PATH`; other paths are returned unchanged.
+fn resolve(path: &Path) -> PathBuf {
+    let is_bare_name = path.components().count() == 1;
+    is_bare_name.then(|| search_path(&path.to_string_lossy())).flatten().unwrap_or_else(|| path.to_owned())
 }
 
 fn search_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|dir| dir.join(name)).find(|candidate| executable(candidate))
+    env::split_paths(&path).map(|dir| dir.join(name)).find(|candidate| is_executable(candidate))
 }
 
-/// Browsers that Playwright has downloaded, newest build first.
+/// Returns the browsers that Playwright has downloaded, newest build first.
 fn playwright_cache() -> Vec<Executable> {
     let root = env::var_os("PLAYWRIGHT_BROWSERS_PATH")
         .map(PathBuf::from)
@@ -108,7 +112,7 @@ fn playwright_cache() -> Vec<Executable> {
         "chrome-linux/chrome",
     ];
     let candidates = builds.iter().flat_map(|build| inside.iter().map(move |path| build.join(path)));
-    candidates.filter_map(|path| Executable::at(path).ok()).collect()
+    candidates.filter_map(|path| Executable::from_path(path).ok()).collect()
 }
 
 fn build_number(path: &Path) -> u64 {
@@ -116,7 +120,7 @@ fn build_number(path: &Path) -> u64 {
     name.rsplit('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-fn executable(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
@@ -125,13 +129,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_browser_must_be_runnable() {
-        let error = find(Some(Path::new("/nowhere/chromium"))).unwrap_err();
+    fn missing_executable_is_an_error() {
+        let error = find_browser(Some(Path::new("/nowhere/chromium"))).unwrap_err();
         assert!(error.to_string().contains("/nowhere/chromium"), "{error}");
     }
 
     #[test]
-    fn the_kind_is_read_off_the_name() {
+    fn file_name_determines_the_kind() {
         let dir = tempfile::tempdir().unwrap();
         for (name, kind) in [
             ("chromium", BrowserKind::Full),
@@ -141,7 +145,7 @@ mod tests {
             let path = dir.path().join(name);
             std::fs::write(&path, "#!/bin/sh\n").unwrap();
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-            assert_eq!(Executable::at(&path).unwrap().kind, kind, "{name}");
+            assert_eq!(Executable::from_path(&path).unwrap().kind, kind, "{name}");
         }
     }
 }

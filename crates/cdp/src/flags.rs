@@ -1,11 +1,11 @@
-//! The command line we give Chromium. Each group says what it is for; what was measured to do nothing is absent.
+//! The command-line flags for Chromium, grouped by purpose. Flags without a measured effect are left out.
 
 use std::path::Path;
 
 use crate::find::BrowserKind;
 
-/// Keeps the browser from talking to anyone on its own account, and from asking anyone anything.
-const QUIET: &[&str] = &[
+/// Prevents background network traffic, and prompts that no user would answer.
+const NO_BACKGROUND_ACTIVITY: &[&str] = &[
     "--no-first-run",
     "--no-default-browser-check",
     "--no-pings",
@@ -23,9 +23,9 @@ const QUIET: &[&str] = &[
     "--disable-prompt-on-repost",
     "--disable-hang-monitor",
     "--deny-permission-prompts",
-    // Otherwise the full browser asks which screen to share, in a window that takes all clicks.
+    // Without it the full browser asks which screen to share, in a window that captures all clicks.
     "--use-fake-ui-for-media-stream=deny",
-    // Which fonts this machine has is nobody's business; no permission stands before that question in the headless shell.
+    // Keeps the list of installed fonts private: the headless shell grants it without a permission.
     "--disable-blink-features=FontAccess",
     "--disable-print-preview",
     "--disable-quic",
@@ -34,28 +34,28 @@ const QUIET: &[&str] = &[
     "--mute-audio",
 ];
 
-/// Makes what a page shows a function of the page alone: no scrollbars, no smooth scrolling, one colour space.
-const STEADY: &[&str] = &[
+/// Makes rendering depend on the page alone: no scrollbars, no smooth scrolling, one colour space.
+const DETERMINISTIC_RENDERING: &[&str] = &[
     "--hide-scrollbars",
     "--disable-smooth-scrolling",
     "--force-color-profile=srgb",
     "--disable-gpu",
     "--disable-lcd-text",
-    // Otherwise a picture may show the page before its large images are decoded.
+    // Without it a screenshot may show the page before its large images are decoded.
     "--disable-checker-imaging",
     "--allow-pre-commit-input",
 ];
 
-/// Every instance is somebody's foreground page, though no window of ours ever is.
-const AWAKE: &[&str] = &[
+/// Treats every page as a foreground page, although no window is in the foreground.
+const NO_THROTTLING: &[&str] = &[
     "--disable-renderer-backgrounding",
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
 ];
 
-/// Frames of other sites stay in their page's renderer (fewer processes a tenant; tenants never share one),
-/// and pages that were left are not kept alive for a fast way back.
-const LEAN: &[&str] = &[
+/// Saves processes and memory: cross-site frames run in the renderer of their page (tenants never share a renderer), and
+/// left pages are not kept alive for fast back navigation.
+const FEWER_PROCESSES: &[&str] = &[
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,BackForwardCache,Translate,MediaRouter,OptimizationHints,\
      DialMediaRouteProvider,HttpsUpgrades,HttpsFirstBalancedMode,PaintHolding,GlobalMediaControls,\
@@ -63,12 +63,16 @@ const LEAN: &[&str] = &[
      AutofillServerCommunication,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup",
 ];
 
-/// Shared memory below this and pages crash, so the browser is told to use files instead.
-const ENOUGH_SHM: u64 = 512 << 20;
+/// With less shared memory pages crash, so the browser is told to use files instead.
+const MIN_SHARED_MEMORY: u64 = 512 << 20;
 
 pub(crate) fn flags(kind: BrowserKind, profile: &Path, sandbox: bool, size: (u32, u32)) -> Vec<String> {
     let mut flags: Vec<String> =
-        [QUIET, STEADY, AWAKE, LEAN].into_iter().flatten().map(|flag| (*flag).to_owned()).collect();
+        [NO_BACKGROUND_ACTIVITY, DETERMINISTIC_RENDERING, NO_THROTTLING, FEWER_PROCESSES]
+            .into_iter()
+            .flatten()
+            .map(|flag| (*flag).to_owned())
+            .collect();
     flags.push("--headless".to_owned());
     flags.push("--remote-debugging-pipe".to_owned());
     flags.push(format!("--user-data-dir={}", profile.display()));
@@ -77,18 +81,18 @@ pub(crate) fn flags(kind: BrowserKind, profile: &Path, sandbox: bool, size: (u32
         flags.push("--no-sandbox".to_owned());
     }
     if kind == BrowserKind::Full {
-        // Otherwise the full browser opens a first window that nobody uses.
+        // Without it the full browser opens an initial window that is never used.
         flags.push("--no-startup-window".to_owned());
     }
-    if small_shm() {
+    if is_shared_memory_small() {
         flags.push("--disable-dev-shm-usage".to_owned());
     }
     flags
 }
 
-fn small_shm() -> bool {
+fn is_shared_memory_small() -> bool {
     match rustix::fs::statvfs("/dev/shm") {
-        Ok(stat) => stat.f_blocks.saturating_mul(stat.f_frsize) < ENOUGH_SHM,
+        Ok(stat) => stat.f_blocks.saturating_mul(stat.f_frsize) < MIN_SHARED_MEMORY,
         Err(_) => true,
     }
 }

@@ -1,13 +1,12 @@
-//! Starts a Chromium on a pipe and ends it again: process, profile directory, log and guard belong together
-//! and go together.
+//! Starts a Chromium on a debugging pipe and ends it again. Owns the process, its profile directory, its log and its
+//! reaper.
 
 use std::{
-    collections::VecDeque,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,23 +16,24 @@ use command_fds::{CommandFdExt, FdMapping};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use std::os::unix::process::CommandExt;
-use tokio::{io::AsyncBufReadExt, net::unix::pipe, sync::watch};
+use tokio::{net::unix::pipe, sync::watch};
 
 use crate::{
-    connection::{Connection, Events},
+    connection::{Connection, EventHandler},
     error::CallError,
     find::{BrowserKind, Executable},
     flags::flags,
-    guard::{self, Guard},
     profile,
     protocol::{BROWSER_CLOSE, BROWSER_GET_VERSION, NoParams},
+    reaper::{self, Reaper},
     spawner,
+    stderr_log::StderrLog,
 };
 
 /// Whether Chromium's own sandbox is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sandbox {
-    /// Wherever it works; where it cannot, start without it and say so once.
+    /// Use it if it works here; otherwise start without it and log a warning once.
     #[default]
     Auto,
     Require,
@@ -45,13 +45,13 @@ pub enum Sandbox {
 pub struct Launch {
     pub executable: Executable,
     pub sandbox: Sandbox,
-    pub window: (u32, u32),
+    pub window_size: (u32, u32),
     pub extra_flags: Vec<String>,
-    /// The memory, in bytes, that no process of the browser should exceed. Far above it the kernel gives it no more, which
-    /// ends a renderer; `None` leaves it to the machine.
+    /// The memory, in bytes, that no process of the browser should exceed. Well above it, the kernel refuses further
+    /// memory, which ends a renderer. `None` sets no limit.
     pub memory_limit: Option<u64>,
-    /// How long until it must have answered its first question.
-    pub limit: Duration,
+    /// The time until the browser must have answered its first call.
+    pub start_timeout: Duration,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -61,15 +61,15 @@ pub enum LaunchError {
     #[error("cannot start {path}: {error}")]
     Start { path: PathBuf, error: std::io::Error },
     #[error("{path} started but did not answer: {error}")]
-    Silent { path: PathBuf, error: CallError },
+    Unresponsive { path: PathBuf, error: CallError },
     #[error(
-        "Chromium's sandbox cannot be used as root. Run as another user, or allow --sandbox auto (isolation between \
-         tenants then rests on processes and contexts alone)"
+        "Chromium's sandbox cannot be used as root. Run as another user, or use --sandbox auto (tenants are then \
+         isolated only by processes and browser contexts)"
     )]
     SandboxAsRoot,
 }
 
-/// The browser's name and version, as it says itself.
+/// The browser's name and version, as it reports them.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Version {
     pub product: String,
@@ -82,17 +82,16 @@ pub struct Process {
     connection: Connection,
     version: Version,
     kind: BrowserKind,
-    group: u32,
+    process_group: u32,
     sandboxed: bool,
-    exit: watch::Receiver<Option<ExitStatus>>,
-    cleaned: watch::Receiver<Option<ExitStatus>>,
-    guard: Option<Guard>,
+    exited: watch::Receiver<Option<ExitStatus>>,
+    cleaned_up: watch::Receiver<Option<ExitStatus>>,
+    reaper: Option<Reaper>,
     profile: PathBuf,
 }
 
-const LAST_WORDS: usize = 8;
-const CLOSE_LIMIT: Duration = Duration::from_secs(3);
-const CLEAN_LIMIT: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(5);
 const PIPE_SIZE: usize = 1 << 20;
 
 impl Launch {
@@ -100,27 +99,27 @@ impl Launch {
         Self {
             executable,
             sandbox: Sandbox::Auto,
-            window: (1280, 768),
+            window_size: (1280, 768),
             extra_flags: Vec::new(),
             memory_limit: None,
-            limit: Duration::from_secs(30),
+            start_timeout: Duration::from_secs(30),
         }
     }
 
-    /// Starts the browser; `events` hears what concerns no particular page.
-    pub async fn start(&self, events: Arc<dyn Events>) -> Result<Process, LaunchError> {
+    /// Starts the browser; `events` receives the events of the root session.
+    pub async fn start(&self, events: Arc<dyn EventHandler>) -> Result<Process, LaunchError> {
         let root = rustix::process::geteuid().is_root();
         match self.sandbox {
             Sandbox::Off => self.start_with(false, events).await,
             Sandbox::Require if root => Err(LaunchError::SandboxAsRoot),
             Sandbox::Require => self.start_with(true, events).await,
             Sandbox::Auto if root => {
-                say_once("running as root");
+                warn_no_sandbox("running as root");
                 self.start_with(false, events).await
             }
             Sandbox::Auto => match self.start_with(true, Arc::clone(&events)).await {
-                Err(LaunchError::Silent { error, .. }) if error.to_string().contains("sandbox") => {
-                    say_once("this machine does not allow it");
+                Err(LaunchError::Unresponsive { error, .. }) if error.to_string().contains("sandbox") => {
+                    warn_no_sandbox("this machine does not allow it");
                     self.start_with(false, events).await
                 }
                 other => other,
@@ -128,88 +127,93 @@ impl Launch {
         }
     }
 
-    async fn start_with(&self, sandbox: bool, events: Arc<dyn Events>) -> Result<Process, LaunchError> {
+    async fn start_with(&self, sandbox: bool, events: Arc<dyn EventHandler>) -> Result<Process, LaunchError> {
         let path = || self.executable.path.clone();
         let prepare = |error| LaunchError::Prepare { path: path(), error };
         let directory = tempfile::Builder::new().prefix("webgym-profile-").tempdir().map_err(prepare)?;
         profile::prepare(self.executable.kind, directory.path()).map_err(prepare)?;
-        // The guard removes the directory, also if we are killed a moment from now.
-        let (guard, guard_child) = guard::start(directory.path()).map_err(prepare)?;
+        // From here on the reaper removes the directory, even if our process is killed.
+        let (reaper, reaper_child) = reaper::start(directory.path()).map_err(prepare)?;
         let profile = directory.keep();
-        let group = guard_child.id();
-        let cleaned = spawner::reap(guard_child);
-        let (theirs, ours) = pipes().map_err(prepare)?;
-        let mut command = self.command(&profile, sandbox, theirs).map_err(prepare)?;
-        command.process_group(group.cast_signed());
-        let started = spawner::spawn(command, self.data_limit()).await;
+        let process_group = reaper_child.id();
+        let cleaned_up = spawner::wait_in_background(reaper_child);
+        let (browser_ends, (to, from)) = pipes().map_err(prepare)?;
+        let mut command = self.command(&profile, sandbox, browser_ends).map_err(prepare)?;
+        command.process_group(process_group.cast_signed());
+        let started = spawner::spawn(command, self.max_data_bytes()).await;
         let mut child = started.map_err(|error| LaunchError::Start { path: path(), error })?;
-        let log = Log::new();
+        let log = StderrLog::new();
         if let Some(stderr) = child.stderr.take() {
             log.follow(stderr.into());
         }
-        let exit = spawner::reap(child);
-        let words = log.clone();
-        let (to, from) = ours;
-        let connection = Connection::start(to, from, events, async move { words.last_words().await });
+        let exited = spawner::wait_in_background(child);
+        let connection = Connection::start(to, from, events, async move { log.recent_lines().await });
         let mut process = Process {
             connection,
             version: Version { product: String::new(), user_agent: String::new() },
             kind: self.executable.kind,
-            group,
+            process_group,
             sandboxed: sandbox,
-            exit,
-            cleaned,
-            guard: Some(guard),
+            exited,
+            cleaned_up,
+            reaper: Some(reaper),
             profile,
         };
-        let version =
-            process.connection.root().call_within(self.limit, BROWSER_GET_VERSION, &NoParams {}).await;
-        process.version = version.map_err(|error| LaunchError::Silent { path: path(), error })?;
+        let root = process.connection.root();
+        let version = root.call_within(self.start_timeout, BROWSER_GET_VERSION, &NoParams {}).await;
+        process.version = version.map_err(|error| LaunchError::Unresponsive { path: path(), error })?;
         Ok(process)
     }
 
-    /// The wall behind whoever watches over the limit. The kernel counts what is mapped, which for a renderer at rest is
-    /// far more than it uses.
-    fn data_limit(&self) -> Option<u64> {
-        const MAPPED_AT_REST: u64 = 1 << 30;
-        self.memory_limit.map(|limit| limit.saturating_mul(2).saturating_add(MAPPED_AT_REST))
+    /// The kernel's limit for a process, well above the memory limit that the farm's watchdog enforces. The kernel
+    /// counts mapped memory, and an idle renderer maps far more than it uses.
+    fn max_data_bytes(&self) -> Option<u64> {
+        const IDLE_MAPPED_BYTES: u64 = 1 << 30;
+        self.memory_limit.map(|limit| limit.saturating_mul(2).saturating_add(IDLE_MAPPED_BYTES))
     }
 
-    fn command(&self, profile: &Path, sandbox: bool, theirs: (OwnedFd, OwnedFd)) -> std::io::Result<Command> {
+    fn command(
+        &self,
+        profile: &Path,
+        sandbox: bool,
+        (input, output): (OwnedFd, OwnedFd),
+    ) -> std::io::Result<Command> {
         let mut command = Command::new(&self.executable.path);
         command
-            .args(flags(self.executable.kind, profile, sandbox, self.window))
+            .args(flags(self.executable.kind, profile, sandbox, self.window_size))
             .args(&self.extra_flags)
             .env("TMPDIR", profile.join("tmp"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mappings = vec![
-            FdMapping { parent_fd: theirs.0, child_fd: 3 },
-            FdMapping { parent_fd: theirs.1, child_fd: 4 },
-        ];
+        // The file descriptors that `--remote-debugging-pipe` reads from and writes to.
+        let mappings =
+            vec![FdMapping { parent_fd: input, child_fd: 3 }, FdMapping { parent_fd: output, child_fd: 4 }];
         command.fd_mappings(mappings).map_err(std::io::Error::other)?;
         Ok(command)
     }
 }
 
-type Ours = (pipe::Sender, pipe::Receiver);
+type BrowserEnds = (OwnedFd, OwnedFd);
+type OurEnds = (pipe::Sender, pipe::Receiver);
 
-fn pipes() -> std::io::Result<((OwnedFd, OwnedFd), Ours)> {
+/// Creates the two pipes between us and the browser.
+fn pipes() -> std::io::Result<(BrowserEnds, OurEnds)> {
     let (their_input, our_output) = std::io::pipe()?;
     let (our_input, their_output) = std::io::pipe()?;
-    // A screenshot is half a megabyte; with the default 64 KiB each would take a dozen wake-ups on both sides.
+    // A screenshot is half a megabyte; with the default of 64 KiB each one would take a dozen wake-ups on both sides.
     let _ = rustix::pipe::fcntl_setpipe_size(&our_input, PIPE_SIZE);
     let to = pipe::Sender::from_owned_fd(our_output.into())?;
     let from = pipe::Receiver::from_owned_fd(our_input.into())?;
     Ok(((their_input.into(), their_output.into()), (to, from)))
 }
 
-fn say_once(why: &str) {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Ordering::Relaxed) {
+/// Logs once per process that the browsers run without Chromium's sandbox.
+fn warn_no_sandbox(reason: &str) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !WARNED.swap(true, Ordering::Relaxed) {
         tracing::warn!(
-            "Chromium runs without its own sandbox: {why}. Tenants are kept apart by processes and contexts"
+            "Chromium runs without its own sandbox: {reason}. Tenants are isolated by processes and browser contexts"
         );
     }
 }
@@ -227,13 +231,13 @@ impl Process {
         self.kind
     }
 
-    /// The process group that holds the whole tree. It is led by the guard, not by the browser, which may come by
-    /// way of a script.
-    pub fn pid(&self) -> u32 {
-        self.group
+    /// The process group of the whole process tree. Its leader is the reaper, not the browser, which may be started
+    /// by a wrapper script.
+    pub fn process_group(&self) -> u32 {
+        self.process_group
     }
 
-    pub fn sandboxed(&self) -> bool {
+    pub fn is_sandboxed(&self) -> bool {
         self.sandboxed
     }
 
@@ -241,70 +245,25 @@ impl Process {
         &self.profile
     }
 
-    /// Ends the browser and returns once its processes and its profile are gone (bounded).
+    /// Asks the browser to exit and returns once its processes and its profile are gone (bounded).
     pub async fn close(mut self) {
         let root = self.connection.root();
-        let _ = root.call_within::<_, serde_json::Value>(CLOSE_LIMIT, BROWSER_CLOSE, &NoParams {}).await;
-        let _ = tokio::time::timeout(CLOSE_LIMIT, self.exit.wait_for(Option::is_some)).await;
+        let _ = root.call_within::<_, serde_json::Value>(CLOSE_TIMEOUT, BROWSER_CLOSE, &NoParams {}).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.exited.wait_for(Option::is_some)).await;
         self.kill().await;
     }
 
-    /// Ends the browser without asking it, and returns once everything is gone (bounded).
+    /// Kills the browser and returns once its processes and its profile are gone (bounded).
     pub async fn kill(mut self) {
-        self.guard = None;
-        if tokio::time::timeout(CLEAN_LIMIT, self.cleaned.wait_for(Option::is_some)).await.is_err() {
-            // The guard stands still, so the group is still its own.
-            if let Some(group) = Pid::from_raw(self.group.cast_signed()) {
+        self.reaper = None;
+        if tokio::time::timeout(CLEANUP_TIMEOUT, self.cleaned_up.wait_for(Option::is_some)).await.is_err() {
+            // The reaper hangs but still exists, so the group id has not been reused.
+            if let Some(group) = Pid::from_raw(self.process_group.cast_signed()) {
                 let _ = kill_process_group(group, Signal::KILL);
             }
         }
-        let _ = tokio::time::timeout(CLEAN_LIMIT, self.exit.wait_for(Option::is_some)).await;
-        // Somebody may have killed the guard along with its group.
+        let _ = tokio::time::timeout(CLEANUP_TIMEOUT, self.exited.wait_for(Option::is_some)).await;
+        // Needed if the reaper was killed before it could remove the profile.
         let _ = tokio::fs::remove_dir_all(&self.profile).await;
-    }
-}
-
-/// The last lines the browser wrote to its standard error.
-#[derive(Clone)]
-struct Log {
-    lines: Arc<Mutex<VecDeque<String>>>,
-    ended: watch::Sender<bool>,
-}
-
-/// Its last words may still be on their way when its pipe has ended; children of it may hold the log open.
-const LAST_WORDS_LIMIT: Duration = Duration::from_millis(200);
-
-impl Log {
-    fn new() -> Self {
-        Self { lines: Arc::default(), ended: watch::Sender::new(false) }
-    }
-
-    fn follow(&self, stderr: OwnedFd) {
-        let Ok(stderr) = pipe::Receiver::from_owned_fd(stderr) else { return };
-        let log = self.clone();
-        tokio::spawn(async move {
-            let mut lines = tokio::io::BufReader::new(stderr).split(b'\n');
-            while let Ok(Some(line)) = lines.next_segment().await {
-                log.keep(&line);
-            }
-            log.ended.send_replace(true);
-        });
-    }
-
-    fn keep(&self, line: &[u8]) {
-        let line: String =
-            String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).take(400).collect();
-        let mut kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == LAST_WORDS {
-            kept.pop_front();
-        }
-        kept.push_back(line);
-    }
-
-    async fn last_words(&self) -> Arc<str> {
-        let mut ended = self.ended.subscribe();
-        let _ = tokio::time::timeout(LAST_WORDS_LIMIT, ended.wait_for(|ended| *ended)).await;
-        let kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().map(String::as_str).collect::<Vec<_>>().join(" | ").into()
     }
 }

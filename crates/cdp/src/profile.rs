@@ -1,6 +1,6 @@
-//! What a profile directory holds before a browser first runs on it. The full Chromium has windows of its own
-//! for some questions (passwords, which program opens a `tel:` link) that take all clicks and that no protocol
-//! can answer; its preferences keep those questions from being asked. The headless shell never asks.
+//! The initial content of a profile directory. The full Chromium shows some prompts (passwords, which program opens a
+//! `tel:` link) in windows that capture all clicks and that the protocol cannot answer; preferences disable these
+//! prompts. The headless shell never shows them.
 
 use std::{fs, io, path::Path};
 
@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::find::BrowserKind;
 
-/// Addresses that stay inside the browser. Everything else would start another program on this machine.
-const INSIDE: &[&str] =
+/// URLs that the browser handles itself. Any other URL would start another program on this machine.
+const ALLOWED_URLS: &[&str] =
     &["http://*", "https://*", "about:*", "blob:*", "data:*", "javascript:*", "chrome://*"];
 
 pub(crate) fn prepare(kind: BrowserKind, profile: &Path) -> io::Result<()> {
@@ -17,9 +17,9 @@ pub(crate) fn prepare(kind: BrowserKind, profile: &Path) -> io::Result<()> {
     if kind == BrowserKind::HeadlessShell {
         return Ok(());
     }
-    // Without a scheme that takes passwords, a page that wants one is shown as the server sends it.
+    // With no authentication scheme that asks for passwords, the browser shows the server's 401 page.
     let browser = json!({"auth": {"schemes": "negotiate"}});
-    let pages = json!({"policy": {"url_blocklist": ["*"], "url_allowlist": INSIDE}});
+    let pages = json!({"policy": {"url_blocklist": ["*"], "url_allowlist": ALLOWED_URLS}});
     fs::write(profile.join("Local State"), browser.to_string())?;
     fs::create_dir(profile.join("Default"))?;
     fs::write(profile.join("Default").join("Preferences"), pages.to_string())

@@ -1,9 +1,9 @@
-//! The names we say to the browser, each declared once so that a test can hold the whole list against the
-//! protocol description that the browser serves.
+//! The names of the protocol methods and events in use, each declared once, so that a test can compare the whole list
+//! with the protocol description that the browser serves.
 
 use std::fmt;
 
-/// The name of a protocol method. Only this module makes them.
+/// The name of a protocol method. Only this module creates values of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Method(&'static str);
 
@@ -22,7 +22,7 @@ impl fmt::Display for Method {
 macro_rules! methods {
     ($($constant:ident = $name:literal;)*) => {
         $(pub const $constant: Method = Method($name);)*
-        /// Every method we ever send.
+        /// All methods in use.
         pub const METHODS: &[Method] = &[$($constant),*];
     };
 }
@@ -30,7 +30,7 @@ macro_rules! methods {
 macro_rules! events {
     ($($constant:ident = $name:literal;)*) => {
         $(pub const $constant: &str = $name;)*
-        /// Every event we ever look at.
+        /// All events in use.
         pub const EVENTS: &[&str] = &[$($constant),*];
     };
 }
@@ -104,6 +104,6 @@ events! {
     TARGET_DETACHED_FROM_TARGET = "Target.detachedFromTarget";
 }
 
-/// Parameters of a method that takes none.
+/// The parameters of a method that takes none.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct NoParams {}

@@ -1,26 +1,28 @@
-//! Chromium escapes a lone surrogate of page text as `\ud83c`, which no Rust string can hold and strict JSON
-//! parsers refuse. Rather than lose the reply we put U+FFFD in its place, leaving everything else byte for byte.
+//! Replaces lone surrogates in JSON by U+FFFD. Chromium escapes a lone surrogate of page text as `\ud83c`, which no Rust
+//! string can hold and strict JSON parsers reject; without the replacement the whole reply would be lost.
 
 const REPLACEMENT: &[u8] = b"\\ufffd";
 
-/// The text with lone surrogate escapes replaced, or `None` when there were none to replace.
+/// Returns the text with lone surrogate escapes replaced, or `None` if there are none.
 pub(crate) fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
     let mut out: Option<Vec<u8>> = None;
     let mut copied = 0;
-    let mut at = 0;
-    while let Some(offset) = memchr::memchr(b'\\', &json[at..]) {
-        let escape = at + offset;
+    let mut position = 0;
+    while let Some(offset) = memchr::memchr(b'\\', &json[position..]) {
+        let escape = position + offset;
         match surrogate(json, escape) {
-            Some(Half::High) if matches!(surrogate(json, escape + 6), Some(Half::Low)) => at = escape + 12,
+            Some(Half::High) if matches!(surrogate(json, escape + 6), Some(Half::Low)) => {
+                position = escape + 12
+            }
             Some(_) => {
                 let out = out.get_or_insert_with(|| Vec::with_capacity(json.len()));
                 out.extend_from_slice(&json[copied..escape]);
                 out.extend_from_slice(REPLACEMENT);
-                at = escape + 6;
-                copied = at;
+                position = escape + 6;
+                copied = position;
             }
             // Skip the escaped character too: in `\\ud800` the backslash itself is escaped.
-            None => at = (escape + 2).min(json.len()),
+            None => position = (escape + 2).min(json.len()),
         }
     }
     let mut out = out?;
@@ -33,8 +35,9 @@ enum Half {
     Low,
 }
 
-fn surrogate(json: &[u8], at: usize) -> Option<Half> {
-    let escape = json.get(at..at + 6)?;
+/// Parses the escape at `position`, if it is half of a surrogate pair.
+fn surrogate(json: &[u8], position: usize) -> Option<Half> {
+    let escape = json.get(position..position + 6)?;
     if &escape[..2] != b"\\u" {
         return None;
     }
@@ -56,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_halves_go_and_pairs_stay() {
+    fn lone_surrogates_are_replaced_and_pairs_kept() {
         let cases = [
             (r#""a\ud83cb""#, r#""a\ufffdb""#),
             (r#""\udc00""#, r#""\ufffd""#),
@@ -68,14 +71,14 @@ mod tests {
             (r#""\ud83c"#, r#""\ufffd"#),
             (r"\", r"\"),
         ];
-        for (given, wanted) in cases {
-            assert_eq!(cleaned(given), wanted, "{given}");
+        for (given, expected) in cases {
+            assert_eq!(cleaned(given), expected, "{given}");
         }
     }
 
     proptest! {
         #[test]
-        fn any_escaped_utf16_becomes_readable(units in proptest::collection::vec(any::<u16>(), 0..40)) {
+        fn escaped_utf16_becomes_valid_json(units in proptest::collection::vec(any::<u16>(), 0..40)) {
             let escaped: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
             let text: String = serde_json::from_str(&cleaned(&format!("\"{}\"", escaped.concat()))).unwrap();
             prop_assert_eq!(text, String::from_utf16_lossy(&units));

@@ -1,5 +1,5 @@
-//! A conversation with one target (or the browser itself): send a call now, collect its answer later, always
-//! with a deadline. A caller that walks away leaves nothing behind.
+//! A protocol session with one target, or with the browser itself. Calls are written immediately and awaited later,
+//! always with a deadline. Dropping a pending call removes it from the connection.
 
 use std::{
     ops::Range,
@@ -11,14 +11,15 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 
 use crate::{
-    connection::{Answer, Connection, SessionId},
+    connection::{Connection, RawReply, SessionId},
     envelope::{RemoteError, decode},
-    error::CallError,
+    error::{CallError, SessionEnd},
     protocol::Method,
 };
 
-const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A handle to one session. Cloning is cheap.
 #[derive(Clone)]
 pub struct Session {
     connection: Connection,
@@ -43,25 +44,27 @@ impl Session {
         &self.connection
     }
 
-    /// Writes the call now. Calls on one session are answered in order, so several may be sent before the
-    /// first answer is awaited.
-    pub fn send<P: Serialize>(&self, method: Method, params: &P) -> Pending {
+    /// Sends a call without waiting for its reply. Calls on one session are answered in order, so several can be sent
+    /// before the first is awaited.
+    pub fn send<P: Serialize>(&self, method: Method, params: &P) -> PendingCall {
         let id = self.connection.next_id();
-        let receiver = self.register(id, method, params);
-        Pending { connection: self.connection.clone(), id, method, receiver: Some(receiver) }
+        let receiver = self.register_and_write(id, method, params);
+        PendingCall { connection: self.connection.clone(), id, method, receiver: Some(receiver) }
     }
 
-    fn register<P: Serialize>(
+    fn register_and_write<P: Serialize>(
         &self,
         id: u64,
         method: Method,
         params: &P,
-    ) -> Result<oneshot::Receiver<Answer>, CallError> {
-        let receiver =
-            self.connection.expect(id, &self.id).map_err(|gone| CallError::Gone { method, gone })?;
+    ) -> Result<oneshot::Receiver<RawReply>, CallError> {
+        let receiver = self
+            .connection
+            .register_call(id, &self.id)
+            .map_err(|end| CallError::SessionEnded { method, end })?;
         let written = self.write(id, method, params);
         if written.is_err() {
-            self.connection.forget(id);
+            self.connection.remove_call(id);
         }
         written.map(|()| receiver)
     }
@@ -69,7 +72,7 @@ impl Session {
     fn write<P: Serialize>(&self, id: u64, method: Method, params: &P) -> Result<(), CallError> {
         let call = Call { id, method: method.name(), params, session: self.id.as_deref() };
         let mut message = serde_json::to_vec(&call)
-            .map_err(|e| CallError::BadAnswer { method, why: format!("parameters: {e}") })?;
+            .map_err(|error| CallError::InvalidReply { method, reason: format!("parameters: {error}") })?;
         message.push(0);
         if self.connection.write(Bytes::from(message)) {
             Ok(())
@@ -78,80 +81,80 @@ impl Session {
         }
     }
 
-    /// Writes the call and takes no interest in its answer. For use inside [`crate::Events::event`].
-    pub fn tell<P: Serialize>(&self, method: Method, params: &P) {
+    /// Sends a call and ignores its reply. Suitable inside [`crate::EventHandler::on_event`].
+    pub fn send_no_reply<P: Serialize>(&self, method: Method, params: &P) {
         if let Err(error) = self.write(self.connection.next_id(), method, params) {
-            tracing::debug!(%error, "could not tell the browser");
+            tracing::debug!(%error, "cannot send a call to the browser");
         }
     }
 
-    /// Calls and waits for the decoded answer, for at most the default deadline.
+    /// Sends a call and returns its decoded result, with the default timeout.
     pub async fn call<P: Serialize, R: DeserializeOwned>(
         &self,
         method: Method,
         params: &P,
     ) -> Result<R, CallError> {
-        self.call_within(DEFAULT_DEADLINE, method, params).await
+        self.call_within(DEFAULT_TIMEOUT, method, params).await
     }
 
     pub async fn call_within<P: Serialize, R: DeserializeOwned>(
         &self,
-        limit: Duration,
+        timeout: Duration,
         method: Method,
         params: &P,
     ) -> Result<R, CallError> {
-        self.send(method, params).within(limit).await?.decode()
+        self.send(method, params).within(timeout).await?.decode()
     }
 
-    /// Calls for effect only.
+    /// Sends a call and waits for its success, discarding the result.
     pub async fn run<P: Serialize>(&self, method: Method, params: &P) -> Result<(), CallError> {
-        self.send(method, params).within(DEFAULT_DEADLINE).await.map(drop)
+        self.send(method, params).within(DEFAULT_TIMEOUT).await.map(drop)
     }
 }
 
-/// A call on its way.
-#[must_use = "an unawaited call may fail unseen; use Session::tell to say that is fine"]
-pub struct Pending {
+/// A call that was sent and whose reply has not been awaited.
+#[must_use = "an unawaited call may fail unseen; use Session::send_no_reply to ignore the reply"]
+pub struct PendingCall {
     connection: Connection,
     id: u64,
     method: Method,
-    receiver: Option<Result<oneshot::Receiver<Answer>, CallError>>,
+    receiver: Option<Result<oneshot::Receiver<RawReply>, CallError>>,
 }
 
-impl Pending {
-    pub async fn within(self, limit: Duration) -> Result<Reply, CallError> {
-        self.until(Instant::now() + limit).await
+impl PendingCall {
+    pub async fn within(self, timeout: Duration) -> Result<Reply, CallError> {
+        self.until(Instant::now() + timeout).await
     }
 
     pub async fn until(mut self, deadline: Instant) -> Result<Reply, CallError> {
         let method = self.method;
         let started = Instant::now();
         let Some(receiver) = self.receiver.take() else {
-            return Err(CallError::BadAnswer { method, why: "awaited twice".to_owned() });
+            return Err(CallError::InvalidReply { method, reason: "awaited twice".to_owned() });
         };
-        let answer = match tokio::time::timeout_at(deadline.into(), receiver?).await {
-            Ok(Ok(answer)) => answer.map_err(|gone| CallError::Gone { method, gone })?,
-            Ok(Err(_)) => return Err(CallError::Gone { method, gone: crate::Gone::Detached }),
+        let reply = match tokio::time::timeout_at(deadline.into(), receiver?).await {
+            Ok(Ok(reply)) => reply.map_err(|end| CallError::SessionEnded { method, end })?,
+            Ok(Err(_)) => return Err(CallError::SessionEnded { method, end: SessionEnd::Detached }),
             Err(_) => return Err(CallError::Deadline { method, after: started.elapsed() }),
         };
-        match answer {
+        match reply {
             (message, Ok(payload)) => Ok(Reply { method, message, payload }),
             (message, Err(error)) => {
                 let RemoteError { code, message } =
-                    decode(&message[error]).map_err(|why| CallError::BadAnswer { method, why })?;
+                    decode(&message[error]).map_err(|reason| CallError::InvalidReply { method, reason })?;
                 Err(CallError::Rejected { method, code, message })
             }
         }
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingCall {
     fn drop(&mut self) {
-        self.connection.forget(self.id);
+        self.connection.remove_call(self.id);
     }
 }
 
-/// A successful answer, not decoded yet.
+/// A successful reply, not decoded yet.
 #[derive(Debug)]
 pub struct Reply {
     method: Method,
@@ -165,6 +168,6 @@ impl Reply {
     }
 
     pub fn decode<R: DeserializeOwned>(&self) -> Result<R, CallError> {
-        decode(self.raw()).map_err(|why| CallError::BadAnswer { method: self.method, why })
+        decode(self.raw()).map_err(|reason| CallError::InvalidReply { method: self.method, reason })
     }
 }

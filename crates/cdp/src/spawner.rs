@@ -1,5 +1,5 @@
-//! Starts browsers from one thread that lives as long as we do. The kernel ties "die when your parent dies" to
-//! the parent *thread*, so a browser started from a worker thread would be killed when that thread retires.
+//! Starts browser processes from one thread that lives as long as our process. The kernel ties the parent-death
+//! signal to the parent *thread*: a browser started from a worker thread would be killed when that thread ends.
 
 use std::{
     io,
@@ -12,57 +12,57 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 use std::os::unix::process::CommandExt;
 use tokio::sync::{oneshot, watch};
 
-struct Order {
+struct SpawnRequest {
     command: Command,
     reply: oneshot::Sender<io::Result<Child>>,
 }
 
-static ORDERS: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
+static REQUESTS: OnceLock<Mutex<mpsc::Sender<SpawnRequest>>> = OnceLock::new();
 
-/// Starts `command` so that it is killed when this process ends, whatever way it ends. No process that comes of it may
-/// hold more than `most` bytes of its own.
-pub(crate) async fn spawn(mut command: Command, most: Option<u64>) -> io::Result<Child> {
+/// Starts `command` so that it is killed when this process ends, however it ends. `max_data_bytes` limits the private
+/// memory of each resulting process.
+pub(crate) async fn spawn(mut command: Command, max_data_bytes: Option<u64>) -> io::Result<Child> {
     #[allow(
         unsafe_code,
         reason = "between fork and exec; the closure only makes two async-signal-safe system calls"
     )]
     unsafe {
         command.pre_exec(move || {
-            if most.is_some() {
-                setrlimit(Resource::Data, Rlimit { current: most, maximum: most })?;
+            if max_data_bytes.is_some() {
+                setrlimit(Resource::Data, Rlimit { current: max_data_bytes, maximum: max_data_bytes })?;
             }
             set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)
         });
     }
     let (reply, child) = oneshot::channel();
-    let orders = ORDERS.get_or_init(|| Mutex::new(start()));
-    let sent = orders.lock().unwrap_or_else(PoisonError::into_inner).send(Order { command, reply });
+    let requests = REQUESTS.get_or_init(|| Mutex::new(start_thread()));
+    let sent = requests.lock().unwrap_or_else(PoisonError::into_inner).send(SpawnRequest { command, reply });
     sent.map_err(|_| io::Error::other("the thread that starts browsers has ended"))?;
     child.await.map_err(|_| io::Error::other("the thread that starts browsers has ended"))?
 }
 
-fn start() -> mpsc::Sender<Order> {
-    let (orders, inbox) = mpsc::channel::<Order>();
+fn start_thread() -> mpsc::Sender<SpawnRequest> {
+    let (requests, inbox) = mpsc::channel::<SpawnRequest>();
     let run = move || {
-        for Order { mut command, reply } in inbox {
+        for SpawnRequest { mut command, reply } in inbox {
             let _ = reply.send(command.spawn());
         }
     };
-    // If no thread can be had the inbox is dropped with the closure, and every order fails with a message.
+    // If the thread cannot be created, the inbox is dropped with the closure and every request fails with a message.
     let _ = thread::Builder::new().name("webgym-spawner".into()).spawn(run);
-    orders
+    requests
 }
 
-/// Waits for the child in a thread of its own, so that it never stays a zombie.
-pub(crate) fn reap(mut child: Child) -> watch::Receiver<Option<ExitStatus>> {
-    let (ended, exit) = watch::channel(None);
+/// Waits for the child in a thread of its own, so that it never remains a zombie.
+pub(crate) fn wait_in_background(mut child: Child) -> watch::Receiver<Option<ExitStatus>> {
+    let (exited, exit) = watch::channel(None);
     let wait = move || {
         if let Ok(status) = child.wait() {
-            ended.send_replace(Some(status));
+            exited.send_replace(Some(status));
         }
     };
-    if let Err(error) = thread::Builder::new().name("webgym-reaper".into()).spawn(wait) {
-        tracing::warn!(%error, "no thread to wait for a child process");
+    if let Err(error) = thread::Builder::new().name("webgym-wait".into()).spawn(wait) {
+        tracing::warn!(%error, "cannot start a thread to wait for a child process");
     }
     exit
 }

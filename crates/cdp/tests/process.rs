@@ -1,4 +1,4 @@
-//! The life and death of a browser process: it starts, it ends, and it leaves nothing behind, however we end.
+//! Starting and ending browser processes: nothing is left behind, however the browser or its owner ends.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -8,121 +8,125 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use cdp::{BrowserKind, CallError, Executable, Gone, Launch, LaunchError, Sandbox};
-use common::{AT_ONCE, KINDS, Stand, around, deaf, executable, signal, until_nothing_is_left};
+use cdp::{BrowserKind, CallError, Executable, IgnoreEvents, Launch, LaunchError, Sandbox, SessionEnd};
+use common::{KINDS, PROMPT_TIMEOUT, TestBrowser, executable, processes_of, signal, wait_until_cleaned_up};
 use rustix::process::Signal;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_closed_browser_leaves_no_process_no_zombie_and_no_profile() {
+async fn closed_browser_leaves_nothing_behind() {
     for kind in KINDS {
-        let stand = Stand::start(kind).await;
-        let profile = stand.process.profile().to_owned();
-        let processes = around(&profile);
+        let browser = TestBrowser::start(kind).await;
+        let profile = browser.process.profile().to_owned();
+        let processes = processes_of(&profile);
         assert!(profile.exists() && processes.len() > 3, "{kind}: {processes:?}");
-        assert!(stand.process.version().product.contains("Chrom"), "{:?}", stand.process.version());
-        stand.process.close().await;
-        assert!(!profile.exists(), "{kind}: closing waits for the profile to go");
-        until_nothing_is_left(&profile, &processes);
+        assert!(browser.process.version().product.contains("Chrom"), "{:?}", browser.process.version());
+        browser.process.close().await;
+        assert!(!profile.exists(), "{kind}: the profile exists after close");
+        wait_until_cleaned_up(&profile, &processes);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dropped_or_killed_browser_leaves_nothing_either() {
+async fn dropped_or_killed_browser_leaves_nothing_behind() {
     for kind in KINDS {
         for kill in [false, true] {
-            let stand = Stand::start(kind).await;
-            let profile = stand.process.profile().to_owned();
-            let processes = around(&profile);
-            let hung = stand.spin();
+            let browser = TestBrowser::start(kind).await;
+            let profile = browser.process.profile().to_owned();
+            let processes = processes_of(&profile);
+            let pending = browser.call_busy_loop();
             if kill {
-                stand.process.kill().await;
-                assert!(!profile.exists(), "{kind}: killing waits for the profile to go");
+                browser.process.kill().await;
+                assert!(!profile.exists(), "{kind}: the profile exists after kill");
             } else {
-                drop(stand.process);
+                drop(browser.process);
             }
-            let error = hung.within(AT_ONCE).await.unwrap_err();
-            // The whole group is killed at once; if the page's process goes first, the browser may just have time to say so.
-            assert!(matches!(error.gone(), Some(Gone::Browser(_) | Gone::Crashed)), "{error}");
-            until_nothing_is_left(&profile, &processes);
+            let error = pending.within(PROMPT_TIMEOUT).await.unwrap_err();
+            // The whole group is killed at once. If the renderer dies first, the browser may still report the crash.
+            assert!(
+                matches!(error.session_end(), Some(SessionEnd::BrowserExited(_) | SessionEnd::Crashed)),
+                "{error}"
+            );
+            wait_until_cleaned_up(&profile, &processes);
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_browser_can_be_ended_too() {
-    for with_its_guard in [false, true] {
-        let stand = Stand::start(BrowserKind::HeadlessShell).await;
-        let profile = stand.process.profile().to_owned();
-        let processes = around(&profile);
-        let stopped = |command: &str| with_its_guard || !command.contains("webgym-guard");
-        for pid in common::of_kind(stand.process.pid(), stopped) {
+async fn stopped_browser_can_be_killed() {
+    for with_reaper in [false, true] {
+        let browser = TestBrowser::start(BrowserKind::HeadlessShell).await;
+        let profile = browser.process.profile().to_owned();
+        let processes = processes_of(&profile);
+        let should_stop = |command: &str| with_reaper || !command.contains("webgym-reaper");
+        for pid in common::group_members(browser.process.process_group(), should_stop) {
             signal(pid, Signal::STOP);
         }
-        stand.process.kill().await;
-        until_nothing_is_left(&profile, &processes);
+        browser.process.kill().await;
+        wait_until_cleaned_up(&profile, &processes);
     }
 }
 
-/// Killed along with its group, the guard cannot clean up; then we do.
+/// If the reaper is killed with its group, it cannot clean up; then `close` does.
 #[tokio::test(flavor = "multi_thread")]
-async fn even_without_its_guard_nothing_is_left() {
-    let stand = Stand::start(BrowserKind::HeadlessShell).await;
-    let profile = stand.process.profile().to_owned();
-    let processes = around(&profile);
+async fn killed_reaper_leaves_nothing_behind() {
+    let browser = TestBrowser::start(BrowserKind::HeadlessShell).await;
+    let profile = browser.process.profile().to_owned();
+    let processes = processes_of(&profile);
     for pid in &processes {
         signal(*pid, Signal::KILL);
     }
-    stand.process.close().await;
-    until_nothing_is_left(&profile, &processes);
+    browser.process.close().await;
+    wait_until_cleaned_up(&profile, &processes);
 }
 
 const CHILD: &str = "WEBGYM_CDP_TEST_CHILD";
 
-/// Not a test by itself: the process that the next test kills.
+/// Not a test by itself: the child process that the next test starts and kills.
 #[tokio::test(flavor = "multi_thread")]
-async fn child_that_holds_a_browser() {
+async fn child_process_with_browser() {
     let Ok(kind) = std::env::var(CHILD) else { return };
     let kind = if kind == "shell" { BrowserKind::HeadlessShell } else { BrowserKind::Full };
-    let stand = Stand::start(kind).await;
-    let _hung = stand.spin();
-    println!("holds {}", stand.process.profile().display());
+    let browser = TestBrowser::start(kind).await;
+    let _pending = browser.call_busy_loop();
+    println!("profile {}", browser.process.profile().display());
     std::future::pending::<()>().await;
 }
 
 #[test]
-fn a_browser_does_not_outlive_a_killed_owner() {
+fn browser_does_not_outlive_killed_owner() {
     for kind in ["shell", "full"] {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_that_holds_a_browser", "--nocapture"])
+            .args(["--exact", "child_process_with_browser", "--nocapture"])
             .env(CHILD, kind)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let profile: PathBuf = {
-            let mut said = said.filter_map(|line| Some(line.split_once("holds ")?.1.to_owned()));
-            said.next().expect("the child holds a browser").into()
+            let mut profiles = lines.filter_map(|line| Some(line.split_once("profile ")?.1.to_owned()));
+            profiles.next().expect("the child starts a browser").into()
         };
         assert!(profile.exists());
-        let processes = around(&profile);
+        let processes = processes_of(&profile);
         assert!(processes.len() > 3, "{processes:?}");
         child.kill().unwrap();
         child.wait().unwrap();
-        until_nothing_is_left(&profile, &processes);
+        wait_until_cleaned_up(&profile, &processes);
     }
 }
 
-async fn fails_to_start(path: &Path, limit: Duration) -> (LaunchError, Duration) {
+async fn expect_launch_error(path: &Path, start_timeout: Duration) -> (LaunchError, Duration) {
     let executable = Executable { path: path.to_owned(), kind: BrowserKind::HeadlessShell };
-    let launch = Launch { limit, ..Launch::new(executable) };
-    let begun = Instant::now();
-    match launch.start(deaf()).await {
-        Ok(_) => panic!("{} is no browser", path.display()),
-        Err(error) => (error, begun.elapsed()),
+    let launch = Launch { start_timeout, ..Launch::new(executable) };
+    let started = Instant::now();
+    match launch.start(Arc::new(IgnoreEvents)).await {
+        Ok(_) => panic!("{} started as a browser", path.display()),
+        Err(error) => (error, started.elapsed()),
     }
 }
 
@@ -134,68 +138,77 @@ fn script(dir: &Path, body: &str) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_is_no_browser_is_told_by_its_last_words() {
+async fn launch_error_contains_stderr() {
     let dir = tempfile::tempdir().unwrap();
-    let (error, _) = fails_to_start(Path::new("/bin/true"), AT_ONCE).await;
-    assert!(matches!(&error, LaunchError::Silent { error: CallError::Gone { .. }, .. }), "{error}");
+    let (error, _) = expect_launch_error(Path::new("/bin/true"), PROMPT_TIMEOUT).await;
+    assert!(
+        matches!(&error, LaunchError::Unresponsive { error: CallError::SessionEnded { .. }, .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("/bin/true"), "{error}");
-    let (error, _) = fails_to_start(Path::new("/bin/sleep"), AT_ONCE).await;
+    let (error, _) = expect_launch_error(Path::new("/bin/sleep"), PROMPT_TIMEOUT).await;
     assert!(error.to_string().contains("sleep:"), "{error}");
-    let (error, _) =
-        fails_to_start(&script(dir.path(), "echo one >&2; echo 'no such thing' >&2; exit 3"), AT_ONCE).await;
+    let (error, _) = expect_launch_error(
+        &script(dir.path(), "echo one >&2; echo 'no such thing' >&2; exit 3"),
+        PROMPT_TIMEOUT,
+    )
+    .await;
     assert!(error.to_string().contains("one | no such thing"), "{error}");
-    let (error, _) = fails_to_start(Path::new("/nowhere/chromium"), AT_ONCE).await;
+    let (error, _) = expect_launch_error(Path::new("/nowhere/chromium"), PROMPT_TIMEOUT).await;
     assert!(matches!(error, LaunchError::Start { .. }), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_says_nothing_is_given_up_within_the_limit() {
+async fn silent_program_is_given_up_after_timeout() {
     let dir = tempfile::tempdir().unwrap();
     let pid = dir.path().join("pid");
     let silent = script(dir.path(), &format!("echo $$ > {}; exec sleep 600", pid.display()));
-    let (error, took) = fails_to_start(&silent, Duration::from_millis(700)).await;
-    assert!(matches!(error, LaunchError::Silent { error: CallError::Deadline { .. }, .. }), "{error}");
-    assert!(took >= Duration::from_millis(700) && took < Duration::from_millis(700) + AT_ONCE, "{took:?}");
+    let (error, elapsed) = expect_launch_error(&silent, Duration::from_millis(700)).await;
+    assert!(matches!(error, LaunchError::Unresponsive { error: CallError::Deadline { .. }, .. }), "{error}");
+    assert!(
+        elapsed >= Duration::from_millis(700) && elapsed < Duration::from_millis(700) + PROMPT_TIMEOUT,
+        "{elapsed:?}"
+    );
     let pid: u32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
-    let end = Instant::now() + common::IN_THE_END;
+    let deadline = Instant::now() + common::MAX_WAIT;
     while Path::new(&format!("/proc/{pid}")).exists() {
-        assert!(Instant::now() < end, "the program is still there");
+        assert!(Instant::now() < deadline, "the program still runs");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// A browser of a later day: unknown events, unknown fields, lines that are no messages.
+/// Uses a fake browser of a later version: unknown events, unknown fields, invalid messages.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_we_do_not_know_is_tolerated() {
+async fn unknown_events_and_fields_are_tolerated() {
     let dir = tempfile::tempdir().unwrap();
     let body = r#"
-say() { printf '%s\0' "$1" >&4; }
-say '{"method":"Future.thing","params":{"x":[1,{"y":null}]},"era":"later"}'
-say 'this is not a message'
-say '[1,2,3]'
-say '{"id":999999,"result":{}}'
-say '{"sessionId":"nobody","method":"Page.loadEventFired","params":{}}'
-head -c 1 <&3 >/dev/null # An answer comes after its question.
-say '{"id":1,"result":{"product":"Future/999","userAgent":"agent","new":[1]},"extra":1}'
+send() { printf '%s\0' "$1" >&4; }
+send '{"method":"Future.thing","params":{"x":[1,{"y":null}]},"era":"later"}'
+send 'this is not a message'
+send '[1,2,3]'
+send '{"id":999999,"result":{}}'
+send '{"sessionId":"unknown","method":"Page.loadEventFired","params":{}}'
+head -c 1 <&3 >/dev/null # Reply only after the call was received.
+send '{"id":1,"result":{"product":"Future/999","userAgent":"agent","new":[1]},"extra":1}'
 cat <&3 >/dev/null"#;
     let executable = Executable { path: script(dir.path(), body), kind: BrowserKind::HeadlessShell };
-    let process = Launch::new(executable).start(deaf()).await.unwrap();
+    let process = Launch::new(executable).start(Arc::new(IgnoreEvents)).await.unwrap();
     assert_eq!(process.version().product, "Future/999");
     process.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sandbox_can_be_insisted_on() {
+async fn required_sandbox_is_used_or_refused() {
     let launch = Launch { sandbox: Sandbox::Require, ..Launch::new(executable(BrowserKind::HeadlessShell)) };
     let root = rustix::process::geteuid().is_root();
-    match launch.start(deaf()).await {
+    match launch.start(Arc::new(IgnoreEvents)).await {
         Err(error @ LaunchError::SandboxAsRoot) => {
             assert!(root);
             assert!(error.to_string().contains("--sandbox auto"), "{error}");
         }
-        Err(error) => assert!(!root && matches!(error, LaunchError::Silent { .. }), "{error}"),
+        Err(error) => assert!(!root && matches!(error, LaunchError::Unresponsive { .. }), "{error}"),
         Ok(process) => {
-            assert!(!root && process.sandboxed());
+            assert!(!root && process.is_sandboxed());
             process.close().await;
         }
     }

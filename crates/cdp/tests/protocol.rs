@@ -1,4 +1,4 @@
-//! Every name we say or listen for is in the description that the browser itself serves.
+//! Checks that every method and event in use is in the protocol description that the browser serves.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -8,31 +8,32 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use cdp::{Launch, protocol as p};
-use common::{IN_THE_END, KINDS, deaf, executable};
+use cdp::{IgnoreEvents, Launch, protocol as p};
+use common::{KINDS, MAX_WAIT, executable};
 use serde_json::Value;
 
-/// The port of the browser's own server, once it has written it down.
+/// Returns the port of the browser's debugging server, once the browser has written it to the profile.
 fn port(profile: &Path) -> u16 {
-    let end = Instant::now() + IN_THE_END;
+    let deadline = Instant::now() + MAX_WAIT;
     loop {
         let written = std::fs::read_to_string(profile.join("DevToolsActivePort")).unwrap_or_default();
         if let Some(port) = written.lines().next().and_then(|line| line.parse().ok()) {
             return port;
         }
-        assert!(Instant::now() < end, "the browser opened no port");
+        assert!(Instant::now() < deadline, "the browser opened no port");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-fn description(port: u16) -> Value {
+fn protocol_description(port: u16) -> Value {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(stream, "GET /json/protocol HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")
         .unwrap();
-    stream.set_read_timeout(Some(IN_THE_END)).unwrap();
+    stream.set_read_timeout(Some(MAX_WAIT)).unwrap();
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     for line in reader.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()) {
@@ -56,12 +57,12 @@ fn names(protocol: &Value, kind: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_browser_knows_every_name_we_use() {
+async fn browser_knows_all_methods_and_events() {
     for kind in KINDS {
         let mut launch = Launch::new(executable(kind));
         launch.extra_flags.push("--remote-debugging-port=0".to_owned());
-        let process = launch.start(deaf()).await.unwrap();
-        let protocol = description(port(process.profile()));
+        let process = launch.start(Arc::new(IgnoreEvents)).await.unwrap();
+        let protocol = protocol_description(port(process.profile()));
         let (methods, events) = (names(&protocol, "commands"), names(&protocol, "events"));
         assert!(methods.len() > 300 && events.len() > 100, "{} {}", methods.len(), events.len());
         let unknown: Vec<&str> = p::METHODS
@@ -70,7 +71,7 @@ async fn the_browser_knows_every_name_we_use() {
             .filter(|name| !methods.contains(*name))
             .chain(p::EVENTS.iter().copied().filter(|name| !events.contains(*name)))
             .collect();
-        assert_eq!(unknown, Vec::<&str>::new(), "{kind} does not know these");
+        assert_eq!(unknown, Vec::<&str>::new(), "unknown to {kind}");
         process.close().await;
     }
 }

@@ -63,7 +63,7 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     }
     let options = Options {
         webgym: std::env::current_exe().context("cannot find this program")?,
-        executable: browser::find(args.chromium.as_deref())?,
+        executable: browser::find_browser(args.chromium.as_deref())?,
         instances: args.instances,
         seconds: args.seconds,
         repeats: args.repeats,

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use browser::{BrowserKind, Launch, Options, Sandbox, find, find_all};
+use browser::{BrowserKind, Launch, Options, Sandbox, find_browser, find_browsers};
 use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -44,8 +44,8 @@ pub(crate) struct BrowserArgs {
 impl BrowserArgs {
     pub(crate) fn launch(&self) -> anyhow::Result<Launch> {
         let executable = match (&self.chromium, self.browser) {
-            (Some(path), _) => find(Some(path))?,
-            (None, BrowserChoice::Auto) => find(None)?,
+            (Some(path), _) => find_browser(Some(path))?,
+            (None, BrowserChoice::Auto) => find_browser(None)?,
             (None, BrowserChoice::Shell) => of_kind(BrowserKind::HeadlessShell, "chromium-headless-shell")?,
             (None, BrowserChoice::Chromium) => of_kind(BrowserKind::Full, "chromium")?,
         };
@@ -68,12 +68,12 @@ impl BrowserArgs {
                 self.settle_budget
             )
         })?;
-        options.settle.restless_budget = options.settle.restless_budget.min(options.settle.budget);
+        options.settle.busy_page_budget = options.settle.busy_page_budget.min(options.settle.budget);
         Ok(options)
     }
 }
 
 fn of_kind(kind: BrowserKind, package: &str) -> anyhow::Result<browser::Executable> {
-    let found = find_all().into_iter().find(|found| found.kind == kind);
+    let found = find_browsers().into_iter().find(|found| found.kind == kind);
     found.ok_or_else(|| anyhow::anyhow!("no {kind} found; install it (Debian/Ubuntu: apt-get install {package}) or name one with --chromium PATH"))
 }

@@ -84,7 +84,7 @@ async fn check_chromium(args: &BrowserArgs) -> Finding {
     let finding = match photograph(&host).await {
         Ok(bytes) => {
             let took = started.elapsed().as_millis();
-            let sandbox = if host.sandboxed() { "with its sandbox" } else { "without its sandbox" };
+            let sandbox = if host.is_sandboxed() { "with its sandbox" } else { "without its sandbox" };
             Finding::Fine(format!(
                 "{} at {path}, {sandbox}; started and photographed a page in {took} ms ({bytes} bytes)",
                 host.version().product
@@ -103,7 +103,7 @@ async fn photograph(host: &Host) -> Result<usize, browser::BrowserError> {
     let page = "data:text/html,<title>doctor</title><h1>Hello</h1><button>Press</button>";
     instance.execute(&Command::VisitPage { url: page.into() }).await?;
     let seen = instance.observe(&ObserveRequest::screenshot(InteractionMode::SetOfMarks)).await?;
-    let bytes = seen.picture.map_or(0, |picture| picture.bytes.len());
+    let bytes = seen.screenshot.map_or(0, |image| image.bytes.len());
     instance.dispose().await?;
     Ok(bytes)
 }

@@ -52,7 +52,7 @@ fn success() -> Answer {
 }
 
 fn click() -> Command {
-    Command::ClickCoords { at: Point { x: 1.0, y: 2.0 } }
+    Command::ClickCoords { point: Point { x: 1.0, y: 2.0 } }
 }
 
 const MARKS: InteractionMode = InteractionMode::SetOfMarks;

@@ -2,7 +2,7 @@
 //! a wire code; `proto::ErrorCode` maps the code to a status.
 
 use browser::BrowserError;
-use proto::{CommandError, ErrorCode, ids::BadId};
+use proto::{CommandError, ErrorCode, ids::InvalidId};
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FarmError {
@@ -100,8 +100,8 @@ impl From<CommandError> for FarmError {
     }
 }
 
-impl From<BadId> for FarmError {
-    fn from(_: BadId) -> Self {
+impl From<InvalidId> for FarmError {
+    fn from(_: InvalidId) -> Self {
         Self::InvalidInstance
     }
 }

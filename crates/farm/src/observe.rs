@@ -122,13 +122,13 @@ impl ObserveCall {
                 (None, Some(json!({"code": error.code().as_str(), "detail": error.to_string()})))
             }
         };
-        let screenshot = seen.observation.picture.map(|picture| Screenshot {
-            format: picture.format,
-            width: picture.width,
-            height: picture.height,
+        let screenshot = seen.observation.screenshot.map(|image| Screenshot {
+            format: image.format,
+            width: image.width,
+            height: image.height,
             data: match encoding {
-                Encoding::Json => ImageData::Text(STANDARD.encode(&picture.bytes)),
-                Encoding::Msgpack => ImageData::Raw(picture.bytes),
+                Encoding::Json => ImageData::Text(STANDARD.encode(&image.bytes)),
+                Encoding::Msgpack => ImageData::Raw(image.bytes),
             },
         });
         let elements = seen.observation.elements;
@@ -136,7 +136,7 @@ impl ObserveCall {
             result,
             error,
             settled: seen.settled.is_none_or(|settled| settled.quiet),
-            settle_ms: seen.settled.map_or(0, |settled| settled.took.as_millis() as u64),
+            settle_ms: seen.settled.map_or(0, |settled| settled.elapsed.as_millis() as u64),
             screenshot,
             metadata: seen.observation.metadata,
             ac_tree: elements.as_ref().filter(|_| self.ac_tree).map(proto::page::ScreenshotInfo::ac_tree),

@@ -1,9 +1,11 @@
-//! Reads a command's arguments out of JSON: forgiving about numbers in strings, exact about everything else.
+//! Reads a command's arguments from JSON. Numbers and booleans may be given as strings; everything else must have
+//! the exact type.
 
 use serde_json::{Map, Value};
 
 use crate::command::CommandError;
 
+/// The JSON arguments of one command, checked to contain only accepted names.
 pub(crate) struct Args<'a> {
     command: &'static str,
     accepted: &'static [&'static str],
@@ -20,7 +22,7 @@ impl<'a> Args<'a> {
             Some(unknown) => Err(CommandError::UnknownArgument {
                 command,
                 argument: unknown.clone(),
-                accepted: list(accepted),
+                accepted: join_names(accepted),
             }),
             None => Ok(Self { command, accepted, given }),
         }
@@ -30,7 +32,7 @@ impl<'a> Args<'a> {
         self.optional(name).ok_or_else(|| CommandError::MissingArgument {
             command: self.command,
             argument: name,
-            accepted: list(self.accepted),
+            accepted: join_names(self.accepted),
         })
     }
 
@@ -38,12 +40,12 @@ impl<'a> Args<'a> {
         self.given.get(name).filter(|value| !value.is_null())
     }
 
-    fn wrong(&self, name: &'static str, wanted: &'static str, got: &Value) -> CommandError {
+    fn invalid(&self, name: &'static str, expected: &'static str, got: &Value) -> CommandError {
         let mut got = got.to_string();
         if got.len() > 80 {
             got = got.chars().take(80).collect::<String>() + "…";
         }
-        CommandError::WrongArgument { command: self.command, argument: name, wanted, got }
+        CommandError::InvalidArgument { command: self.command, argument: name, expected, got }
     }
 
     pub(crate) fn text(&self, name: &'static str) -> Result<String, CommandError> {
@@ -51,7 +53,7 @@ impl<'a> Args<'a> {
         match value {
             Value::String(text) => Ok(text.clone()),
             Value::Number(number) => Ok(number.to_string()),
-            other => Err(self.wrong(name, "a string", other)),
+            other => Err(self.invalid(name, "a string", other)),
         }
     }
 
@@ -62,7 +64,7 @@ impl<'a> Args<'a> {
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
-        number.filter(|n| n.is_finite()).ok_or_else(|| self.wrong(name, "a number", value))
+        number.filter(|n| n.is_finite()).ok_or_else(|| self.invalid(name, "a number", value))
     }
 
     pub(crate) fn number_or(&self, name: &'static str, default: f64) -> Result<f64, CommandError> {
@@ -73,7 +75,7 @@ impl<'a> Args<'a> {
         let Some(value) = self.optional(name) else { return Ok(default) };
         let number = self.number(name)?;
         if number < 0.0 || number.fract() != 0.0 || number > 1e9 {
-            return Err(self.wrong(name, "a whole number, 0 or more", value));
+            return Err(self.invalid(name, "a whole number, 0 or more", value));
         }
         Ok(number as usize)
     }
@@ -84,46 +86,47 @@ impl<'a> Args<'a> {
             Some(Value::Bool(flag)) => Ok(*flag),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
-            Some(other) => Err(self.wrong(name, "true or false", other)),
+            Some(other) => Err(self.invalid(name, "true or false", other)),
         }
     }
 
-    /// The number the agent saw, as a string or an int.
+    /// Returns the argument `id`: a mark number, given as a string or an integer.
     pub(crate) fn id(&self) -> Result<String, CommandError> {
         let value = self.get("id")?;
         match value {
             Value::String(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
             Value::Number(number) if number.is_i64() || number.is_u64() => Ok(number.to_string()),
-            other => Err(self.wrong("id", "the number of an element, as a string or an int", other)),
+            other => Err(self.invalid("id", "the number of an element, as a string or an int", other)),
         }
     }
 
-    pub(crate) fn words(&self, name: &'static str) -> Result<Vec<String>, CommandError> {
-        const WANTED: &str = "a list of key names";
+    pub(crate) fn string_list(&self, name: &'static str) -> Result<Vec<String>, CommandError> {
+        const EXPECTED: &str = "a list of key names";
         let value = self.get(name)?;
-        let list = value.as_array().ok_or_else(|| self.wrong(name, WANTED, value))?;
+        let list = value.as_array().ok_or_else(|| self.invalid(name, EXPECTED, value))?;
         if list.is_empty() {
-            return Err(self.wrong(name, "a list with at least one key name", value));
+            return Err(self.invalid(name, "a list with at least one key name", value));
         }
         list.iter()
-            .map(|key| key.as_str().map(str::to_owned).ok_or_else(|| self.wrong(name, WANTED, value)))
+            .map(|key| key.as_str().map(str::to_owned).ok_or_else(|| self.invalid(name, EXPECTED, value)))
             .collect()
     }
 
     pub(crate) fn parsed<T: std::str::FromStr>(
         &self,
         name: &'static str,
-        wanted: &'static str,
+        expected: &'static str,
         default: Option<T>,
     ) -> Result<T, CommandError> {
         if let (None, Some(default)) = (self.optional(name), default) {
             return Ok(default);
         }
         let value = self.get(name)?;
-        value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| self.wrong(name, wanted, value))
+        value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| self.invalid(name, expected, value))
     }
 }
 
-pub(crate) fn list(names: &[&str]) -> String {
+/// Formats argument names for an error message.
+pub(crate) fn join_names(names: &[&str]) -> String {
     if names.is_empty() { "no arguments".to_owned() } else { names.join(", ") }
 }

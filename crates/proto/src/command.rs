@@ -1,24 +1,25 @@
-//! The browser commands of `/execute`: one type, its reading from JSON and its writing back.
+//! The browser commands of `/execute` and their JSON form. See "Browser commands" in `docs/contract.md`.
 
 use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
 
 use crate::{
-    args::{Args, list},
+    args::{Args, join_names},
     page::InteractionMode,
 };
 
-/// A number the agent saw on the last set-of-marks screenshot.
-pub type ShownId = String;
+/// The number of a mark on the last set-of-marks screenshot.
+pub type MarkId = String;
 
-/// CSS pixels of the viewport.
+/// A point of the viewport, in CSS pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     pub x: f64,
     pub y: f64,
 }
 
+/// What to enter into a field, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fill {
     pub value: String,
@@ -26,8 +27,10 @@ pub struct Fill {
     pub delete_existing: bool,
 }
 
+/// How far `page_down` and `page_up` scroll.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scroll {
+    /// In CSS pixels; ignored if `full_page` is set.
     pub amount: f64,
     pub full_page: bool,
 }
@@ -64,22 +67,23 @@ impl FromStr for Direction {
     }
 }
 
+/// A browser command, as sent to `/execute`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     VisitPage { url: String },
     Back,
-    ClickCoords { at: Point },
-    ClickId { id: ShownId },
-    FillCoords { at: Point, fill: Fill },
-    FillId { id: ShownId, fill: Fill },
-    SelectOption { id: ShownId },
-    HoverCoords { at: Point },
-    HoverId { id: ShownId },
+    ClickCoords { point: Point },
+    ClickId { id: MarkId },
+    FillCoords { point: Point, fill: Fill },
+    FillId { id: MarkId, fill: Fill },
+    SelectOption { id: MarkId },
+    HoverCoords { point: Point },
+    HoverId { id: MarkId },
     PageDown(Scroll),
     PageUp(Scroll),
-    ScrollId { id: ShownId, direction: Direction },
-    ScrollCoords { at: Point, direction: Direction },
-    HoverAndScrollCoords { at: Point, direction: Direction },
+    ScrollId { id: MarkId, direction: Direction },
+    ScrollCoords { point: Point, direction: Direction },
+    HoverAndScrollCoords { point: Point, direction: Direction },
     Keypress { keys: Vec<String> },
     TabAndEnter,
     Sleep { seconds: f64 },
@@ -90,7 +94,7 @@ pub enum Command {
     Screenshot { mode: InteractionMode },
 }
 
-/// Why a body is not a command. The sentence names what is wrong and what is accepted.
+/// Why a request body is not a valid command. The message names the problem and what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     #[error("no command given; send exactly one of: {accepted}")]
@@ -105,90 +109,103 @@ pub enum CommandError {
     UnknownArgument { command: &'static str, argument: String, accepted: String },
     #[error("{command} needs the argument {argument:?}; it accepts: {accepted}")]
     MissingArgument { command: &'static str, argument: &'static str, accepted: String },
-    #[error("{command}: {argument} must be {wanted}, not {got}")]
-    WrongArgument { command: &'static str, argument: &'static str, wanted: &'static str, got: String },
+    #[error("{command}: {argument} must be {expected}, not {got}")]
+    InvalidArgument { command: &'static str, argument: &'static str, expected: &'static str, got: String },
 }
 
-type Reader = fn(&Args<'_>) -> Result<Command, CommandError>;
+type Parser = fn(&Args<'_>) -> Result<Command, CommandError>;
 
-struct Spec {
+/// How one command is spelled and parsed.
+struct CommandSpec {
     name: &'static str,
     accepted: &'static [&'static str],
-    read: Reader,
+    parse: Parser,
 }
 
 const FILL_COORDS: &[&str] = &["x", "y", "value", "press_enter", "delete_existing"];
 const FILL_ID: &[&str] = &["id", "value", "press_enter", "delete_existing"];
 const SCROLL: &[&str] = &["amount", "full_page"];
 
-/// The one table of commands: name, arguments, reader.
-const SPECS: &[Spec] = &[
-    Spec { name: "visit_page", accepted: &["url"], read: |a| Ok(Command::VisitPage { url: a.text("url")? }) },
-    Spec { name: "back", accepted: &[], read: |_| Ok(Command::Back) },
-    Spec {
+/// All commands: the single source for names, accepted arguments and parsing.
+const SPECS: &[CommandSpec] = &[
+    CommandSpec {
+        name: "visit_page",
+        accepted: &["url"],
+        parse: |a| Ok(Command::VisitPage { url: a.text("url")? }),
+    },
+    CommandSpec { name: "back", accepted: &[], parse: |_| Ok(Command::Back) },
+    CommandSpec {
         name: "click_coords",
         accepted: &["x", "y"],
-        read: |a| Ok(Command::ClickCoords { at: point(a)? }),
+        parse: |a| Ok(Command::ClickCoords { point: point(a)? }),
     },
-    Spec { name: "click_id", accepted: &["id"], read: |a| Ok(Command::ClickId { id: a.id()? }) },
-    Spec {
+    CommandSpec { name: "click_id", accepted: &["id"], parse: |a| Ok(Command::ClickId { id: a.id()? }) },
+    CommandSpec {
         name: "fill_coords",
         accepted: FILL_COORDS,
-        read: |a| Ok(Command::FillCoords { at: point(a)?, fill: fill(a)? }),
+        parse: |a| Ok(Command::FillCoords { point: point(a)?, fill: fill(a)? }),
     },
-    Spec {
+    CommandSpec {
         name: "fill_id",
         accepted: FILL_ID,
-        read: |a| Ok(Command::FillId { id: a.id()?, fill: fill(a)? }),
+        parse: |a| Ok(Command::FillId { id: a.id()?, fill: fill(a)? }),
     },
-    Spec { name: "select_option", accepted: &["id"], read: |a| Ok(Command::SelectOption { id: a.id()? }) },
-    Spec {
+    CommandSpec {
+        name: "select_option",
+        accepted: &["id"],
+        parse: |a| Ok(Command::SelectOption { id: a.id()? }),
+    },
+    CommandSpec {
         name: "hover_coords",
         accepted: &["x", "y"],
-        read: |a| Ok(Command::HoverCoords { at: point(a)? }),
+        parse: |a| Ok(Command::HoverCoords { point: point(a)? }),
     },
-    Spec { name: "hover_id", accepted: &["id"], read: |a| Ok(Command::HoverId { id: a.id()? }) },
-    Spec { name: "page_down", accepted: SCROLL, read: |a| Ok(Command::PageDown(scroll(a)?)) },
-    Spec { name: "page_up", accepted: SCROLL, read: |a| Ok(Command::PageUp(scroll(a)?)) },
-    Spec {
+    CommandSpec { name: "hover_id", accepted: &["id"], parse: |a| Ok(Command::HoverId { id: a.id()? }) },
+    CommandSpec { name: "page_down", accepted: SCROLL, parse: |a| Ok(Command::PageDown(scroll(a)?)) },
+    CommandSpec { name: "page_up", accepted: SCROLL, parse: |a| Ok(Command::PageUp(scroll(a)?)) },
+    CommandSpec {
         name: "scroll_id",
         accepted: &["id", "direction"],
-        read: |a| Ok(Command::ScrollId { id: a.id()?, direction: direction(a, None)? }),
+        parse: |a| Ok(Command::ScrollId { id: a.id()?, direction: direction(a, None)? }),
     },
-    Spec {
+    CommandSpec {
         name: "scroll_coords",
         accepted: &["x", "y", "direction"],
-        read: |a| Ok(Command::ScrollCoords { at: point(a)?, direction: direction(a, None)? }),
+        parse: |a| Ok(Command::ScrollCoords { point: point(a)?, direction: direction(a, None)? }),
     },
-    Spec {
+    CommandSpec {
         name: "hover_and_scroll_coords",
         accepted: &["x", "y", "direction"],
-        read: |a| {
+        parse: |a| {
             Ok(Command::HoverAndScrollCoords {
-                at: point(a)?,
+                point: point(a)?,
                 direction: direction(a, Some(Direction::Down))?,
             })
         },
     },
-    Spec {
+    CommandSpec {
         name: "keypress",
         accepted: &["keys"],
-        read: |a| Ok(Command::Keypress { keys: a.words("keys")? }),
+        parse: |a| Ok(Command::Keypress { keys: a.string_list("keys")? }),
     },
-    Spec { name: "tab_and_enter", accepted: &[], read: |_| Ok(Command::TabAndEnter) },
-    Spec { name: "sleep", accepted: &["duration"], read: |a| Ok(Command::Sleep { seconds: seconds(a)? }) },
-    Spec { name: "get_page_metadata", accepted: &[], read: |_| Ok(Command::GetPageMetadata) },
-    Spec {
+    CommandSpec { name: "tab_and_enter", accepted: &[], parse: |_| Ok(Command::TabAndEnter) },
+    CommandSpec {
+        name: "sleep",
+        accepted: &["duration"],
+        parse: |a| Ok(Command::Sleep { seconds: seconds(a)? }),
+    },
+    CommandSpec { name: "get_page_metadata", accepted: &[], parse: |_| Ok(Command::GetPageMetadata) },
+    CommandSpec {
         name: "get_webpage_text",
         accepted: &["n_lines"],
-        read: |a| Ok(Command::GetWebpageText { n_lines: a.count_or("n_lines", 100)? }),
+        parse: |a| Ok(Command::GetWebpageText { n_lines: a.count_or("n_lines", 100)? }),
     },
-    Spec { name: "get_interactive_rects", accepted: &[], read: |_| Ok(Command::GetInteractiveRects) },
-    Spec { name: "get_screenshot_info", accepted: &[], read: |_| Ok(Command::GetScreenshotInfo) },
-    Spec {
+    CommandSpec { name: "get_interactive_rects", accepted: &[], parse: |_| Ok(Command::GetInteractiveRects) },
+    CommandSpec { name: "get_screenshot_info", accepted: &[], parse: |_| Ok(Command::GetScreenshotInfo) },
+    CommandSpec {
         name: "screenshot",
         accepted: &["interaction_mode"],
-        read: |a| {
+        parse: |a| {
             let mode = a.parsed(
                 "interaction_mode",
                 "\"set_of_marks\" or \"coordinates\"",
@@ -224,24 +241,26 @@ fn seconds(args: &Args<'_>) -> Result<f64, CommandError> {
 }
 
 impl Command {
+    /// The wire names of all commands.
     pub fn names() -> impl Iterator<Item = &'static str> {
         SPECS.iter().map(|spec| spec.name)
     }
 
-    /// The argument names a command accepts; empty for an unknown one.
+    /// The argument names a command accepts; empty for an unknown command.
     pub fn accepted_arguments(name: &str) -> &'static [&'static str] {
         SPECS.iter().find(|spec| spec.name == name).map_or(&[], |spec| spec.accepted)
     }
 
-    /// Reads `{"<command>": {…args}}`. `beside` names further keys that may stand next to the command.
-    pub fn from_json(body: &Map<String, Value>, beside: &[&str]) -> Result<Self, CommandError> {
-        let mut given = body.iter().filter(|(key, _)| !beside.contains(&key.as_str()));
+    /// Parses `{"<command>": {…args}}`. Keys listed in `other_keys` may be present too and are skipped.
+    pub fn from_json(body: &Map<String, Value>, other_keys: &[&str]) -> Result<Self, CommandError> {
+        let mut given = body.iter().filter(|(key, _)| !other_keys.contains(&key.as_str()));
         let accepted = || Self::names().collect::<Vec<_>>().join(", ");
         let Some((name, args)) = given.next() else {
             return Err(CommandError::None { accepted: accepted() });
         };
         if given.next().is_some() {
-            let names: Vec<_> = body.keys().map(String::as_str).filter(|key| !beside.contains(key)).collect();
+            let is_command = |key: &&str| !other_keys.contains(key);
+            let names: Vec<_> = body.keys().map(String::as_str).filter(is_command).collect();
             return Err(CommandError::Several { count: names.len(), names: names.join(", ") });
         }
         let spec = SPECS
@@ -252,9 +271,14 @@ impl Command {
         let given = match args {
             Value::Object(map) => map,
             Value::Null if spec.accepted.is_empty() => &empty,
-            _ => return Err(CommandError::NotAnObject { command: spec.name, accepted: list(spec.accepted) }),
+            _ => {
+                return Err(CommandError::NotAnObject {
+                    command: spec.name,
+                    accepted: join_names(spec.accepted),
+                });
+            }
         };
-        (spec.read)(&Args::new(spec.name, spec.accepted, given)?)
+        (spec.parse)(&Args::new(spec.name, spec.accepted, given)?)
     }
 
     /// The command's name on the wire.
@@ -262,7 +286,7 @@ impl Command {
         self.wire().0
     }
 
-    /// The command as `{"<name>": {…args}}`.
+    /// Formats the command as `{"<name>": {…args}}`.
     pub fn to_json(&self) -> Map<String, Value> {
         let (name, args) = self.wire();
         Map::from_iter([(name.to_owned(), args)])
@@ -272,18 +296,18 @@ impl Command {
         match self {
             Self::VisitPage { url } => ("visit_page", json!({ "url": url })),
             Self::Back => ("back", json!({})),
-            Self::ClickCoords { at } => ("click_coords", json!({"x": at.x, "y": at.y})),
+            Self::ClickCoords { point } => ("click_coords", json!({"x": point.x, "y": point.y})),
             Self::ClickId { id } => ("click_id", json!({ "id": id })),
-            Self::FillCoords { at, fill } => (
+            Self::FillCoords { point, fill } => (
                 "fill_coords",
-                json!({"x": at.x, "y": at.y, "value": fill.value, "press_enter": fill.press_enter, "delete_existing": fill.delete_existing}),
+                json!({"x": point.x, "y": point.y, "value": fill.value, "press_enter": fill.press_enter, "delete_existing": fill.delete_existing}),
             ),
             Self::FillId { id, fill } => (
                 "fill_id",
                 json!({"id": id, "value": fill.value, "press_enter": fill.press_enter, "delete_existing": fill.delete_existing}),
             ),
             Self::SelectOption { id } => ("select_option", json!({ "id": id })),
-            Self::HoverCoords { at } => ("hover_coords", json!({"x": at.x, "y": at.y})),
+            Self::HoverCoords { point } => ("hover_coords", json!({"x": point.x, "y": point.y})),
             Self::HoverId { id } => ("hover_id", json!({ "id": id })),
             Self::PageDown(scroll) => {
                 ("page_down", json!({"amount": scroll.amount, "full_page": scroll.full_page}))
@@ -294,12 +318,13 @@ impl Command {
             Self::ScrollId { id, direction } => {
                 ("scroll_id", json!({"id": id, "direction": direction.as_str()}))
             }
-            Self::ScrollCoords { at, direction } => {
-                ("scroll_coords", json!({"x": at.x, "y": at.y, "direction": direction.as_str()}))
+            Self::ScrollCoords { point, direction } => {
+                ("scroll_coords", json!({"x": point.x, "y": point.y, "direction": direction.as_str()}))
             }
-            Self::HoverAndScrollCoords { at, direction } => {
-                ("hover_and_scroll_coords", json!({"x": at.x, "y": at.y, "direction": direction.as_str()}))
-            }
+            Self::HoverAndScrollCoords { point, direction } => (
+                "hover_and_scroll_coords",
+                json!({"x": point.x, "y": point.y, "direction": direction.as_str()}),
+            ),
             Self::Keypress { keys } => ("keypress", json!({ "keys": keys })),
             Self::TabAndEnter => ("tab_and_enter", json!({})),
             Self::Sleep { seconds } => ("sleep", json!({ "duration": seconds })),
@@ -316,39 +341,39 @@ impl Command {
 mod tests {
     use super::*;
 
-    fn read(body: &Value) -> Result<Command, String> {
+    fn parse(body: &Value) -> Result<Command, String> {
         Command::from_json(body.as_object().unwrap(), &[]).map_err(|e| e.to_string())
     }
 
     #[test]
-    fn numbers_may_come_as_strings_and_ids_as_ints() {
+    fn numbers_as_strings_and_integer_ids_are_accepted() {
         assert_eq!(
-            read(&json!({"click_coords": {"x": "10", "y": 20.5}})),
-            Ok(Command::ClickCoords { at: Point { x: 10.0, y: 20.5 } })
+            parse(&json!({"click_coords": {"x": "10", "y": 20.5}})),
+            Ok(Command::ClickCoords { point: Point { x: 10.0, y: 20.5 } })
         );
-        assert_eq!(read(&json!({"click_id": {"id": 15}})), Ok(Command::ClickId { id: "15".into() }));
-        assert_eq!(read(&json!({"click_id": {"id": "15"}})), Ok(Command::ClickId { id: "15".into() }));
+        assert_eq!(parse(&json!({"click_id": {"id": 15}})), Ok(Command::ClickId { id: "15".into() }));
+        assert_eq!(parse(&json!({"click_id": {"id": "15"}})), Ok(Command::ClickId { id: "15".into() }));
     }
 
     #[test]
-    fn defaults_are_those_of_the_contract() {
+    fn omitted_arguments_take_contract_defaults() {
         let fill = Fill { value: "a".into(), press_enter: true, delete_existing: false };
         assert_eq!(
-            read(&json!({"fill_id": {"id": 1, "value": "a"}})),
+            parse(&json!({"fill_id": {"id": 1, "value": "a"}})),
             Ok(Command::FillId { id: "1".into(), fill })
         );
         let scroll = Scroll { amount: 200.0, full_page: false };
-        assert_eq!(read(&json!({"page_down": {}})), Ok(Command::PageDown(scroll)));
-        assert_eq!(read(&json!({"get_webpage_text": {}})), Ok(Command::GetWebpageText { n_lines: 100 }));
+        assert_eq!(parse(&json!({"page_down": {}})), Ok(Command::PageDown(scroll)));
+        assert_eq!(parse(&json!({"get_webpage_text": {}})), Ok(Command::GetWebpageText { n_lines: 100 }));
         assert_eq!(
-            read(&json!({"screenshot": {}})),
+            parse(&json!({"screenshot": {}})),
             Ok(Command::Screenshot { mode: InteractionMode::SetOfMarks })
         );
-        assert_eq!(read(&json!({"back": null})), Ok(Command::Back));
+        assert_eq!(parse(&json!({"back": null})), Ok(Command::Back));
     }
 
     #[test]
-    fn bad_commands_are_named_with_what_is_accepted() {
+    fn invalid_commands_report_what_is_accepted() {
         let cases = [
             (json!({}), "no command given"),
             (json!({"back": {}, "sleep": {"duration": 1}}), "2 commands given at once (back, sleep)"),
@@ -363,14 +388,14 @@ mod tests {
             (json!({"visit_page": "x"}), "must be a JSON object; it accepts: url"),
             (json!({"get_webpage_text": {"n_lines": -1}}), "n_lines must be a whole number"),
         ];
-        for (body, wanted) in cases {
-            let got = read(&body).unwrap_err();
-            assert!(got.contains(wanted), "{body}: {got}");
+        for (body, expected) in cases {
+            let got = parse(&body).unwrap_err();
+            assert!(got.contains(expected), "{body}: {got}");
         }
     }
 
     #[test]
-    fn every_command_survives_its_wire_form() {
+    fn every_command_round_trips_through_json() {
         let args = json!({
             "url": "https://a.test/", "x": 1.5, "y": 2, "id": "7", "value": "v", "press_enter": false,
             "delete_existing": true, "amount": 3, "full_page": true, "direction": "left", "keys": ["ctrl", "a"],
@@ -380,14 +405,14 @@ mod tests {
             let given: Map<_, _> =
                 spec.accepted.iter().map(|key| ((*key).to_owned(), args[*key].clone())).collect();
             let body = json!({ spec.name: given });
-            let command = read(&body).unwrap();
+            let command = parse(&body).unwrap();
             assert_eq!(command.name(), spec.name);
             assert_eq!(Command::from_json(&command.to_json(), &[]), Ok(command));
         }
     }
 
     #[test]
-    fn keys_beside_the_command_are_not_commands() {
+    fn other_keys_are_not_parsed_as_commands() {
         let body = json!({"node": "n", "instance_id": "i", "back": {}});
         assert_eq!(
             Command::from_json(body.as_object().unwrap(), &["node", "instance_id"]),

@@ -1,39 +1,39 @@
-//! The closed set of machine-readable reasons a call can fail for. Each tier maps its own errors to these.
+//! The closed set of machine-readable error codes of the HTTP API. Each tier maps its own errors to these.
 
 use serde::{Deserialize, Serialize};
 
-/// The stable `code` of an error body. Clients may match on it; the sentence beside it is for people.
+/// The stable `code` of an error body. Clients may match on it; the message next to it is for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The request is not one we understand; sending it again will not help.
+    /// The request is malformed; sending it again does not help.
     BadRequest,
-    /// No such path or method here.
+    /// The path or the method does not exist.
     NotFound,
     MissingKey,
     WrongKey,
     /// The id is malformed, or its lease has ended.
     InvalidInstance,
-    /// `/reset` of something that is not leased under that id.
+    /// `/reset` of an instance that is not leased under that id.
     NotInUse,
     UnknownNode,
     NoCapacity,
-    /// The browser behind the lease is gone. Release it and take another.
+    /// The browser of the lease crashed or exited. Release the lease and acquire another.
     InstanceLost,
-    /// The node behind the lease cannot be reached.
+    /// The node of the lease cannot be reached.
     NodeUnreachable,
-    /// The element id is not on the page (any more).
+    /// The element id is not, or no longer, on the page.
     ElementNotFound,
-    /// The page did not load; the page before is still there.
+    /// The page did not load; the previous page is still open.
     NavigationFailed,
-    /// The address is one that pages may not reach, or a scheme that is refused.
+    /// The URL has a scheme that is not allowed, or leads to an address that pages may not reach.
     UrlRefused,
     /// The page did not answer in time.
     Timeout,
-    /// The farm is stopping and takes no new work.
+    /// The farm is stopping and accepts no new work.
     ShuttingDown,
     TooLarge,
-    /// A bug or a broken part on our side.
+    /// A bug or a broken component on the server side.
     Internal,
 }
 
@@ -80,12 +80,12 @@ impl ErrorCode {
         }
     }
 
-    /// The code for a word on the wire, when it is one of ours.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|code| code.as_str() == word)
+    /// Parses a code from its wire form; `None` if it is unknown.
+    pub fn from_wire(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == text)
     }
 
-    /// The one table from reason to HTTP status.
+    /// The HTTP status of the response that carries this code.
     pub const fn status(self) -> u16 {
         match self {
             Self::BadRequest
@@ -110,10 +110,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_of_a_code_is_the_one_serde_writes() {
+    fn as_str_matches_the_serde_form() {
         for code in ErrorCode::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
-            assert_eq!(ErrorCode::from_word(code.as_str()), Some(code));
+            assert_eq!(ErrorCode::from_wire(code.as_str()), Some(code));
         }
     }
 }

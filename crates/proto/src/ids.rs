@@ -1,17 +1,20 @@
-//! Names of things: the lease that fences a tenant in, and the `uuid:port` id a client holds.
+//! Ids of leases and instances. A client holds an instance id of the form `uuid:port`.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The fencing token of one tenancy. A new tenant always gets a new one.
+/// The fencing token of one tenancy. Every tenant gets a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LeaseId(Uuid);
 
 impl LeaseId {
-    #[allow(clippy::new_without_default, reason = "a lease is minted on purpose, never by default")]
+    #[allow(
+        clippy::new_without_default,
+        reason = "each call returns a different id, which is no default value"
+    )]
     pub fn new() -> Self {
         Self(Uuid::new_v4())
     }
@@ -24,23 +27,23 @@ impl fmt::Display for LeaseId {
 }
 
 impl FromStr for LeaseId {
-    type Err = BadId;
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        Uuid::parse_str(text).map(Self).map_err(|_| BadId)
+    type Err = InvalidId;
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        Uuid::parse_str(text).map(Self).map_err(|_| InvalidId)
     }
 }
 
-/// What `/get` hands out: the lease and the slot ("port") that it holds.
+/// The id that `/get` returns: the lease and the slot it holds (called "port" on the wire).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceId {
     pub lease: LeaseId,
     pub slot: u16,
 }
 
-/// The text is not `<uuid>:<port>`. The words are the ones existing clients look for.
+/// The text is not `<uuid>:<port>`. Existing clients match on the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Invalid instance UUID")]
-pub struct BadId;
+pub struct InvalidId;
 
 impl fmt::Display for InstanceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,13 +52,13 @@ impl fmt::Display for InstanceId {
 }
 
 impl FromStr for InstanceId {
-    type Err = BadId;
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        let (lease, slot) = text.split_once(':').ok_or(BadId)?;
+    type Err = InvalidId;
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let (lease, slot) = text.split_once(':').ok_or(InvalidId)?;
         if slot.is_empty() || !slot.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(BadId);
+            return Err(InvalidId);
         }
-        Ok(Self { lease: lease.parse()?, slot: slot.parse().map_err(|_| BadId)? })
+        Ok(Self { lease: lease.parse()?, slot: slot.parse().map_err(|_| InvalidId)? })
     }
 }
 
@@ -77,15 +80,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_id_survives_its_text() {
+    fn instance_id_round_trips_through_text() {
         let id = InstanceId { lease: LeaseId::new(), slot: 9007 };
         assert_eq!(id.to_string().parse(), Ok(id));
     }
 
     #[test]
-    fn garbage_ids_are_refused() {
+    fn malformed_ids_are_refused() {
         let uuid = LeaseId::new().to_string();
-        for bad in [
+        for malformed in [
             "",
             ":",
             "9000",
@@ -95,7 +98,7 @@ mod tests {
             &format!("{uuid}:99999"),
             "x:9000",
         ] {
-            assert_eq!(bad.parse::<InstanceId>(), Err(BadId), "{bad:?}");
+            assert_eq!(malformed.parse::<InstanceId>(), Err(InvalidId), "{malformed:?}");
         }
     }
 }

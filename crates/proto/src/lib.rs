@@ -1,5 +1,5 @@
-//! The shared vocabulary: what the tiers and the collector say to each other.
-//! Plain data with its parsing and printing; no I/O, no clocks, no tasks.
+//! Data types shared by all tiers and the collector: ids, commands, page data, trajectories, error codes.
+//! Plain data with parsing and formatting; no I/O, no clocks, no tasks.
 
 mod args;
 pub mod command;

@@ -1,10 +1,10 @@
-//! What an episode leaves behind: the task, its steps, the verdict. The journal, the `.pt` files and the
-//! viewer all hold this.
+//! The record of an episode: task, steps, rewards and outcome. The journal, the `.pt` files and the viewer all use
+//! these types.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// Tasks are named by text or by number; which of the two is kept.
+/// The id of a task, as text or as a number, whichever the task file uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TaskId {
@@ -12,13 +12,14 @@ pub enum TaskId {
     Text(String),
 }
 
-/// One thing the screenshots must show for the task to count as done.
+/// One criterion that the screenshots must meet for the task to count as done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RubricItem {
     pub description: String,
     pub difficulty: i64,
 }
 
+/// A task of the task file, with the attempt it is run in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub task_name: String,
@@ -27,7 +28,7 @@ pub struct Task {
     pub website: String,
     pub difficulty: i64,
     pub evaluator_reference: Vec<RubricItem>,
-    /// `definite_answer` of the task file.
+    /// The field `definite_answer` of the task file.
     pub reference_answer: Option<String>,
     #[serde(default)]
     pub attempt_level: i64,
@@ -37,12 +38,12 @@ pub struct Task {
     pub max_steps: i64,
     #[serde(default)]
     pub trajectory_index: i64,
-    /// Fields of the task file that we do not know: carried along, never interpreted.
+    /// Unknown fields of the task file: preserved, never interpreted.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
-/// What the agent saw.
+/// What the agent observed before a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     pub image_path: String,
@@ -51,7 +52,7 @@ pub struct Observation {
     pub url: String,
 }
 
-/// What the agent did: `{"key","arguments"}` and the sentence it stands for.
+/// What the agent did: `{"key","arguments"}` and its form as a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Action {
     pub key: String,
@@ -66,17 +67,17 @@ impl Action {
     pub const INVALID_URL: &str = "invalid_url";
 }
 
-/// What the model said, and to what.
+/// The model's response, and the prompt it responded to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Response {
     pub raw_response: String,
-    /// thought, action, tool_call, thinking, observation, memory: as parsed.
+    /// The parsed parts of the response: thought, action, tool_call, thinking, observation, memory.
     pub answering_tokens: Map<String, Value>,
     /// The messages as JSON text, images as `file://` URLs.
     pub raw_prompt: String,
 }
 
-/// The judge's words: one text, or one a question.
+/// The judge's explanation: one text, or one text per question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Evaluation {
@@ -90,6 +91,7 @@ impl Default for Evaluation {
     }
 }
 
+/// The reward of one step and the judge's explanation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reward {
     pub reward: i64,
@@ -99,50 +101,51 @@ pub struct Reward {
     pub submission_judgment: Option<String>,
 }
 
-/// What a trainer may want beside the classic fields; absent when the server did not say.
+/// Optional data for trainers; absent if the model server did not send it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepExtras {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_token_ids: Option<Vec<u32>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_ids: Option<Vec<u32>>,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "numbers")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "floats_or_null")]
     pub logprobs: Option<Vec<f64>>,
-    /// Stage → milliseconds.
+    /// Duration of each stage in milliseconds.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub timings_ms: Map<String, Value>,
 }
 
-/// JSON has no word for numbers that are not finite and says null; such a step must still be readable.
-fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<f64>>, D::Error> {
+/// Reads `null` as NaN: JSON cannot express numbers that are not finite, so they are written as `null`.
+fn floats_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<f64>>, D::Error> {
     let numbers: Option<Vec<Option<f64>>> = Option::deserialize(deserializer)?;
     Ok(numbers.map(|numbers| numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect()))
 }
 
+/// One step of an episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     pub observation: Observation,
-    /// `None` only in files of the Python system that lost it; such a trajectory counts as crashed.
+    /// `None` only in files of the Python system that lack it; such a trajectory counts as crashed.
     pub action: Option<Action>,
     pub response: Response,
     pub reward: Reward,
-    /// Pixel-equal to the next screenshot; unknown until compared, never set on the last step.
+    /// Whether the screenshot is pixel-equal to the next one. `None` until compared, and always on the last step.
     #[serde(default)]
     pub same_as_next_screenshot: Option<bool>,
     #[serde(default)]
     pub extras: StepExtras,
 }
 
-/// How an episode ended. Infrastructure trouble is never a reward.
+/// How an episode ended. An infrastructure failure never becomes a reward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Success,
     Failure,
     Blocked,
-    /// The browser, the node or the policy went away and the retries with it.
+    /// The browser, the node or the policy server failed, and so did all retries.
     InfraLost,
-    /// Collected, but the judge could not be reached; `webgym judge` can still score it.
+    /// The episode was collected but the judge could not be reached; `webgym judge` can score it later.
     JudgeError,
     Cancelled,
 }
@@ -160,17 +163,19 @@ impl Outcome {
     }
 }
 
+/// Data about a whole trajectory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrajectoryMetadata {
     #[serde(default)]
     pub keypoint_step_ids: Vec<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Anything else that a file carried here.
+    /// Unknown fields of the file: preserved, never interpreted.
     #[serde(default, flatten)]
     pub extra: Map<String, Value>,
 }
 
+/// A complete episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trajectory {
     pub task: Task,

@@ -212,7 +212,7 @@ fn is_browser(process: &Process) -> bool {
     let program = process.command.first().map(String::as_str).unwrap_or_default();
     !process.zombie
         && program.contains("chrom")
-        && !process.command.iter().any(|word| word.contains("webgym-guard"))
+        && !process.command.iter().any(|word| word.contains("webgym-reaper"))
 }
 
 async fn report(

@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let wishes = Wishes::read();
     let sites = Sites::start((Ipv4Addr::LOCALHOST, 0).into())?;
     let executable =
-        browser::find_all().into_iter().next().ok_or("no browser on this machine; run scripts/setup")?;
+        browser::find_browsers().into_iter().next().ok_or("no browser on this machine; run scripts/setup")?;
     let host = Host::launch(&Launch::new(executable)).await?;
     let base = sites.url("");
     let tasks = practice::tasks(&base).into_iter().filter(|task| wishes.wants(task));

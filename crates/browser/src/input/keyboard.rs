@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cdp::{Pending, protocol as p};
+use cdp::{PendingCall, protocol as p};
 use proto::command::Fill;
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::{error::BrowserError, page::Page};
 /// How many keystrokes are sent before the first is waited for.
 const BURST: usize = 200;
 
-/// How the focused field took a value that is not typed: `done` names what it was.
+/// How the focused field elapsed a value that is not typed: `done` names what it was.
 #[derive(Deserialize)]
 struct Whole {
     done: Option<String>,
@@ -23,11 +23,11 @@ struct Whole {
 
 impl Page {
     /// Input is over when the page has handled it, which a hung page never does.
-    pub(crate) async fn finish_input<I: IntoIterator<Item = Pending>>(
+    pub(crate) async fn finish_input<I: IntoIterator<Item = PendingCall>>(
         &self,
         events: I,
     ) -> Result<(), BrowserError> {
-        let events: Vec<Pending> = events.into_iter().collect();
+        let events: Vec<PendingCall> = events.into_iter().collect();
         let limit = self.input_limit();
         for event in events {
             match event.within(limit).await {
@@ -42,10 +42,10 @@ impl Page {
     }
 
     fn input_limit(&self) -> Duration {
-        INPUT_LIMIT.min(self.options().operation_limit)
+        INPUT_LIMIT.min(self.options().operation_timeout)
     }
 
-    fn key(&self, kind: &str, key: &Key, modifiers: u32) -> Pending {
+    fn key(&self, kind: &str, key: &Key, modifiers: u32) -> PendingCall {
         let mut params = json!({
             "type": kind, "key": key.name, "code": key.code, "windowsVirtualKeyCode": key.virtual_code, "modifiers": modifiers,
         });
@@ -56,7 +56,7 @@ impl Page {
         self.session().send(p::INPUT_DISPATCH_KEY_EVENT, &params)
     }
 
-    fn down(&self, key: &Key, modifiers: u32) -> Pending {
+    fn down(&self, key: &Key, modifiers: u32) -> PendingCall {
         self.key(if key.text.is_some() { "keyDown" } else { "rawKeyDown" }, key, modifiers)
     }
 
@@ -107,7 +107,7 @@ impl Page {
 
     /// Fills the field that has the focus, in the page or in the frame of this agent.
     pub(crate) async fn fill(&self, fill: &Fill, agent: Option<i64>) -> Result<(), BrowserError> {
-        let limit = self.options().operation_limit;
+        let limit = self.options().operation_timeout;
         let whole: Whole = self.ask_agent(limit, "fillWhole", agent, &json!([fill.value])).await?;
         if let Some(why) = whole.refused {
             return Err(BrowserError::BadArgument(format!("cannot fill this field: {why}")));

@@ -1,6 +1,6 @@
 //! The mouse. A click is a move, a press and a release, sent in one go.
 
-use cdp::{Pending, protocol as p};
+use cdp::{PendingCall, protocol as p};
 use proto::command::{Direction, Point};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(crate) fn inside(at: Point, options: &Options) -> Result<Point, BrowserError
 }
 
 impl Page {
-    fn mouse(&self, kind: &str, at: Point, button: &str, buttons: u8) -> Pending {
+    fn mouse(&self, kind: &str, at: Point, button: &str, buttons: u8) -> PendingCall {
         let clicks = u8::from(button != "none");
         let params = json!({"type": kind, "x": at.x, "y": at.y, "button": button, "buttons": buttons, "clickCount": clicks});
         self.session().send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)

@@ -50,12 +50,12 @@ impl Instance {
         match command {
             Command::VisitPage { url } => self.visit(url).await,
             Command::Back => self.page.back().await,
-            Command::ClickCoords { at } => self.click_at(*at).await,
+            Command::ClickCoords { point } => self.click_at(*point).await,
             Command::ClickId { id } => self.click_id(id).await,
-            Command::FillCoords { at, fill } => self.fill_at(*at, fill).await,
+            Command::FillCoords { point, fill } => self.fill_at(*point, fill).await,
             Command::FillId { id, fill } => self.fill_id(id, fill).await,
             Command::SelectOption { id } => self.select_option(id).await,
-            Command::HoverCoords { at } => self.page.hover(inside(*at, &self.options)?).await,
+            Command::HoverCoords { point } => self.page.hover(inside(*point, &self.options)?).await,
             Command::HoverId { id } => {
                 let at = self.locate(id).await?;
                 self.page.hover(at).await
@@ -63,8 +63,10 @@ impl Instance {
             Command::PageDown(scroll) => self.scroll_page(Direction::Down, *scroll).await,
             Command::PageUp(scroll) => self.scroll_page(Direction::Up, *scroll).await,
             Command::ScrollId { id, direction } => self.scroll_id(id, *direction).await,
-            Command::ScrollCoords { at, direction } => self.scroll_coords(*at, *direction).await,
-            Command::HoverAndScrollCoords { at, direction } => self.hover_and_scroll(*at, *direction).await,
+            Command::ScrollCoords { point, direction } => self.scroll_coords(*point, *direction).await,
+            Command::HoverAndScrollCoords { point, direction } => {
+                self.hover_and_scroll(*point, *direction).await
+            }
             Command::Keypress { keys } => {
                 self.page.press(&keys.iter().map(String::as_str).collect::<Vec<_>>()).await
             }
@@ -73,7 +75,7 @@ impl Instance {
                 self.page.press(&["enter"]).await
             }
             Command::Sleep { seconds } => {
-                let limit = self.options.operation_limit;
+                let limit = self.options.operation_timeout;
                 tokio::time::sleep(Duration::try_from_secs_f64(*seconds).unwrap_or(limit).min(limit)).await;
                 Ok(())
             }
@@ -87,7 +89,7 @@ impl Instance {
 
     async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
         self.page.visit(url).await?;
-        self.page.loaded(self.options.load_limit).await
+        self.page.loaded(self.options.load_timeout).await
     }
 
     /// The element id behind a number on the last set-of-marks screenshot.
@@ -164,7 +166,7 @@ impl Instance {
         self.page.click(at).await?;
         // A click on a field's wrapper does not always give the field the focus; it may also lead elsewhere.
         let Ok(element) = self.element(shown) else { return self.page.fill(fill, None).await };
-        let limit = self.options.operation_limit;
+        let limit = self.options.operation_timeout;
         let _: Value = self.page.ask_about(limit, "focusOn", element, &[]).await?;
         self.page.fill(fill, split(element).0).await
     }
@@ -177,7 +179,7 @@ impl Instance {
 
     async fn scroll_id(&self, shown: &str, direction: Direction) -> Result<(), BrowserError> {
         let element = self.element(shown)?;
-        let limit = self.options.operation_limit;
+        let limit = self.options.operation_timeout;
         let done: Done =
             self.page.ask_about(limit, "scrollId", element, &[direction.as_str().into()]).await?;
         present(shown, done.missing)

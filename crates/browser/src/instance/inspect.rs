@@ -10,12 +10,12 @@ use super::Instance;
 use crate::error::BrowserError;
 
 /// A second way to the page of an instance, open while the instance is busy.
-pub struct Probe {
+pub struct Inspector {
     session: Session,
     limit: Duration,
 }
 
-impl Probe {
+impl Inspector {
     /// Evaluates a script in the page's own world, as the page itself would; promises are awaited.
     pub async fn evaluate(&self, script: &str) -> Result<Value, BrowserError> {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
@@ -29,21 +29,21 @@ impl Probe {
 
     /// Crashes the page's renderer: for tests of everything that must survive one.
     pub fn crash_renderer(&self) {
-        self.session.tell(p::PAGE_CRASH, &json!({}));
+        self.session.send_no_reply(p::PAGE_CRASH, &json!({}));
     }
 }
 
 impl Instance {
-    pub fn probing(&self) -> Probe {
-        Probe { session: self.page.session().clone(), limit: self.options.operation_limit }
+    pub fn inspector(&self) -> Inspector {
+        Inspector { session: self.page.session().clone(), limit: self.options.operation_timeout }
     }
 
     pub async fn evaluate(&self, script: &str) -> Result<Value, BrowserError> {
-        self.probing().evaluate(script).await
+        self.inspector().evaluate(script).await
     }
 
     pub fn crash_renderer(&self) {
-        self.probing().crash_renderer();
+        self.inspector().crash_renderer();
     }
 
     /// The addresses of all windows of this instance. The single-tab rule makes that one, once settled.
@@ -54,7 +54,7 @@ impl Instance {
     }
 
     /// How many windows the whole browser holds, for all its instances.
-    pub async fn everyones_windows(&self) -> Result<usize, BrowserError> {
+    pub async fn browser_window_count(&self) -> Result<usize, BrowserError> {
         Ok(self.page_targets().await?.len())
     }
 

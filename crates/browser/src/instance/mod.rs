@@ -9,13 +9,13 @@ mod tabs;
 
 use std::sync::Arc;
 
-use cdp::{Connection, Gone, protocol as p};
+use cdp::{Connection, SessionEnd, protocol as p};
 use proto::{Command, page::ScreenshotInfo};
 use serde_json::{Value, json};
 
-pub use inspect::Probe;
-pub use observe::{Observation, ObserveRequest, Picture};
-pub use step::Stepped;
+pub use inspect::Inspector;
+pub use observe::{Observation, ObserveRequest, Screenshot};
+pub use step::StepResult;
 
 use crate::{
     context::Context,
@@ -121,20 +121,20 @@ impl Instance {
     }
 
     /// Why the instance can never answer again, once that is so. A page that merely closed itself is replaced.
-    pub fn lost(&self) -> Option<Gone> {
+    pub fn lost_reason(&self) -> Option<SessionEnd> {
         let gone = self.page.tracker().state().gone.clone();
-        gone.filter(|gone| *gone != Gone::Detached).or_else(|| self.connection.dead())
+        gone.filter(|gone| *gone != SessionEnd::Detached).or_else(|| self.connection.close_reason())
     }
 
     /// Waits until the instance is lost, and says why.
-    pub async fn watch(&self) -> Gone {
+    pub async fn wait_lost(&self) -> SessionEnd {
         loop {
             let mut changes = self.page.tracker().changes();
-            if let Some(gone) = self.lost() {
+            if let Some(gone) = self.lost_reason() {
                 return gone;
             }
             tokio::select! {
-                gone = self.connection.died() => return gone,
+                gone = self.connection.wait_closed() => return gone,
                 Ok(()) = changes.changed() => {}
             }
         }

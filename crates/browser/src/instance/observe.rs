@@ -29,7 +29,7 @@ impl ObserveRequest {
 
 /// An encoded picture of the viewport.
 #[derive(Clone, Debug)]
-pub struct Picture {
+pub struct Screenshot {
     pub format: ImageFormat,
     pub width: u32,
     pub height: u32,
@@ -38,7 +38,7 @@ pub struct Picture {
 
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    pub picture: Option<Picture>,
+    pub screenshot: Option<Screenshot>,
     pub metadata: Option<PageMetadata>,
     pub elements: Option<ScreenshotInfo>,
 }
@@ -68,14 +68,14 @@ impl Instance {
             async { if request.elements || marked { self.page.collect().await.map(Some) } else { Ok(None) } },
             async { if request.metadata { self.page.metadata().await.map(Some) } else { Ok(None) } },
         );
-        seen.picture = picture?;
+        seen.screenshot = picture?;
         seen.metadata = metadata?;
         if let Some(collected) = collected? {
             let (info, marks) = collected.number();
             let agent = self.page.agent();
             if marked {
                 // The picture is taken after the elements were listed, so that each number is on what it names.
-                seen.picture = Some(self.capture_marked(request.format, marks).await?);
+                seen.screenshot = Some(self.capture_marked(request.format, marks).await?);
             }
             if set_of_marks {
                 self.shown = Some(Shown { info: info.clone(), agent });
@@ -86,12 +86,12 @@ impl Instance {
     }
 
     /// The viewport as it is; an open drop-down is part of that, though Chromium shows it in a window of its own.
-    async fn capture(&self, format: ImageFormat) -> Result<Picture, BrowserError> {
+    async fn capture(&self, format: ImageFormat) -> Result<Screenshot, BrowserError> {
         // Asked for together: there is hardly ever a list open.
         let (shot, rows) = tokio::try_join!(self.page.picture(format), self.page.open_rows())?;
         if rows.is_empty() {
             let (width, height) = self.options.viewport;
-            return Ok(Picture { format, width, height, bytes: shot.0 });
+            return Ok(Screenshot { format, width, height, bytes: shot.0 });
         }
         self.paint(format, move |plain| marks::draw_rows(plain, &rows, format)).await
     }
@@ -100,7 +100,7 @@ impl Instance {
         &self,
         format: ImageFormat,
         marks: Vec<MarkedElement>,
-    ) -> Result<Picture, BrowserError> {
+    ) -> Result<Screenshot, BrowserError> {
         self.paint(format, move |plain| marks::annotate(plain, &marks, format)).await
     }
 
@@ -109,12 +109,12 @@ impl Instance {
         &self,
         format: ImageFormat,
         brush: impl FnOnce(&[u8]) -> Result<marks::Drawn, String> + Send + 'static,
-    ) -> Result<Picture, BrowserError> {
+    ) -> Result<Screenshot, BrowserError> {
         let plain = self.page.picture(ImageFormat::Png).await?.0;
         let drawn = tokio::task::spawn_blocking(move || brush(&plain)).await;
         let drawn =
             drawn.map_err(|error| BrowserError::Internal(format!("drawing the marks failed: {error}")))?;
         let drawn = drawn.map_err(BrowserError::Internal)?;
-        Ok(Picture { format, width: drawn.width, height: drawn.height, bytes: drawn.bytes.into() })
+        Ok(Screenshot { format, width: drawn.width, height: drawn.height, bytes: drawn.bytes.into() })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cdp::Gone;
+use cdp::SessionEnd;
 use proto::Command;
 use serde_json::Value;
 
@@ -15,11 +15,11 @@ use crate::{
 
 /// What came of an action: its answer, or why it was refused, and what there is to see either way.
 #[derive(Debug)]
-pub struct Stepped {
+pub struct StepResult {
     pub result: Result<Value, BrowserError>,
     /// `None` when nothing was done.
     pub settled: Option<Settled>,
-    pub seen: Observation,
+    pub observation: Observation,
 }
 
 impl Instance {
@@ -27,7 +27,7 @@ impl Instance {
         &mut self,
         command: &Command,
         request: &ObserveRequest,
-    ) -> Result<Stepped, BrowserError> {
+    ) -> Result<StepResult, BrowserError> {
         let mark = Mark { frames: frames_before(command, request), ..self.page.mark() };
         let (result, settled) = match self.execute_drawing(command, mark.frames).await {
             Ok((answer, settled)) => (Ok(answer), settled),
@@ -36,14 +36,14 @@ impl Instance {
         };
         if mark.frames == FRAMES || !settled.is_some_and(|settled| settled.quiet) {
             let seen = self.observe(request).await?;
-            return Ok(Stepped { result, settled, seen });
+            return Ok(StepResult { result, settled, observation: seen });
         }
         if let Some(seen) = self.observe_at_once(mark, request).await? {
-            return Ok(Stepped { result, settled, seen });
+            return Ok(StepResult { result, settled, observation: seen });
         }
         let settled = self.settle(Mark { frames: FRAMES, ..mark }).await?;
         let seen = self.observe(request).await?;
-        Ok(Stepped { result, settled: Some(settled), seen })
+        Ok(StepResult { result, settled: Some(settled), observation: seen })
     }
 
     /// What there is to see, unless the page stirs while it is looked at.
@@ -59,7 +59,7 @@ impl Instance {
             () = leaves => return Ok(None),
         };
         match self.page.stirred(mark, document).await {
-            Err(BrowserError::Lost(Gone::Detached)) => Ok(None),
+            Err(BrowserError::Lost(SessionEnd::Detached)) => Ok(None),
             stirred => Ok((!stirred? && !self.context.has_windows()).then_some(seen)),
         }
     }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cdp::{Connection, Gone, protocol as p};
+use cdp::{Connection, SessionEnd, protocol as p};
 use serde_json::{Value, json};
 
 use super::Instance;
@@ -28,7 +28,7 @@ impl Instance {
         let mut from = mark;
         for _ in 0..MOST_SUCCESSORS {
             let settled = match self.page.settle(from).await {
-                Err(BrowserError::Lost(Gone::Detached)) => {
+                Err(BrowserError::Lost(SessionEnd::Detached)) => {
                     from = self.revive().await?;
                     continue;
                 }
@@ -37,11 +37,11 @@ impl Instance {
             match self.successor(mark).await {
                 Next::Heir(heir) => from = self.succeed(&heir).await?,
                 Next::Page => from = Mark { document: self.page.document(), ..from },
-                Next::Nobody => return Ok(Settled { took: mark.at.elapsed(), ..settled }),
+                Next::Nobody => return Ok(Settled { elapsed: mark.at.elapsed(), ..settled }),
             }
         }
         self.context.close_held(&self.connection);
-        Ok(Settled { quiet: false, took: mark.at.elapsed() })
+        Ok(Settled { quiet: false, elapsed: mark.at.elapsed() })
     }
 
     /// Catches up with what happened to the page since the last command.
@@ -50,7 +50,7 @@ impl Instance {
             let mark = self.succeed(&heir).await?;
             self.settle(mark).await?;
         }
-        if self.page.tracker().state().gone == Some(Gone::Detached) {
+        if self.page.tracker().state().gone == Some(SessionEnd::Detached) {
             self.catch_up().await?;
         }
         Ok(())
@@ -99,7 +99,7 @@ impl Instance {
 
     /// The page has closed itself. What is left is what opened it, or an empty page.
     async fn revive(&mut self) -> Result<Mark, BrowserError> {
-        if let Some(gone) = self.connection.dead() {
+        if let Some(gone) = self.connection.close_reason() {
             return Err(BrowserError::Lost(gone));
         }
         let page = Page::open(&self.connection, &self.context, Arc::clone(&self.options)).await?;
@@ -122,7 +122,7 @@ impl Instance {
 
 /// Whether this came of a page that has closed itself.
 pub(super) fn closed<T>(outcome: &Result<T, BrowserError>) -> bool {
-    matches!(outcome, Err(BrowserError::Lost(Gone::Detached)))
+    matches!(outcome, Err(BrowserError::Lost(SessionEnd::Detached)))
 }
 
 enum Next {

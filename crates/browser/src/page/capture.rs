@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 impl Page {
     /// The viewport as it is now, or as the next page has it if the page goes on meanwhile.
     pub(crate) async fn picture(&self, format: ImageFormat) -> Result<Shot, BrowserError> {
-        let end = Instant::now() + self.options.operation_limit;
+        let end = Instant::now() + self.options.operation_timeout;
         loop {
             let document = self.document();
             let shot = self.shot(format, end);

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use cdp::{Events, Gone, Session, protocol as p};
+use cdp::{EventHandler, Session, SessionEnd, protocol as p};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -98,24 +98,25 @@ impl PageEvents {
         if main && self.visit.note(paused) {
             // Failing as "aborted" keeps Chromium from putting its error page over the page we are on.
             let params = json!({"requestId": paused.request_id, "errorReason": "Aborted"});
-            session.tell(p::FETCH_FAIL_REQUEST, &params);
+            session.send_no_reply(p::FETCH_FAIL_REQUEST, &params);
         } else {
-            session.tell(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
+            session.send_no_reply(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
         }
     }
 }
 
-impl Events for PageEvents {
-    fn event(&self, session: &Session, method: &str, params: &[u8]) {
+impl EventHandler for PageEvents {
+    fn on_event(&self, session: &Session, method: &str, params: &[u8]) {
         match method {
             p::PAGE_JAVASCRIPT_DIALOG_OPENING => answer_dialog(session, params),
             p::FETCH_REQUEST_PAUSED => {
-                if let Ok(paused) = cdp::params::<Paused>(params) {
+                if let Ok(paused) = cdp::parse_params::<Paused>(params) {
                     self.paused(session, &paused);
                 }
             }
             p::PAGE_WINDOW_OPEN => {
-                if let (Some(context), Ok(open)) = (self.context.upgrade(), cdp::params::<WindowOpen>(params))
+                if let (Some(context), Ok(open)) =
+                    (self.context.upgrade(), cdp::parse_params::<WindowOpen>(params))
                 {
                     context.window_announced(open.user_gesture);
                 }
@@ -124,15 +125,15 @@ impl Events for PageEvents {
         }
     }
 
-    fn gone(&self, gone: &Gone) {
+    fn on_session_end(&self, gone: &SessionEnd) {
         self.tracker.lose(gone);
     }
 }
 
 /// Says yes and goes on, with the text the page proposed. Nobody is there to read it.
 pub(crate) fn answer_dialog(session: &Session, params: &[u8]) {
-    let text = cdp::params::<Dialog>(params).map(|dialog| dialog.default_prompt).unwrap_or_default();
-    session.tell(p::PAGE_HANDLE_JAVASCRIPT_DIALOG, &json!({"accept": true, "promptText": text}));
+    let text = cdp::parse_params::<Dialog>(params).map(|dialog| dialog.default_prompt).unwrap_or_default();
+    session.send_no_reply(p::PAGE_HANDLE_JAVASCRIPT_DIALOG, &json!({"accept": true, "promptText": text}));
 }
 
 /// Chromium's name for a failure the interception reports. `Failed` covers too much to be worth telling.

@@ -102,7 +102,7 @@ impl Page {
             }
             match told {
                 Ok(elements) => collected.elements.extend(elements),
-                Err(error) if error.gone().is_some() => return Err(error.into()),
+                Err(error) if error.session_end().is_some() => return Err(error.into()),
                 Err(error) => tracing::debug!(%error, "a frame does not tell its elements"),
             }
         }
@@ -156,9 +156,9 @@ impl Page {
         let params = json!({"objectId": result.object_id});
         let described = self.session.send(p::DOM_DESCRIBE_NODE, &params).until(deadline).await?;
         let Described { node } = described.decode()?;
-        let frame = node.frame_id.ok_or_else(|| CallError::BadAnswer {
+        let frame = node.frame_id.ok_or_else(|| CallError::InvalidReply {
             method: p::DOM_DESCRIBE_NODE,
-            why: "a frame without an id".to_owned(),
+            reason: "a frame without an id".to_owned(),
         })?;
         self.frames.known(document).inside.insert(holder, frame.clone());
         Ok(frame)

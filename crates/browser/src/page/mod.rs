@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cdp::{Connection, Method, Pending, Session, protocol as p};
+use cdp::{Connection, Method, PendingCall, Session, protocol as p};
 use serde_json::{Value, json};
 
 use crate::{
@@ -102,7 +102,7 @@ impl Page {
         };
         let (width, height) = page.options.viewport;
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-        let setup: Vec<Pending> = [
+        let setup: Vec<PendingCall> = [
             (p::PAGE_ENABLE, json!({})),
             (
                 p::NETWORK_ENABLE,

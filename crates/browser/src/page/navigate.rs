@@ -82,7 +82,7 @@ impl Page {
                 Err(failed(self.reason(&error, before, &address).await?))
             }
             Err(CallError::Deadline { after, .. }) => {
-                self.session.tell(p::PAGE_STOP_LOADING, &json!({}));
+                self.session.send_no_reply(p::PAGE_STOP_LOADING, &json!({}));
                 Err(failed(format!("net::ERR_TIMED_OUT, no answer within {} s", after.as_secs())))
             }
             Err(CallError::Rejected { message, .. }) => Err(failed(message)),
@@ -94,11 +94,11 @@ impl Page {
         self.visit.begin();
         // Every reply to a page request is held until we have seen whether it is an error.
         let pattern = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Response"}]});
-        self.session.tell(p::FETCH_ENABLE, &pattern);
+        self.session.send_no_reply(p::FETCH_ENABLE, &pattern);
         let params = json!({"url": address.as_str(), "transitionType": "typed"});
         let outcome =
-            self.session.send(p::PAGE_NAVIGATE, &params).within(self.options.navigation_limit).await;
-        self.session.tell(p::FETCH_DISABLE, &json!({}));
+            self.session.send(p::PAGE_NAVIGATE, &params).within(self.options.navigation_timeout).await;
+        self.session.send_no_reply(p::FETCH_DISABLE, &json!({}));
         outcome?.decode()
     }
 
@@ -109,11 +109,11 @@ impl Page {
             Err(CallError::Deadline { .. }) => {
                 let stopped = self.session.send(p::RUNTIME_TERMINATE_EXECUTION, &json!({})).within(PATIENCE);
                 match stopped.await {
-                    Err(error @ CallError::Gone { .. }) => Err(error.into()),
+                    Err(error @ CallError::SessionEnded { .. }) => Err(error.into()),
                     _ => Ok(()),
                 }
             }
-            Err(error @ CallError::Gone { .. }) => Err(error.into()),
+            Err(error @ CallError::SessionEnded { .. }) => Err(error.into()),
             _ => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use crate::error::BrowserError;
 pub struct Settled {
     /// The page came to rest. Otherwise the budget ran out first.
     pub quiet: bool,
-    pub took: Duration,
+    pub elapsed: Duration,
 }
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ impl Page {
                 // A new page has its own budget, and its own first chance to be calm.
                 (document, rest_from) = (now_document, Instant::now());
             }
-            let budget = if restless { options.restless_budget } else { options.budget };
+            let budget = if restless { options.busy_page_budget } else { options.budget };
             let end = match busy {
                 Some(Busy::Navigating) => mark.at + options.navigation_budget,
                 _ => rest_from + budget,
@@ -121,7 +121,7 @@ impl Page {
     /// Asks the document itself; `None` when it went away or was too busy to say.
     async fn quiet(&self, mark: Mark, end: Instant) -> Result<Option<bool>, BrowserError> {
         let left = end.saturating_duration_since(Instant::now());
-        let still = millis(self.options.settle.still);
+        let still = millis(self.options.settle.quiet_period);
         let arguments = json!([millis(mark.at.elapsed()), still, millis(left), mark.frames]);
         // The document gets a little longer than it gives itself, so that a hung one is told from a restless one.
         match self.ask_within::<Quiet>(left + Duration::from_millis(250), "quiet", &arguments).await {
@@ -133,7 +133,7 @@ impl Page {
 }
 
 fn settled(quiet: bool, mark: Mark) -> Settled {
-    Settled { quiet, took: mark.at.elapsed() }
+    Settled { quiet, elapsed: mark.at.elapsed() }
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cdp::{Gone, protocol as p};
+use cdp::{SessionEnd, protocol as p};
 use serde::Deserialize;
 use tokio::sync::watch;
 
@@ -34,7 +34,7 @@ pub(crate) struct State {
     asked_sockets: HashMap<String, Instant>,
     /// The document that was seen never to come to rest.
     restless: Option<u64>,
-    pub(crate) gone: Option<Gone>,
+    pub(crate) gone: Option<SessionEnd>,
 }
 
 pub(crate) struct Tracker {
@@ -111,7 +111,7 @@ impl Tracker {
         self.changed.send_modify(|version| *version += 1);
     }
 
-    pub(crate) fn lose(&self, gone: &Gone) {
+    pub(crate) fn lose(&self, gone: &SessionEnd) {
         self.state().gone.get_or_insert_with(|| gone.clone());
         self.poke();
     }
@@ -143,7 +143,7 @@ impl Tracker {
     }
 
     fn note_request(&self, method: &str, params: &[u8]) -> Result<bool, String> {
-        let event: RequestEvent = cdp::params(params)?;
+        let event: RequestEvent = cdp::parse_params(params)?;
         let mut state = self.state();
         match method {
             // Streams and beacons never end or matter to nobody who looks at the page.
@@ -167,7 +167,7 @@ impl Tracker {
     }
 
     fn note_socket(&self, method: &str, params: &[u8]) -> Result<bool, String> {
-        let event: RequestEvent = cdp::params(params)?;
+        let event: RequestEvent = cdp::parse_params(params)?;
         let mut state = self.state();
         if method == p::NETWORK_WEB_SOCKET_FRAME_SENT {
             state.asked_sockets.insert(event.request_id, Instant::now());
@@ -177,7 +177,7 @@ impl Tracker {
     }
 
     fn note_commit(&self, params: &[u8]) -> Result<bool, String> {
-        let FrameNavigated { frame } = cdp::params(params)?;
+        let FrameNavigated { frame } = cdp::parse_params(params)?;
         if frame.parent_id.is_some() {
             return Ok(false);
         }
@@ -195,7 +195,7 @@ impl Tracker {
     }
 
     fn note_frame(&self, method: &str, params: &[u8]) -> Result<bool, String> {
-        let event: FrameEvent = cdp::params(params)?;
+        let event: FrameEvent = cdp::parse_params(params)?;
         let mut state = self.state();
         if !state.main_frame.is_empty() && event.frame_id != state.main_frame {
             return Ok(false);

@@ -90,7 +90,7 @@ impl Page {
         function: &str,
         arguments: &Value,
     ) -> Result<T, BrowserError> {
-        self.ask_within(self.options.operation_limit, function, arguments).await
+        self.ask_within(self.options.operation_timeout, function, arguments).await
     }
 
     pub(crate) async fn ask_within<T: DeserializeOwned>(
@@ -135,8 +135,10 @@ impl Page {
                     self.remember(document, frame, World { ready: true, ..world });
                 }
                 let odd = |error| format!("{function} answered oddly: {error}");
-                let answer = serde_json::from_value(answer)
-                    .map_err(|error| CallError::BadAnswer { method: p::RUNTIME_EVALUATE, why: odd(error) })?;
+                let answer = serde_json::from_value(answer).map_err(|error| CallError::InvalidReply {
+                    method: p::RUNTIME_EVALUATE,
+                    reason: odd(error),
+                })?;
                 Ok((answer, world.context))
             }
             Err(error) => {
@@ -164,7 +166,7 @@ impl Page {
             self.session.send(p::RUNTIME_EVALUATE, &params).until(deadline).await?.decode()?;
         if let Some(exception) = evaluated.exception_details {
             let why = exception.exception.map_or(exception.text, |thrown| thrown.description);
-            return Err(CallError::BadAnswer { method: p::RUNTIME_EVALUATE, why });
+            return Err(CallError::InvalidReply { method: p::RUNTIME_EVALUATE, reason: why });
         }
         Ok(evaluated.result.value)
     }
@@ -215,7 +217,7 @@ pub(crate) fn context_lost(error: &CallError) -> bool {
     match error {
         CallError::Rejected { message, .. } => SIGNS.iter().any(|sign| message.contains(sign)),
         // The world exists but its agent does not: the document was replaced in place.
-        CallError::BadAnswer { why, .. } => why.contains("__webgym is not defined"),
+        CallError::InvalidReply { reason, .. } => reason.contains("__webgym is not defined"),
         _ => false,
     }
 }

@@ -106,7 +106,7 @@ table! {
 
 fn hurried() -> Options {
     let seconds = Duration::from_secs;
-    Options { navigation_limit: seconds(2), load_limit: seconds(2), ..Options::default() }
+    Options { navigation_timeout: seconds(2), load_timeout: seconds(2), ..Options::default() }
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_busy_page_delays_and_no_more() {
 /// A page that spins for good: everything asked of it fails in time and by name, and it can be left.
 #[test]
 fn a_page_that_hangs_gives_timeouts_and_can_be_left() {
-    let options = Options { operation_limit: Duration::from_secs(3), ..hurried() };
+    let options = Options { operation_timeout: Duration::from_secs(3), ..hurried() };
     with_options(&options, async |tester| {
         let bound = Duration::from_secs(30);
         tester.visit("/course/spin").await;
@@ -175,12 +175,12 @@ fn a_page_that_hangs_gives_timeouts_and_can_be_left() {
             let begun = Instant::now();
             let error = tester.fails(command.clone()).await;
             assert_eq!(error.code(), ErrorCode::Timeout, "{command}: {error}");
-            assert!(begun.elapsed() < bound, "{command} took {:?}", begun.elapsed());
+            assert!(begun.elapsed() < bound, "{command} elapsed {:?}", begun.elapsed());
         }
         assert_eq!(tester.run(json!({"get_page_metadata": {}})).await["url"], tester.address("/course/spin"));
         let begun = Instant::now();
         tester.visit("/course/buttons").await;
-        assert!(begun.elapsed() < bound, "leaving took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < bound, "leaving elapsed {:?}", begun.elapsed());
         tester.take(&on("click_id", "#up")).await;
         tester.take(&Shows("#count", "1")).await;
     });

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use browser::{BrowserError, Gone, Host, Instance, Options};
+use browser::{BrowserError, Host, Instance, Options, SessionEnd};
 use cdp::protocol::BROWSER_GET_VERSION;
 use proto::{Command, ErrorCode};
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,7 +22,7 @@ const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// Far longer than any test runs, so that what ends a command is never its own limit.
 fn patient() -> Options {
-    Options { operation_limit: Duration::from_secs(90), ..Options::default() }
+    Options { operation_timeout: Duration::from_secs(90), ..Options::default() }
 }
 
 fn signal(pid: u32, signal: Signal) {
@@ -44,13 +44,13 @@ fn processes(group: u32, chosen: impl Fn(&str) -> bool) -> Vec<u32> {
 }
 
 fn renderers(host: &Host) -> Vec<u32> {
-    processes(host.pid(), |command| command.contains("--type=renderer"))
+    processes(host.process_group(), |command| command.contains("--type=renderer"))
 }
 
 /// The browser itself: some systems start it by way of a shell that stays.
 fn main_process(host: &Host) -> u32 {
     let script = |command: &str| command.starts_with("/bin/sh") || command.contains("--type=");
-    processes(host.pid(), |command| !script(command))[0]
+    processes(host.process_group(), |command| !script(command))[0]
 }
 
 async fn own_browser() -> (Host, Tester) {
@@ -91,7 +91,7 @@ fn a_killed_renderer_fails_the_command_in_flight_and_all_later_ones_at_once() {
             Instant::now()
         };
         let ((error, answered), killed) = tokio::join!(ask_in_vain(&mut tester.instance), kill);
-        assert!(matches!(error, BrowserError::Lost(Gone::Crashed)), "{error}");
+        assert!(matches!(error, BrowserError::Lost(SessionEnd::Crashed)), "{error}");
         assert_eq!(error.code(), ErrorCode::InstanceLost);
         assert!(answered - killed < AT_ONCE, "{:?}", answered - killed);
         let begun = Instant::now();
@@ -99,10 +99,10 @@ fn a_killed_renderer_fails_the_command_in_flight_and_all_later_ones_at_once() {
             [json!({"click_coords": {"x": 1, "y": 1}}), json!({"screenshot": {}}), json!({"back": {}})]
         {
             let error = tester.fails(command).await;
-            assert!(matches!(error, BrowserError::Lost(Gone::Crashed)), "{error}");
+            assert!(matches!(error, BrowserError::Lost(SessionEnd::Crashed)), "{error}");
         }
         assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
-        assert_eq!(tester.instance.lost(), Some(Gone::Crashed));
+        assert_eq!(tester.instance.lost_reason(), Some(SessionEnd::Crashed));
         let mut other = Tester::new(host.instance(&Options::default()).await.unwrap(), tester.sites);
         other.visit("/course/buttons").await;
         other.take(&on("click_id", "#up")).await;
@@ -118,15 +118,16 @@ fn a_crash_is_seen_by_whoever_watches_and_the_neighbour_goes_on() {
         let mut other = Tester::new(stage.host.instance(&patient()).await.unwrap(), &stage.sites);
         one.visit("/course/crash").await;
         other.visit("/course/buttons").await;
-        assert_eq!(one.instance.lost(), None);
+        assert_eq!(one.instance.lost_reason(), None);
         one.instance.crash_renderer();
-        let gone = tokio::time::timeout(AT_ONCE * 4, one.instance.watch()).await.expect("the crash is told");
-        assert_eq!(gone, Gone::Crashed);
+        let gone =
+            tokio::time::timeout(AT_ONCE * 4, one.instance.wait_lost()).await.expect("the crash is told");
+        assert_eq!(gone, SessionEnd::Crashed);
         let error = one.instance.probe().await.unwrap_err();
-        assert!(matches!(error, BrowserError::Lost(Gone::Crashed)), "{error}");
+        assert!(matches!(error, BrowserError::Lost(SessionEnd::Crashed)), "{error}");
         other.take(&on("click_id", "#up")).await;
         other.take(&Shows("#count", "1")).await;
-        assert_eq!(other.instance.lost(), None);
+        assert_eq!(other.instance.lost_reason(), None);
         one.instance.dispose().await.unwrap();
         other.instance.dispose().await.unwrap();
     });
@@ -144,15 +145,15 @@ fn a_killed_browser_fails_everything_at_once() {
             Instant::now()
         };
         let ((error, answered), killed) = tokio::join!(ask_in_vain(&mut tester.instance), kill);
-        assert!(matches!(error, BrowserError::Lost(Gone::Browser(_))), "{error}");
+        assert!(matches!(error, BrowserError::Lost(SessionEnd::BrowserExited(_))), "{error}");
         assert_eq!(error.code(), ErrorCode::InstanceLost);
         assert!(answered - killed < AT_ONCE, "{:?}", answered - killed);
-        let gone = tokio::time::timeout(AT_ONCE, second.watch()).await.expect("the end is told");
-        assert!(matches!(gone, Gone::Browser(_)), "{gone}");
-        assert!(host.dead().is_some() && second.lost().is_some());
+        let gone = tokio::time::timeout(AT_ONCE, second.wait_lost()).await.expect("the end is told");
+        assert!(matches!(gone, SessionEnd::BrowserExited(_)), "{gone}");
+        assert!(host.close_reason().is_some() && second.lost_reason().is_some());
         assert!(host.instance(&Options::default()).await.is_err());
         let error = second.dispose().await.unwrap_err();
-        assert!(matches!(error, BrowserError::Lost(Gone::Browser(_))), "{error}");
+        assert!(matches!(error, BrowserError::Lost(SessionEnd::BrowserExited(_))), "{error}");
         host.close().await;
     });
 }
@@ -161,7 +162,7 @@ fn a_killed_browser_fails_everything_at_once() {
 fn a_stopped_browser_gives_timeouts_and_goes_on_when_it_may() {
     with_stage(async |_| {
         let host = launch(crate::KIND).await;
-        let hurried = Options { operation_limit: Duration::from_secs(2), ..Options::default() };
+        let hurried = Options { operation_timeout: Duration::from_secs(2), ..Options::default() };
         let mut tester = Tester::new(host.instance(&hurried).await.unwrap(), &stage().sites);
         tester.visit("/course/buttons").await;
         signal(main_process(&host), Signal::STOP);
@@ -171,7 +172,7 @@ fn a_stopped_browser_gives_timeouts_and_goes_on_when_it_may() {
             assert_eq!(error.code(), ErrorCode::Timeout, "{error}");
         }
         assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-        assert_eq!(tester.instance.lost(), None);
+        assert_eq!(tester.instance.lost_reason(), None);
         signal(main_process(&host), Signal::CONT);
         tester.take(&on("click_id", "#up")).await;
         tester.take(&Shows("#count", "1")).await;
@@ -189,7 +190,7 @@ fn a_page_that_crashes_while_it_is_waited_for_ends_the_wait() {
         let click = json!({"click_coords": {"x": x, "y": y}});
         let click = Command::from_json(click.as_object().unwrap(), &[]).unwrap();
         // The click's request is never answered, so only the crash can end the wait for it.
-        let probe = tester.instance.probing();
+        let probe = tester.instance.inspector();
         let crash = async {
             let end = Instant::now() + Duration::from_secs(30);
             while probe.evaluate("document.title").await.is_ok_and(|title| title != "asked") {
@@ -199,6 +200,6 @@ fn a_page_that_crashes_while_it_is_waited_for_ends_the_wait() {
         };
         let (outcome, ()) = tokio::join!(tester.instance.execute(&click), crash);
         let error = outcome.expect_err("the page is gone");
-        assert!(matches!(error, BrowserError::Lost(Gone::Crashed)), "{error}");
+        assert!(matches!(error, BrowserError::Lost(SessionEnd::Crashed)), "{error}");
     });
 }

@@ -280,13 +280,13 @@ fn an_open_drop_down_is_in_every_picture() {
     with_instance(async |tester| {
         tester.visit("/course/select").await;
         let plain = ObserveRequest::screenshot(InteractionMode::Coordinates);
-        let shut = tester.instance.observe(&plain).await.unwrap().picture.unwrap().bytes;
+        let shut = tester.instance.observe(&plain).await.unwrap().screenshot.unwrap().bytes;
         let (x, y) = tester.find("#colour").await.centre();
         tester.run(json!({"click_coords": {"x": x, "y": y}})).await;
-        let open = tester.instance.observe(&plain).await.unwrap().picture.unwrap().bytes;
+        let open = tester.instance.observe(&plain).await.unwrap().screenshot.unwrap().bytes;
         tester.run(json!({"keypress": {"keys": ["esc"]}})).await;
         tester.run(json!({"click_coords": {"x": 5, "y": 700}})).await;
-        let again = tester.instance.observe(&plain).await.unwrap().picture.unwrap().bytes;
+        let again = tester.instance.observe(&plain).await.unwrap().screenshot.unwrap().bytes;
         assert!(again == shut, "closed, it looks as before");
         // Chromium's own window would be there too, or not, by kind; ours is drawn by us, so always.
         assert!(open != shut, "the rows are drawn");

@@ -234,7 +234,7 @@ fn pictures_are_of_the_size_and_kind_asked_for() {
                     elements: true,
                 };
                 let seen = tester.instance.observe(&request).await.unwrap();
-                let picture = seen.picture.unwrap();
+                let picture = seen.screenshot.unwrap();
                 assert!(picture.bytes.starts_with(magic), "{mode:?} {format:?}");
                 assert_eq!((picture.width, picture.height, picture.format), (1280, 768, format));
                 if format == ImageFormat::Png {
@@ -268,7 +268,7 @@ fn a_captcha_page_is_a_page() {
     with_instance(async |tester| {
         tester.visit("/course/captcha").await;
         let info = tester.look().await;
-        assert!(info.ac_tree().contains("text: Picture 9, tag: button"), "{}", info.ac_tree());
+        assert!(info.ac_tree().contains("text: Screenshot 9, tag: button"), "{}", info.ac_tree());
         assert!(!info.ac_tree().contains("Verify"), "a disabled button is not offered");
     });
 }

@@ -62,7 +62,7 @@ fn a_page_known_never_to_rest_is_not_waited_for_again() {
         tester.visit("/course/settle/raf").await;
         let mut times = Vec::new();
         for _ in 0..4 {
-            times.push(click(tester, "#go").await.took);
+            times.push(click(tester, "#go").await.elapsed);
         }
         let budget = SettleOptions::default().budget;
         assert!(times[1..].iter().min().unwrap() < &budget, "{times:?}");
@@ -81,7 +81,7 @@ fn a_picture_taken_at_once_shows_the_frame_after_next() {
             let command = Command::from_json(body.as_object().unwrap(), &[]).unwrap();
             let request = ObserveRequest::screenshot(InteractionMode::Coordinates);
             let stepped = tester.instance.step(&command, &request).await.unwrap();
-            let picture = stepped.seen.picture.unwrap();
+            let picture = stepped.observation.screenshot.unwrap();
             assert_eq!(colour_at(&picture.bytes, x, y), [255, 0, 0], "round {round}: {:?}", stepped.settled);
         }
     });
@@ -102,7 +102,7 @@ fn budgets_are_options() {
         tester.visit("/course/settle/never-fetch").await;
         let mut times = Vec::new();
         for _ in 0..3 {
-            times.push(click(tester, "#go").await.took);
+            times.push(click(tester, "#go").await.elapsed);
         }
         assert!(times.iter().min().unwrap() < &Duration::from_millis(1500), "{times:?}");
         assert!(times.iter().min().unwrap() >= &Duration::from_millis(290), "{times:?}");
@@ -145,7 +145,7 @@ fn a_lazy_link_far_away_is_no_navigation() {
         tester.visit("/course/schemes").await;
         let mut times = Vec::new();
         for _ in 0..4 {
-            times.push(click(tester, "#javascript-void").await.took);
+            times.push(click(tester, "#javascript-void").await.elapsed);
         }
         assert!(times.iter().min().unwrap() < &Duration::from_millis(900), "{times:?}");
     });

@@ -72,10 +72,10 @@ async fn shows_the_page_at_rest(tester: &mut Tester, request: &ObserveRequest, (
     let command = command(tester, doing).await;
     let stepped = tester.instance.step(&command, request).await.unwrap();
     stepped.result.unwrap_or_else(|error| panic!("{page} {command:?}: {error}"));
-    let seen = stepped.seen.picture.unwrap();
+    let seen = stepped.observation.screenshot.unwrap();
     // Whatever might still come has time to come.
     tester.run(json!({"sleep": {"duration": 0.25}})).await;
-    let later = tester.instance.observe(request).await.unwrap().picture.unwrap();
+    let later = tester.instance.observe(request).await.unwrap().screenshot.unwrap();
     assert!(seen.bytes == later.bytes, "{page} {command:?}: the picture was early, {:?}", stepped.settled);
 }
 
@@ -108,6 +108,6 @@ fn a_refused_action_is_told_and_looked_at() {
         let request = ObserveRequest::screenshot(InteractionMode::Coordinates);
         let stepped = tester.instance.step(&command, &request).await.unwrap();
         assert!(stepped.result.unwrap_err().to_string().contains("outside the viewport"));
-        assert!(stepped.settled.is_none() && stepped.seen.picture.is_some());
+        assert!(stepped.settled.is_none() && stepped.observation.screenshot.is_some());
     });
 }

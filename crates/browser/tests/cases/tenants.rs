@@ -100,10 +100,10 @@ fn an_instance_that_is_dropped_is_disposed_of() {
         let host = crate::common::stage::launch(crate::KIND).await;
         let dropped = host.instance(&Options::default()).await.unwrap();
         let watcher = host.instance(&Options::default()).await.unwrap();
-        assert_eq!(watcher.everyones_windows().await.unwrap(), 2);
+        assert_eq!(watcher.browser_window_count().await.unwrap(), 2);
         drop(dropped);
         let end = Instant::now() + Duration::from_secs(20);
-        while watcher.everyones_windows().await.unwrap() > 1 {
+        while watcher.browser_window_count().await.unwrap() > 1 {
             assert!(Instant::now() < end, "the dropped instance stays");
         }
         watcher.dispose().await.unwrap();

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use browser::{BrowserKind, Executable, Host, Launch, Options, find_all};
+use browser::{BrowserKind, Executable, Host, Launch, Options, find_browsers};
 use practice::Sites;
 use tokio::runtime::Runtime;
 
@@ -36,7 +36,7 @@ pub(crate) fn stage() -> &'static Stage {
 }
 
 pub(crate) fn executable(kind: BrowserKind) -> Executable {
-    let found = find_all().into_iter().find(|found| found.kind == kind);
+    let found = find_browsers().into_iter().find(|found| found.kind == kind);
     found.unwrap_or_else(|| panic!("no {kind} on this machine; run scripts/setup"))
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use browser::{BrowserError, Instance, ObserveRequest, Picture, Settled};
+use browser::{BrowserError, Instance, ObserveRequest, Screenshot, Settled};
 use practice::Sites;
 use proto::{
     Command, InteractionMode,
@@ -97,10 +97,10 @@ impl Tester {
         self.instance.observe(&request).await.expect("an observation").elements.expect("elements")
     }
 
-    pub(crate) async fn look_and_see(&mut self) -> (ScreenshotInfo, Picture) {
+    pub(crate) async fn look_and_see(&mut self) -> (ScreenshotInfo, Screenshot) {
         let request = ObserveRequest::screenshot(InteractionMode::SetOfMarks);
         let seen = self.instance.observe(&request).await.expect("an observation");
-        (seen.elements.expect("marks"), seen.picture.expect("a picture"))
+        (seen.elements.expect("marks"), seen.screenshot.expect("a picture"))
     }
 
     /// What the page's own scripts answer.

@@ -1,95 +1,83 @@
-//! What the tests of the protocol layer share: browsers of both kinds, a page in one, and a look at what is left
-//! of them in `/proc`.
+//! Helpers for the protocol tests: browsers of both kinds with an attached page, and their processes in `/proc`.
 #![allow(
     dead_code,
     clippy::expect_used,
     clippy::unwrap_used,
-    reason = "a helper of tests; each uses its part"
+    reason = "test helpers; each test file uses some of them"
 )]
 
 use std::{
     fs,
     path::Path,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use cdp::{BrowserKind, Events, Executable, Launch, Process, Session, find_all, protocol as p};
+use cdp::{
+    BrowserKind, EventHandler, Executable, IgnoreEvents, Launch, Process, Session, find_browsers,
+    protocol as p,
+};
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 pub(crate) const KINDS: [BrowserKind; 2] = [BrowserKind::HeadlessShell, BrowserKind::Full];
 
-/// "At once", on a machine that does other things too.
-pub(crate) const AT_ONCE: Duration = Duration::from_secs(5);
-/// "In the end": far longer than anything here takes.
-pub(crate) const IN_THE_END: Duration = Duration::from_secs(30);
+/// For results that must come immediately; generous because the machine may be busy.
+pub(crate) const PROMPT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Far longer than any step here takes.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn executable(kind: BrowserKind) -> Executable {
-    let found = find_all().into_iter().find(|found| found.kind == kind);
+    let found = find_browsers().into_iter().find(|found| found.kind == kind);
     found.unwrap_or_else(|| panic!("no {kind} on this machine; run scripts/setup"))
 }
 
-/// Hears everything and keeps what was attached.
-pub(crate) struct Ears {
-    attached: mpsc::UnboundedSender<(String, String)>,
-    pub(crate) heard: Mutex<Vec<String>>,
-}
+/// Reports the session id and target id of every attached target.
+struct AttachedTargets(mpsc::UnboundedSender<(String, String)>);
 
-impl Events for Ears {
-    fn event(&self, _: &Session, method: &str, params: &[u8]) {
-        self.heard.lock().unwrap().push(method.to_owned());
+impl EventHandler for AttachedTargets {
+    fn on_event(&self, _: &Session, method: &str, params: &[u8]) {
         if method == p::TARGET_ATTACHED_TO_TARGET {
-            let event: Value = cdp::params(params).unwrap();
+            let event: Value = cdp::parse_params(params).unwrap();
             let text = |value: &Value| value.as_str().unwrap().to_owned();
-            let _ = self.attached.send((text(&event["sessionId"]), text(&event["targetInfo"]["targetId"])));
+            let _ = self.0.send((text(&event["sessionId"]), text(&event["targetInfo"]["targetId"])));
         }
     }
 }
 
-struct Deaf;
-
-impl Events for Deaf {
-    fn event(&self, _: &Session, _: &str, _: &[u8]) {}
-}
-
-pub(crate) fn deaf() -> Arc<dyn Events> {
-    Arc::new(Deaf)
-}
-
 /// A browser with one attached page.
-pub(crate) struct Stand {
+pub(crate) struct TestBrowser {
     pub(crate) process: Process,
     pub(crate) page: Session,
     pub(crate) target: String,
 }
 
-impl Stand {
+impl TestBrowser {
     pub(crate) async fn start(kind: BrowserKind) -> Self {
         let (sender, mut attached) = mpsc::unbounded_channel();
-        let ears = Arc::new(Ears { attached: sender, heard: Mutex::default() });
-        let process = Launch::new(executable(kind)).start(ears).await.expect("the browser starts");
+        let targets = Arc::new(AttachedTargets(sender));
+        let process = Launch::new(executable(kind)).start(targets).await.expect("the browser starts");
         let root = process.connection().root();
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": [{"type": "page"}]});
         root.run(p::TARGET_SET_AUTO_ATTACH, &attach).await.unwrap();
         root.run(p::TARGET_CREATE_TARGET, &json!({"url": "about:blank"})).await.unwrap();
         let (session, target) = attached.recv().await.unwrap();
-        let page = process.connection().attach(&session, deaf());
+        let page = process.connection().attach(&session, Arc::new(IgnoreEvents));
         for domain in [p::PAGE_ENABLE, p::INSPECTOR_ENABLE] {
             page.run(domain, &json!({})).await.unwrap();
         }
         Self { process, page, target }
     }
 
-    /// A call that is never answered, by a page that could.
-    pub(crate) fn wait(&self) -> cdp::Pending {
+    /// Sends a call that is never answered while the page stays responsive.
+    pub(crate) fn call_unresolved_promise(&self) -> cdp::PendingCall {
         let params = json!({"expression": "new Promise(() => {})", "awaitPromise": true});
         self.page.send(p::RUNTIME_EVALUATE, &params)
     }
 
-    /// A call that is never answered: the page spins.
-    pub(crate) fn spin(&self) -> cdp::Pending {
+    /// Sends a call that is never answered because the page runs an endless loop.
+    pub(crate) fn call_busy_loop(&self) -> cdp::PendingCall {
         self.page.send(p::RUNTIME_EVALUATE, &json!({"expression": "for (;;);"}))
     }
 }
@@ -111,47 +99,50 @@ fn read(pid: u32, file: &str) -> String {
     String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default()).into_owned()
 }
 
-/// State and process group, as the kernel has them.
+/// Returns the state and the process group of a process.
 fn stat(pid: u32) -> Option<(String, u32)> {
     let stat = read(pid, "stat");
     let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
     Some(((*fields.first()?).to_owned(), fields.get(2)?.parse().ok()?))
 }
 
-/// Every process that has to do with a profile: those that name it, and whoever shares a group with them.
-pub(crate) fn around(profile: &Path) -> Vec<u32> {
+/// Returns all processes of the browser with this profile: those whose command line contains it, and their groups.
+pub(crate) fn processes_of(profile: &Path) -> Vec<u32> {
     let named: Vec<u32> =
         pids().filter(|pid| read(*pid, "cmdline").contains(profile.to_str().unwrap())).collect();
     let groups: Vec<u32> = named.iter().filter_map(|pid| Some(stat(*pid)?.1)).collect();
     let ours = getpgrp().as_raw_nonzero().get().cast_unsigned();
-    let beside = |pid: &u32| stat(*pid).is_some_and(|(_, group)| group != ours && groups.contains(&group));
-    pids().filter(|pid| named.contains(pid) || beside(pid)).collect()
+    let in_group = |pid: &u32| stat(*pid).is_some_and(|(_, group)| group != ours && groups.contains(&group));
+    pids().filter(|pid| named.contains(pid) || in_group(pid)).collect()
 }
 
-pub(crate) fn of_kind(group: u32, chosen: impl Fn(&str) -> bool) -> Vec<u32> {
-    let ours = |pid: &u32| stat(*pid).is_some_and(|(_, of)| of == group) && chosen(&read(*pid, "cmdline"));
+/// Returns the processes of a group whose command line matches.
+pub(crate) fn group_members(group: u32, matches: impl Fn(&str) -> bool) -> Vec<u32> {
+    let ours = |pid: &u32| stat(*pid).is_some_and(|(_, of)| of == group) && matches(&read(*pid, "cmdline"));
     pids().filter(ours).collect()
 }
 
-/// The browser itself: some systems start it by way of a shell that stays.
+/// Returns the browser process itself; some systems start it through a shell that keeps running.
 pub(crate) fn main_process(process: &Process) -> u32 {
-    of_kind(process.pid(), |command| !command.starts_with("/bin/sh") && !command.contains("--type="))[0]
+    group_members(process.process_group(), |command| {
+        !command.starts_with("/bin/sh") && !command.contains("--type=")
+    })[0]
 }
 
 pub(crate) fn renderers(process: &Process) -> Vec<u32> {
-    of_kind(process.pid(), |command| command.contains("--type=renderer"))
+    group_members(process.process_group(), |command| command.contains("--type=renderer"))
 }
 
-/// Waits until nothing of a browser is left: no process (not even a dead one), no file.
-pub(crate) fn until_nothing_is_left(profile: &Path, processes: &[u32]) {
-    let end = Instant::now() + IN_THE_END;
+/// Waits until neither a process (not even a zombie) nor the profile of a browser is left.
+pub(crate) fn wait_until_cleaned_up(profile: &Path, processes: &[u32]) {
+    let deadline = Instant::now() + MAX_WAIT;
     loop {
-        let alive = around(profile);
+        let alive = processes_of(profile);
         let dead: Vec<_> = processes.iter().filter_map(|pid| Some((*pid, stat(*pid)?))).collect();
         if alive.is_empty() && dead.is_empty() && !profile.exists() {
             return;
         }
-        assert!(Instant::now() < end, "left: {alive:?} {dead:?}, profile there: {}", profile.exists());
+        assert!(Instant::now() < deadline, "left: {alive:?} {dead:?}, profile exists: {}", profile.exists());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderValue, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
-use browser::{ObserveRequest, Picture};
+use browser::{ObserveRequest, Screenshot};
 use proto::InstanceId;
 use serde_json::json;
 
@@ -88,16 +88,16 @@ fn operation(call: &Call) -> Operation {
 fn show(call: Call, seen: Seen) -> Result<Response, FarmError> {
     match call {
         Call::Observe { call, encoding } => observed(&call, seen, encoding),
-        _ => match seen.observation.picture {
-            Some(picture) => Ok(image(picture)),
-            None => Err(FarmError::Internal("no picture was taken".into())),
+        _ => match seen.observation.screenshot {
+            Some(screenshot) => Ok(image(screenshot)),
+            None => Err(FarmError::Internal("no screenshot was taken".into())),
         },
     }
 }
 
-fn image(picture: Picture) -> Response {
-    let mut response = Response::new(Body::from(picture.bytes));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(picture.format.mime()));
+fn image(screenshot: Screenshot) -> Response {
+    let mut response = Response::new(Body::from(screenshot.bytes));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(screenshot.format.mime()));
     response
 }
 

@@ -251,7 +251,7 @@ fn is_image(bytes: &[u8]) -> bool {
 /// What a node's error means. Ours say it in a code; for the Python system this is the one place that must go by
 /// status and words.
 fn read_failure(status: StatusCode, code: Option<&str>, detail: String) -> FarmError {
-    if let Some(code) = code.and_then(ErrorCode::from_word) {
+    if let Some(code) = code.and_then(ErrorCode::from_wire) {
         return match code {
             ErrorCode::NoCapacity => FarmError::NoCapacity(None),
             ErrorCode::ShuttingDown => FarmError::ShuttingDown,

@@ -110,7 +110,7 @@ impl Shared {
         host: Host,
         wishes: &mut mpsc::UnboundedReceiver<Wish>,
     ) -> Ended {
-        let pid = host.pid();
+        let pid = host.process_group();
         self.metrics.browser_started(index, pid);
         let mut keeper = Keeper::new(Arc::clone(self), index, host);
         let over = keeper.run(wishes).await;

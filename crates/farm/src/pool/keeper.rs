@@ -82,7 +82,7 @@ impl Keeper {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Over::Stopped,
-                gone = connection.died() => return Over::Died(gone.to_string()),
+                gone = connection.wait_closed() => return Over::Died(gone.to_string()),
                 Some(wish) = wishes.recv() => self.grant(&wish),
                 Some(made) = self.making.join_next() => match made {
                     Ok(made) => self.made(made),
@@ -111,7 +111,7 @@ impl Keeper {
             return;
         }
         while let Some(spare) = self.spares.pop_front() {
-            if spare.lost().is_none() {
+            if spare.lost_reason().is_none() {
                 self.shared.fill(wish.slot, spare);
                 self.top_up();
                 return;

@@ -64,7 +64,7 @@ impl Pool {
         };
         options.launch.extra_flags.extend(proxy.iter().flat_map(Proxy::flags));
         options.launch.memory_limit = Some(options.max_process_memory).filter(|most| *most > 0);
-        options.launch.window = options.instance.viewport;
+        options.launch.window_size = options.instance.viewport;
         let share = options.instances_per_browser.max(1);
         let count = options.instances.div_ceil(share);
         let (groups, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mpsc::unbounded_channel()).unzip();

@@ -121,7 +121,7 @@ impl State {
     pub(crate) fn take_broken_idle(&mut self) -> Vec<u16> {
         let mut broken = Vec::new();
         for slot in &mut self.slots {
-            if matches!(&slot.state, SlotState::Idle(instance) if instance.lost().is_some()) {
+            if matches!(&slot.state, SlotState::Idle(instance) if instance.lost_reason().is_some()) {
                 slot.state = SlotState::Starting;
                 broken.push(slot.port);
             }
@@ -177,7 +177,7 @@ impl State {
         let idle = self
             .slots
             .iter_mut()
-            .filter(|slot| matches!(&slot.state, SlotState::Idle(one) if one.lost().is_none()));
+            .filter(|slot| matches!(&slot.state, SlotState::Idle(one) if one.lost_reason().is_none()));
         let slot = idle.min_by_key(|slot| (tenants[&slot.group], slot.port))?;
         let SlotState::Idle(instance) = std::mem::replace(&mut slot.state, SlotState::Starting) else {
             return None;

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use browser::{BrowserError, Instance, Observation, ObserveRequest, Picture, Settled, Stepped};
+use browser::{BrowserError, Instance, Observation, ObserveRequest, Screenshot, Settled, StepResult};
 use proto::{Command, InstanceId};
 use serde_json::Value;
 use tokio::sync::{Mutex, oneshot};
@@ -115,7 +115,7 @@ impl Tenancy {
     /// Why its page is gone, when that can be told without waiting.
     pub(crate) fn lost(&self) -> Option<String> {
         let inside = self.inside.try_lock().ok()?;
-        inside.instance.as_ref()?.lost().map(|gone| gone.to_string())
+        inside.instance.as_ref()?.lost_reason().map(|reason| reason.to_string())
     }
 
     /// One operation at a time, in the order they came; all end at once when the lease does. Once begun, an
@@ -173,8 +173,8 @@ impl Inside {
             Operation::Observe(request) => self.look(&request, None).await?,
             Operation::Refused { why, observe } => self.look(&observe, Some(Err(why))).await?,
             Operation::Step { command, observe } => {
-                let Stepped { result, settled, seen } = instance.step(&command, &observe).await?;
-                self.seen(seen, Some(result), settled)
+                let StepResult { result, settled, observation } = instance.step(&command, &observe).await?;
+                self.seen(observation, Some(result), settled)
             }
         })
     }
@@ -195,14 +195,14 @@ impl Inside {
         result: Option<Result<Value, BrowserError>>,
         settled: Option<Settled>,
     ) -> Outcome {
-        let unchanged = self.compare(observation.picture.as_ref());
+        let unchanged = self.compare(observation.screenshot.as_ref());
         Outcome::Seen(Box::new(Seen { result, settled, observation, unchanged }))
     }
 
-    fn compare(&mut self, picture: Option<&Picture>) -> bool {
-        let Some(picture) = picture else { return false };
+    fn compare(&mut self, screenshot: Option<&Screenshot>) -> bool {
+        let Some(screenshot) = screenshot else { return false };
         let mut hasher = DefaultHasher::new();
-        picture.bytes.hash(&mut hasher);
+        screenshot.bytes.hash(&mut hasher);
         let hash = Some(hasher.finish());
         std::mem::replace(&mut self.last_picture, hash) == hash
     }

@@ -57,7 +57,7 @@ impl Meters {
 }
 
 fn is_reaper(process: &Process) -> bool {
-    process.command.iter().any(|word| word.contains("webgym-guard"))
+    process.command.iter().any(|word| word.contains("webgym-reaper"))
 }
 
 /// Returns the proportional set size: shared pages are divided among the processes that share them.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use cdp::{Events, Launch, Process, Session, find, protocol as p};
+use cdp::{EventHandler, Launch, Process, Session, find_browser, protocol as p};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -38,10 +38,10 @@ type PageErrors = Arc<Mutex<Vec<String>>>;
 /// Sends the session and target ids of pages that the browser attaches to.
 struct AttachListener(mpsc::UnboundedSender<(String, String)>);
 
-impl Events for AttachListener {
-    fn event(&self, _: &Session, method: &str, params: &[u8]) {
+impl EventHandler for AttachListener {
+    fn on_event(&self, _: &Session, method: &str, params: &[u8]) {
         if method == p::TARGET_ATTACHED_TO_TARGET {
-            let event: Value = cdp::params(params).unwrap();
+            let event: Value = cdp::parse_params(params).unwrap();
             let text = |value: &Value| value.as_str().unwrap().to_owned();
             let _ = self.0.send((text(&event["sessionId"]), text(&event["targetInfo"]["targetId"])));
         }
@@ -51,12 +51,12 @@ impl Events for AttachListener {
 /// Records console errors, log entries and uncaught exceptions.
 struct ErrorListener(PageErrors);
 
-impl Events for ErrorListener {
-    fn event(&self, _: &Session, method: &str, params: &[u8]) {
+impl EventHandler for ErrorListener {
+    fn on_event(&self, _: &Session, method: &str, params: &[u8]) {
         let is_error = match method {
             p::RUNTIME_EXCEPTION_THROWN => true,
             p::RUNTIME_CONSOLE_API_CALLED | p::LOG_ENTRY_ADDED => {
-                let event: Value = cdp::params(params).unwrap();
+                let event: Value = cdp::parse_params(params).unwrap();
                 let level = event["type"].as_str().or(event["entry"]["level"].as_str()).unwrap_or_default();
                 matches!(level, "error" | "warning" | "assert")
             }
@@ -77,7 +77,7 @@ pub(crate) struct Tab {
 
 impl Tab {
     pub(crate) async fn open() -> Self {
-        let executable = find(None).expect("no Chromium found: run scripts/setup");
+        let executable = find_browser(None).expect("no Chromium found: run scripts/setup");
         let (sender, mut attached) = mpsc::unbounded_channel();
         let process = Launch::new(executable)
             .start(Arc::new(AttachListener(sender)))
@@ -100,7 +100,7 @@ impl Tab {
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.process.pid()
+        self.process.process_group()
     }
 
     pub(crate) async fn close(self) {
