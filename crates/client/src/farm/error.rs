@@ -97,7 +97,7 @@ impl ClientError {
             Some(other) => excerpt(&other.to_string()),
             None => excerpt(&body.to_string()),
         };
-        match body.get("code").and_then(Value::as_str).and_then(ErrorCode::from_word) {
+        match body.get("code").and_then(Value::as_str).and_then(ErrorCode::from_wire) {
             Some(code) => Self::of_code(code, detail),
             None => Self::of_words(status, detail),
         }

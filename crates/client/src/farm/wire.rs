@@ -201,7 +201,7 @@ impl Observed {
         }
         Ok(Self {
             result: wire.result,
-            failure: wire.error.map(|failure| match ErrorCode::from_word(&failure.code) {
+            failure: wire.error.map(|failure| match ErrorCode::from_wire(&failure.code) {
                 Some(code) => ClientError::of_code(code, failure.detail),
                 None => ClientError::Other(failure.detail),
             }),
