@@ -27,19 +27,19 @@ fn every_action_resolves_to_its_command() {
     let fill = Fill { value: "t".into(), press_enter: true, delete_existing: true };
     let start = || Command::VisitPage { url: "https://start.example".into() };
     let rows = [
-        (Coordinates, json!({"action": "click", "coordinate": [500, 500]}), Command::ClickCoords { at }),
+        (Coordinates, json!({"action": "click", "coordinate": [500, 500]}), Command::ClickCoords { point: at }),
         (SetOfMarks, json!({"action": "click", "element_id": 7}), Command::ClickId { id: "7".into() }),
         (
             Coordinates,
             json!({"action": "type", "coordinate": [500, 500], "text": "t"}),
-            Command::FillCoords { at, fill: fill.clone() },
+            Command::FillCoords { point: at, fill: fill.clone() },
         ),
         (
             SetOfMarks,
             json!({"action": "type", "element_id": 7, "text": "t"}),
             Command::FillId { id: "7".into(), fill },
         ),
-        (Coordinates, json!({"action": "hover", "coordinate": [500, 500]}), Command::HoverCoords { at }),
+        (Coordinates, json!({"action": "hover", "coordinate": [500, 500]}), Command::HoverCoords { point: at }),
         (SetOfMarks, json!({"action": "hover", "element_id": 7}), Command::HoverId { id: "7".into() }),
         (Coordinates, json!({"action": "scroll", "direction": "down"}), Command::PageDown(page)),
         (Coordinates, json!({"action": "scroll", "direction": "up"}), Command::PageUp(page)),
@@ -47,7 +47,7 @@ fn every_action_resolves_to_its_command() {
         (
             Coordinates,
             json!({"action": "scroll", "coordinate": [500, 500], "direction": "up"}),
-            Command::ScrollCoords { at, direction: Direction::Up },
+            Command::ScrollCoords { point: at, direction: Direction::Up },
         ),
         (
             SetOfMarks,
@@ -57,12 +57,12 @@ fn every_action_resolves_to_its_command() {
         (
             Coordinates,
             json!({"action": "scroll", "direction": "left"}),
-            Command::ScrollCoords { at, direction: Direction::Left },
+            Command::ScrollCoords { point: at, direction: Direction::Left },
         ),
         (
             Coordinates,
             json!({"action": "hover_and_scroll", "coordinate": [500, 500]}),
-            Command::HoverAndScrollCoords { at, direction: Direction::Down },
+            Command::HoverAndScrollCoords { point: at, direction: Direction::Down },
         ),
         (Coordinates, json!({"action": "go_back"}), Command::Back),
         (SetOfMarks, json!({"action": "go_back", "goback_to": "homepage"}), start()),
@@ -110,7 +110,7 @@ fn grid_coordinates_become_pixels_inside_the_viewport() {
         assert!((grid_to_pixel(size, grid) - wanted).abs() < 1e-9, "{size} {grid}");
     }
     let boxed = step(Coordinates, &json!({"action": "click", "coordinate": [400, 400, 600, 600]}));
-    assert_eq!(boxed, ResolvedAction::Command(Command::ClickCoords { at: Point { x: 640.0, y: 384.0 } }));
+    assert_eq!(boxed, ResolvedAction::Command(Command::ClickCoords { point: Point { x: 640.0, y: 384.0 } }));
 }
 
 #[test]

@@ -55,22 +55,22 @@ impl ResolvedAction {
         let arguments = Arguments { action, context };
         Ok(Self::Command(match (key, context.mode) {
             (ActionKey::Click, InteractionMode::Coordinates) => {
-                Command::ClickCoords { at: arguments.point()? }
+                Command::ClickCoords { point: arguments.point()? }
             }
             (ActionKey::Click, InteractionMode::SetOfMarks) => Command::ClickId { id: arguments.element()? },
             (ActionKey::Type, InteractionMode::Coordinates) => {
-                Command::FillCoords { at: arguments.point()?, fill: arguments.fill()? }
+                Command::FillCoords { point: arguments.point()?, fill: arguments.fill()? }
             }
             (ActionKey::Type, InteractionMode::SetOfMarks) => {
                 Command::FillId { id: arguments.element()?, fill: arguments.fill()? }
             }
             (ActionKey::Hover, InteractionMode::Coordinates) => {
-                Command::HoverCoords { at: arguments.point()? }
+                Command::HoverCoords { point: arguments.point()? }
             }
             (ActionKey::Hover, InteractionMode::SetOfMarks) => Command::HoverId { id: arguments.element()? },
             (ActionKey::Scroll, _) => arguments.scroll(),
             (ActionKey::HoverAndScroll, InteractionMode::Coordinates) => {
-                Command::HoverAndScrollCoords { at: arguments.point()?, direction: arguments.direction() }
+                Command::HoverAndScrollCoords { point: arguments.point()?, direction: arguments.direction() }
             }
             (ActionKey::HoverAndScroll, InteractionMode::SetOfMarks) => {
                 Command::ScrollId { id: arguments.element()?, direction: arguments.direction() }
@@ -133,7 +133,7 @@ impl Arguments<'_> {
         let direction = self.direction();
         let targeted = match self.context.mode {
             InteractionMode::Coordinates => {
-                self.point().ok().map(|at| Command::ScrollCoords { at, direction })
+                self.point().ok().map(|point| Command::ScrollCoords { point, direction })
             }
             InteractionMode::SetOfMarks => self.element().ok().map(|id| Command::ScrollId { id, direction }),
         };
@@ -142,7 +142,7 @@ impl Arguments<'_> {
         targeted.unwrap_or(match direction {
             Direction::Down => Command::PageDown(WHOLE_PAGE),
             Direction::Up => Command::PageUp(WHOLE_PAGE),
-            Direction::Left | Direction::Right => Command::ScrollCoords { at: centre, direction },
+            Direction::Left | Direction::Right => Command::ScrollCoords { point: centre, direction },
         })
     }
 
