@@ -27,7 +27,11 @@ fn every_action_resolves_to_its_command() {
     let fill = Fill { value: "t".into(), press_enter: true, delete_existing: true };
     let start = || Command::VisitPage { url: "https://start.example".into() };
     let rows = [
-        (Coordinates, json!({"action": "click", "coordinate": [500, 500]}), Command::ClickCoords { point: at }),
+        (
+            Coordinates,
+            json!({"action": "click", "coordinate": [500, 500]}),
+            Command::ClickCoords { point: at },
+        ),
         (SetOfMarks, json!({"action": "click", "element_id": 7}), Command::ClickId { id: "7".into() }),
         (
             Coordinates,
@@ -39,7 +43,11 @@ fn every_action_resolves_to_its_command() {
             json!({"action": "type", "element_id": 7, "text": "t"}),
             Command::FillId { id: "7".into(), fill },
         ),
-        (Coordinates, json!({"action": "hover", "coordinate": [500, 500]}), Command::HoverCoords { point: at }),
+        (
+            Coordinates,
+            json!({"action": "hover", "coordinate": [500, 500]}),
+            Command::HoverCoords { point: at },
+        ),
         (SetOfMarks, json!({"action": "hover", "element_id": 7}), Command::HoverId { id: "7".into() }),
         (Coordinates, json!({"action": "scroll", "direction": "down"}), Command::PageDown(page)),
         (Coordinates, json!({"action": "scroll", "direction": "up"}), Command::PageUp(page)),
