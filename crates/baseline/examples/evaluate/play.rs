@@ -133,7 +133,7 @@ impl Player {
             title: metadata.title,
             url: metadata.url,
         };
-        let picture = seen.picture.map(|picture| picture.bytes.to_vec()).unwrap_or_default();
+        let picture = seen.screenshot.map(|screenshot| screenshot.bytes.to_vec()).unwrap_or_default();
         Ok(Seen { observation, picture, text })
     }
 
