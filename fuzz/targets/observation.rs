@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use client::farm::{Observed, read_screenshot_info};
+use client::farm::{Observation, read_screenshot_info};
 use serde_json::Value;
 
 fuzz_target!(|body: &[u8]| {
     let body = body.to_vec().into();
-    drop(Observed::read(&body, "application/msgpack"));
-    drop(Observed::read(&body, "application/json"));
+    drop(Observation::read(&body, "application/msgpack"));
+    drop(Observation::read(&body, "application/json"));
     let Ok(value) = serde_json::from_slice::<Value>(&body) else { return };
     let Some(info) = read_screenshot_info(&value) else { return };
     let tree = info.ac_tree();

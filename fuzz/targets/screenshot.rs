@@ -4,13 +4,13 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rollout::episode::screenshots::Face;
+use rollout::episode::screenshots::Fingerprint;
 use store::screenshots::is_same_image;
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
 
 fuzz_target!(|bytes: &[u8]| {
-    assert_eq!(Face::of(bytes), Face::of(bytes));
+    assert_eq!(Fingerprint::of(bytes), Fingerprint::of(bytes));
     let (first, second) = bytes.split_at(bytes.len() / 2);
     let paths = [FOLDER.path().join("a.png"), FOLDER.path().join("b.png"), FOLDER.path().join("c.png")];
     for (path, content) in paths.iter().zip([first, second, bytes]) {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use client::{
-    farm::{ClientError, FarmClient, FarmOptions, Lease, Look},
+    farm::{ClientError, FarmClient, FarmOptions, Lease, ObserveOptions},
     http::{Deadline, RetryPolicy},
 };
 use proto::{Command, InteractionMode};
@@ -91,11 +91,11 @@ impl Farm {
 
     pub(crate) async fn get(&self) -> Result<Lease, BenchError> {
         let key = uuid::Uuid::new_v4().to_string();
-        self.client.get(60, Some(60), &key, Deadline::after(CALL_LIMIT)).await.map_err(failed)
+        self.client.acquire(60, Some(60), &key, Deadline::after(CALL_LIMIT)).await.map_err(failed)
     }
 
     pub(crate) async fn reset(&self, lease: &Lease) -> Result<(), BenchError> {
-        self.client.reset(lease, Deadline::after(CALL_LIMIT)).await.map_err(failed)
+        self.client.release(lease, Deadline::after(CALL_LIMIT)).await.map_err(failed)
     }
 
     /// One step; a command that its page refuses (nothing to click there) is a step all the same.
@@ -107,7 +107,7 @@ impl Farm {
         mode: InteractionMode,
     ) -> Result<usize, BenchError> {
         let deadline = Deadline::after(CALL_LIMIT);
-        let look = Look::whole(mode);
+        let look = ObserveOptions::whole(mode);
         if dialect == Dialect::OneTrip {
             let seen = self.client.step(lease, command, &look, deadline).await.map_err(failed)?;
             return Ok(seen.screenshot.map_or(0, |picture| picture.data.len()));

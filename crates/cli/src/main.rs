@@ -57,7 +57,7 @@ enum Command {
     Instance(serve::InstanceArgs),
     /// Collect trajectories: tasks, your policy model, browsers, a judge.
     Rollout(rollout::RolloutArgs),
-    /// Look at the configuration.
+    /// ObserveOptions at the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Watch a run that goes on elsewhere.
@@ -69,7 +69,7 @@ enum Command {
     /// List, show, compare, remove and check saved trajectories.
     #[command(subcommand)]
     Trajectories(trajectories::TrajectoriesCommand),
-    /// Look through saved trajectories in the browser, also while a run goes on.
+    /// ObserveOptions through saved trajectories in the browser, also while a run goes on.
     View(view::ViewArgs),
     /// Draw the curves over iterations: success, steps, crashes, diversity and more.
     Plot(plot::PlotArgs),

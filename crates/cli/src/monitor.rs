@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use rollout::{config::Config, episode::Surroundings, plan::Plan, run::state::Board};
+use rollout::{config::Config, episode::EpisodeContext, plan::Plan, run::state::RunState};
 use web::{
     monitor::{Monitor, MonitoredRun, RunInfo, relay},
     server,
@@ -43,16 +43,16 @@ impl RunMonitorArgs {
         &self,
         config: &Config,
         plan: &Plan,
-        board: &Arc<Board>,
-        around: &Surroundings,
+        board: &Arc<RunState>,
+        context: &EpisodeContext,
     ) -> Option<Monitor> {
         let port = config.env_config.monitor_port?;
         let monitored = || MonitoredRun {
             run: Arc::clone(board),
-            info: run_info(config, plan, around),
-            policy: Some(around.policy.clone()),
+            info: run_info(config, plan, context),
+            policy: Some(context.policy.clone()),
             judge_slots: config.env_config.evaluation_workers,
-            farm: Some(around.farm.clone()),
+            farm: Some(context.farm.clone()),
         };
         let address = |port| SocketAddr::new(self.monitor_host, port);
         let mut started = Monitor::start(monitored(), address(port), self.monitor_token.clone()).await;
@@ -73,13 +73,13 @@ impl RunMonitorArgs {
     }
 }
 
-fn run_info(config: &Config, plan: &Plan, around: &Surroundings) -> RunInfo {
+fn run_info(config: &Config, plan: &Plan, context: &EpisodeContext) -> RunInfo {
     let name = plan.save_path.root().file_name().unwrap_or_default();
     RunInfo {
         name: name.to_string_lossy().into_owned(),
         split: plan.id.split.as_str().to_owned(),
         iteration: plan.id.iteration,
-        model: around.settings.model.clone(),
+        model: context.settings.model.clone(),
         judge: serde_json::to_value(config.judge)
             .ok()
             .and_then(|judge| Some(judge.as_str()?.to_owned()))

@@ -10,23 +10,23 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use rollout::run::{
     event::Stage,
-    state::{Board, Totals},
+    state::{RunState, Totals},
 };
 
 const REDRAW: Duration = Duration::from_millis(250);
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(15);
 
-/// Shows the board until dropped.
+/// Shows the state until dropped.
 pub(crate) struct Progress {
     task: tokio::task::JoinHandle<()>,
     bar: ProgressBar,
 }
 
 impl Progress {
-    pub(crate) fn start(board: Arc<Board>, quiet: bool) -> Self {
+    pub(crate) fn start(state: Arc<RunState>, quiet: bool) -> Self {
         let terminal = !quiet && std::io::stderr().is_terminal();
         let bar =
-            if terminal { ProgressBar::new(board.totals().tasks as u64) } else { ProgressBar::hidden() };
+            if terminal { ProgressBar::new(state.totals().tasks as u64) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:28} {pos}/{len} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let shown = bar.clone();
@@ -34,11 +34,11 @@ impl Progress {
             let mut last_line = Instant::now();
             loop {
                 tokio::time::sleep(REDRAW).await;
-                shown.set_position(board.done() as u64);
-                shown.set_message(describe(&board));
+                shown.set_position(state.done() as u64);
+                shown.set_message(describe(&state));
                 if !terminal && !quiet && last_line.elapsed() >= PLAIN_LINE_EVERY {
                     last_line = Instant::now();
-                    eprintln!("{}/{} {}", board.done(), board.totals().tasks, describe(&board));
+                    eprintln!("{}/{} {}", state.done(), state.totals().tasks, describe(&state));
                 }
             }
         });
@@ -53,10 +53,10 @@ impl Drop for Progress {
     }
 }
 
-fn describe(board: &Board) -> String {
-    let totals = board.totals();
-    let seconds = board.elapsed().as_secs_f64().max(0.001);
-    let done = board.done();
+fn describe(state: &RunState) -> String {
+    let totals = state.totals();
+    let seconds = state.elapsed().as_secs_f64().max(0.001);
+    let done = state.done();
     let mut text = format!("{:.1} steps/s", totals.steps as f64 / seconds);
     let judged = count(&totals, "success") + count(&totals, "failure");
     if judged > 0 {
@@ -74,7 +74,7 @@ fn describe(board: &Board) -> String {
             text.push_str(&format!(" · {number} {word}"));
         }
     }
-    let doing = doing(&board.stages());
+    let doing = doing(&state.stages());
     if doing.is_empty() { text } else { format!("{text} · {doing}") }
 }
 

@@ -9,7 +9,7 @@ use client::chat::ModelClient;
 use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
 use rollout::{
     config::{Config, Resolved},
-    episode::{Settings, Surroundings, screenshots},
+    episode::{EpisodeContext, Settings, screenshots},
     plan::{self, Plan, PlanError, Unfinished},
     policy::PromptOptions,
     run::{
@@ -17,9 +17,9 @@ use rollout::{
         event::{Announcer, Stage},
         leases::LeaseLog,
         merge::Merge,
-        permits::Pools,
+        permits::RequestPermits,
         queue::WorkQueue,
-        state::Board,
+        state::RunState,
     },
 };
 
@@ -170,34 +170,34 @@ async fn collect(
     quiet: bool,
     signals: Signals,
 ) -> anyhow::Result<Collected> {
-    let board = Arc::new(Board::of_tasks(&plan.tasks, plan.finished.keys().copied()));
+    let state = Arc::new(RunState::of_tasks(&plan.tasks, plan.finished.keys().copied()));
     for (index, outcome) in &plan.finished {
-        board.take_over(usize::try_from(*index).unwrap_or(0), *outcome);
+        state.add_finished(usize::try_from(*index).unwrap_or(0), *outcome);
     }
     let farm = contact::farm_client(config, farm_url)?;
     let leases = LeaseLog::open(plan.save_path.root())?;
     if plan.ranks.rank == 0 {
-        let left = leases.give_back_left_over(&farm).await?;
+        let left = leases.release_left_over(&farm).await?;
         if left > 0 {
             let left = counted(left, "instance");
             tracing::info!("gave back {left} that an earlier run of this save path still held");
         }
     }
-    let around = Arc::new(Surroundings {
+    let context = Arc::new(EpisodeContext {
         farm,
         policy,
-        pools: Pools::new(&shared_pools(config, &plan), seconds(config.env_config.wait_timeout)),
-        announcer: Announcer::new(vec![Arc::clone(&board) as _]),
+        permits: RequestPermits::new(&shared_pools(config, &plan), seconds(config.env_config.wait_timeout)),
+        announcer: Announcer::new(vec![Arc::clone(&state) as _]),
         leases: Some(leases),
         journal: plan.journal.clone(),
         settings: settings(config, &plan),
     });
-    let monitor = args.watching.start(config, &plan, &board, &around).await;
-    let progress = Progress::start(Arc::clone(&board), quiet);
+    let monitor = args.watching.start(config, &plan, &state, &context).await;
+    let progress = Progress::start(Arc::clone(&state), quiet);
     let stop = Stop::default();
     let stopping = tokio::spawn(obey(signals, stop.clone()));
     let watchdog =
-        tokio::spawn(run::watch(Arc::clone(&board), Duration::from_secs(args.stall_secs.max(1)), |words| {
+        tokio::spawn(run::watch(Arc::clone(&state), Duration::from_secs(args.stall_secs.max(1)), |words| {
             tracing::warn!("{words}");
         }));
     let limits = limits(config, &plan);
@@ -206,7 +206,7 @@ async fn collect(
     let merge = Merge::of(&plan);
     let (waiting, all_done) = (stop.soft.clone(), queue.is_some());
     let source = queue.map_or_else(|| Source::Own(plan.tasks, plan.total), Source::Queue);
-    let outcome = run::collect(around, judge, limits, source, stop).await;
+    let outcome = run::collect(context, judge, limits, source, stop).await;
     watchdog.abort();
     drop(progress);
     drop(monitor);
@@ -229,7 +229,7 @@ async fn collect(
         );
     }
     // Such an episode plays on a blank page and fails: the table alone would blame the policy.
-    if let Some((count, why)) = board.troubles(Stage::Navigate) {
+    if let Some((count, why)) = state.failures(Stage::Navigate) {
         tracing::warn!(
             "start pages did not load {count} times; the last time: {why}. They are in {}",
             plan.save_path.navigation_errors().display()

@@ -23,7 +23,7 @@ fn options() -> ModelOptions {
     let retry = RetryPolicy {
         max_retries: 2,
         first_delay: Duration::from_millis(1),
-        longest_delay: Duration::from_millis(5),
+        max_delay: Duration::from_millis(5),
     };
     ModelOptions { retry, ..ModelOptions::default() }
 }
@@ -217,7 +217,8 @@ async fn json_with_wrong_content_type_is_accepted() {
 #[tokio::test]
 async fn oversized_response_is_rejected() {
     let server = Server::start(vec![say(200, "application/json", vec![b' '; 5000])]).await;
-    let problem = ask(&server.url(), ModelOptions { largest_answer: 1000, ..options() }).await.unwrap_err();
+    let problem =
+        ask(&server.url(), ModelOptions { max_response_bytes: 1000, ..options() }).await.unwrap_err();
     assert!(matches!(problem, ModelError::TooLarge { limit: 1000 }), "{problem}");
     assert_eq!(server.asked().len(), 1);
 }
@@ -236,7 +237,7 @@ async fn endless_response_is_rejected() {
             written = stream.write_all(b"64\r\n[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\r\n").await;
         }
     });
-    let problem = ask(&url, ModelOptions { largest_answer: 1000, ..options() }).await.unwrap_err();
+    let problem = ask(&url, ModelOptions { max_response_bytes: 1000, ..options() }).await.unwrap_err();
     assert!(matches!(problem, ModelError::TooLarge { limit: 1000 }), "{problem}");
     server.await.unwrap();
 }

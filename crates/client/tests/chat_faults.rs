@@ -26,7 +26,7 @@ fn options() -> ModelOptions {
     let retry = RetryPolicy {
         max_retries: 2,
         first_delay: Duration::from_millis(1),
-        longest_delay: Duration::from_millis(5),
+        max_delay: Duration::from_millis(5),
     };
     ModelOptions { retry, ..ModelOptions::default() }
 }
@@ -67,7 +67,7 @@ fn completion_of(content: &str) -> String {
 async fn endless_body_is_rejected_in_bounded_memory() {
     let again = format!("10000\r\n{}\r\n", "[".repeat(0x10000)).into_bytes();
     let endless = RogueReply::Endless(head("200 OK", &[JSON, CHUNKED]), again);
-    let limit = ModelOptions::default().largest_answer;
+    let limit = ModelOptions::default().max_response_bytes;
     let ((problem, words, asked), peak) = heap::peak_of(always(options(), endless)).await;
     assert!(matches!(problem, ModelError::TooLarge { limit: told } if told == limit), "{words}");
     assert_eq!(asked, 1, "another one of its kind is not asked for");

@@ -87,11 +87,11 @@ async fn unready_or_unauthorized_server_is_rejected() {
     }
     let client = ModelClient::vllm(&nobody().await, ModelOptions::default()).unwrap();
     assert!(matches!(client.choose_model(None, LIMIT).await, Err(ModelError::Unreachable { .. })));
-    assert!(!client.is_there(LIMIT).await);
+    assert!(!client.is_reachable(LIMIT).await);
 }
 
 #[tokio::test]
 async fn any_response_means_server_is_there() {
     let server = Server::start(vec![say(404, "text/plain", "no")]).await;
-    assert!(ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap().is_there(LIMIT).await);
+    assert!(ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap().is_reachable(LIMIT).await);
 }

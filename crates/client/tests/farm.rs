@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use client::{
-    farm::{ClientError, FarmClient, FarmOptions, Lease, Look, Viewport},
+    farm::{ClientError, FarmClient, FarmOptions, Lease, ObserveOptions, Viewport},
     http::{Deadline, RetryPolicy},
 };
 use proto::{
@@ -22,7 +22,7 @@ fn options() -> FarmOptions {
     let retry = RetryPolicy {
         max_retries: 2,
         first_delay: Duration::from_millis(1),
-        longest_delay: Duration::from_millis(5),
+        max_delay: Duration::from_millis(5),
     };
     FarmOptions { retry, ..FarmOptions::default() }
 }
@@ -62,8 +62,8 @@ async fn lease_is_acquired_and_released() {
     let granted = json!({"instance_id": "u-1:9000", "node": "http://10.0.0.1:8080"});
     let server = Server::start(vec![answer(200, &granted), success()]).await;
     let farm = client(&server);
-    assert_eq!(farm.get(50, Some(5), "key-1", soon()).await, Ok(lease()));
-    assert_eq!(farm.reset(&lease(), soon()).await, Ok(()));
+    assert_eq!(farm.acquire(50, Some(5), "key-1", soon()).await, Ok(lease()));
+    assert_eq!(farm.release(&lease(), soon()).await, Ok(()));
     let asked = server.asked();
     assert_eq!((asked[0].method.as_str(), asked[0].path.as_str()), ("POST", "/get"));
     assert_eq!(asked[0].query, "lifetime_mins=50&idempotency_key=key-1&wait_secs=5");
@@ -79,11 +79,11 @@ async fn full_farm_is_retried_until_the_deadline() {
     let granted = answer(200, &json!({"instance_id": "a:1", "node": "n"}));
     let script = vec![full.clone(), full.clone(), full.clone(), full.clone(), full.clone(), granted];
     let server = Server::start(script).await;
-    assert!(client(&server).get(60, None, "k", soon()).await.is_ok());
+    assert!(client(&server).acquire(60, None, "k", soon()).await.is_ok());
     assert_eq!(server.asked().len(), 6);
     let server = Server::start(vec![full]).await;
     let problem =
-        client(&server).get(60, None, "k", Deadline::after(Duration::from_secs(1))).await.unwrap_err();
+        client(&server).acquire(60, None, "k", Deadline::after(Duration::from_secs(1))).await.unwrap_err();
     assert!(matches!(problem, ClientError::Full(_)) && problem.is_infrastructure(), "{problem}");
 }
 
@@ -161,9 +161,9 @@ async fn only_idempotent_commands_are_retried() {
 async fn second_release_after_lost_response_succeeds() {
     let not_in_use = answer(400, &json!({"detail": "Instance not in use or already released"}));
     let server = Server::start(vec![Answer::BreakOff, not_in_use.clone()]).await;
-    assert_eq!(client(&server).reset(&lease(), soon()).await, Ok(()));
+    assert_eq!(client(&server).release(&lease(), soon()).await, Ok(()));
     let server = Server::start(vec![not_in_use]).await;
-    assert!(matches!(client(&server).reset(&lease(), soon()).await, Err(ClientError::InvalidInstance(_))));
+    assert!(matches!(client(&server).release(&lease(), soon()).await, Err(ClientError::InvalidInstance(_))));
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ fn observation(data: impl Serialize) -> Value {
 async fn step_is_one_request_if_farm_supports_it() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let server = Server::start(vec![answer(200, &observation(STANDARD.encode(png())))]).await;
-    let look = Look::whole(MARKS);
+    let look = ObserveOptions::whole(MARKS);
     let got = client(&server).step(&lease(), &click(), &look, soon()).await.unwrap();
     let picture = got.screenshot.unwrap();
     assert_eq!((picture.width, picture.height, &picture.data[..]), (1280, 768, &png()[..]));
@@ -257,7 +257,7 @@ async fn observation_is_read_from_messagepack() {
     };
     let body = rmp_serde::to_vec_named(&packed).unwrap();
     let server = Server::start(vec![say(200, "application/msgpack", body)]).await;
-    let look = Look::whole(InteractionMode::Coordinates);
+    let look = ObserveOptions::whole(InteractionMode::Coordinates);
     let got = client(&server).observe(&lease(), &look, soon()).await.unwrap();
     assert_eq!(&got.screenshot.unwrap().data[..], &bytes[..]);
     assert_eq!(got.failure, Some(ClientError::NavigationFailed("net::ERR_X".into())));
@@ -285,7 +285,7 @@ async fn farm_without_step_uses_separate_calls() {
     ];
     let server = Server::start(script).await;
     let farm = client(&server);
-    let look = Look::whole(MARKS);
+    let look = ObserveOptions::whole(MARKS);
     let got = farm.step(&lease(), &click(), &look, soon()).await.unwrap();
     assert_eq!(got.failure, Some(ClientError::Other("500: cannot click".into())));
     assert_eq!(got.ac_tree.as_deref(), Some("id: 1, text: Buy, tag: button"));
@@ -315,7 +315,8 @@ async fn lost_browser_ends_step_without_observing() {
     let script =
         vec![answer(405, &json!({})), answer(500, &json!({"detail": "gone", "code": "instance_lost"}))];
     let server = Server::start(script).await;
-    let problem = client(&server).step(&lease(), &click(), &Look::whole(MARKS), soon()).await.unwrap_err();
+    let problem =
+        client(&server).step(&lease(), &click(), &ObserveOptions::whole(MARKS), soon()).await.unwrap_err();
     assert!(problem.instance_is_gone(), "{problem}");
     assert_eq!(server.asked().len(), 2);
 }
@@ -330,8 +331,8 @@ async fn openapi_document_is_read_once() {
     ] {
         let server = Server::start(vec![script]).await;
         let farm = client(&server);
-        assert_eq!(farm.offers_step(soon()).await, Ok(wanted));
-        assert_eq!(farm.clone().offers_step(soon()).await, Ok(wanted));
+        assert_eq!(farm.supports_step(soon()).await, Ok(wanted));
+        assert_eq!(farm.clone().supports_step(soon()).await, Ok(wanted));
         assert_eq!(server.asked().len(), 1);
     }
 }
@@ -344,7 +345,7 @@ async fn screenshot_format_is_checked() {
     let mut wrong = body.clone();
     wrong["screenshot"]["format"] = json!("webp");
     let server = Server::start(vec![answer(200, &body), answer(200, &wrong)]).await;
-    let look = Look { format: ImageFormat::Jpeg, ..Look::whole(MARKS) };
+    let look = ObserveOptions { format: ImageFormat::Jpeg, ..ObserveOptions::whole(MARKS) };
     let farm = client(&server);
     assert_eq!(
         farm.observe(&lease(), &look, soon()).await.unwrap().screenshot.unwrap().format,

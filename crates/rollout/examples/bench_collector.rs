@@ -25,15 +25,15 @@ use client::{
 use proto::{InteractionMode, trajectory::Task};
 use rollout::{
     config::{HttpPools, ModelType, PolicyConfig, PromptVersion, Split},
-    episode::{Settings, Surroundings},
+    episode::{EpisodeContext, Settings},
     judge::Judge,
     policy::PromptOptions,
     run::{
         self, RunLimits, Source, Stop,
         event::Announcer,
         leases::LeaseLog,
-        permits::Pools,
-        state::{Board, Totals},
+        permits::RequestPermits,
+        state::{RunState, Totals},
     },
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
@@ -222,9 +222,9 @@ async fn measure(scene: Scene) -> Cost {
     let servers = Servers::start(scene);
     let folder = tempfile::tempdir().unwrap();
     let total = scene.episodes * scene.rounds;
-    let board = Arc::new(Board::new(0..total));
+    let state = Arc::new(RunState::new(0..total));
     let journal = journal(folder.path(), total);
-    let around = Arc::new(surroundings(&servers, folder.path(), &board, journal.clone(), scene.episodes));
+    let context = Arc::new(surroundings(&servers, folder.path(), &state, journal.clone(), scene.episodes));
     let limits = RunLimits {
         episodes: scene.episodes,
         task_timeout: Duration::from_secs(3600),
@@ -235,10 +235,10 @@ async fn measure(scene: Scene) -> Cost {
     };
     let (before, cpu_before, since) = (memory(), cpu(), Instant::now());
     let samples = Arc::new(Mutex::new(Vec::new()));
-    let sampler = tokio::spawn(sample(Arc::clone(&board), Arc::clone(&samples)));
+    let sampler = tokio::spawn(sample(Arc::clone(&state), Arc::clone(&samples)));
     let tasks = (0..total).map(|index| task(index, scene.steps)).collect();
     let collected =
-        run::collect(around, Judge::Reference, limits, Source::Own(tasks, total), Stop::default())
+        run::collect(context, Judge::Reference, limits, Source::Own(tasks, total), Stop::default())
             .await
             .unwrap();
     let (seconds, cpu, grown) = (since.elapsed().as_secs_f64(), cpu() - cpu_before, memory() - before);
@@ -246,7 +246,7 @@ async fn measure(scene: Scene) -> Cost {
     journal.close().await.unwrap();
     assert_eq!(collected.unfinished, 0);
     let samples = std::mem::take(&mut *samples.lock().unwrap());
-    Cost { seconds, cpu, before, grown, totals: board.totals(), samples }
+    Cost { seconds, cpu, before, grown, totals: state.totals(), samples }
 }
 
 fn tell(scene: Scene, cost: &Cost) {
@@ -276,10 +276,10 @@ fn tell(scene: Scene, cost: &Cost) {
     println!("resident                  {:.0} MiB before, {}", before / 1048576.0, flat.join(", "));
 }
 
-async fn sample(board: Arc<Board>, samples: Arc<Mutex<Vec<(u64, f64)>>>) {
+async fn sample(state: Arc<RunState>, samples: Arc<Mutex<Vec<(u64, f64)>>>) {
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        samples.lock().unwrap().push((board.totals().steps, memory()));
+        samples.lock().unwrap().push((state.totals().steps, memory()));
     }
 }
 
@@ -318,10 +318,10 @@ fn journal(root: &std::path::Path, total: usize) -> Journal {
 fn surroundings(
     servers: &Servers,
     root: &std::path::Path,
-    board: &Arc<Board>,
+    state: &Arc<RunState>,
     journal: Journal,
     many: usize,
-) -> Surroundings {
+) -> EpisodeContext {
     let retry = RetryPolicy::default();
     let timeout = Duration::from_secs(120);
     let farm = FarmOptions { operation_timeout: timeout, retry, ..FarmOptions::default() };
@@ -346,11 +346,11 @@ fn surroundings(
         execute: calls,
     };
     let save_path = SavePath::new(root);
-    Surroundings {
+    EpisodeContext {
         farm: FarmClient::new(&servers.farm, "key", farm).unwrap(),
         policy: ModelClient::vllm(&servers.policy, policy).unwrap(),
-        pools: Pools::new(&pools, Duration::from_secs(2400)),
-        announcer: Announcer::new(vec![Arc::clone(board) as _]),
+        permits: RequestPermits::new(&pools, Duration::from_secs(2400)),
+        announcer: Announcer::new(vec![Arc::clone(state) as _]),
         leases: Some(LeaseLog::open(root).unwrap()),
         journal,
         settings: Settings {

@@ -70,7 +70,7 @@ async fn simulate(run: &FakeRun, agent_view: &Path) {
         };
         // Most belong to an earlier part of the run; finishing them all at once would distort the rates.
         if index < DONE - 4 {
-            run.state.take_over(index, outcome);
+            run.state.add_finished(index, outcome);
         } else {
             run.finish(index, outcome);
         }

@@ -22,8 +22,8 @@ pub enum ModelError {
     BadAnswer { reason: String, content_type: String, body: String },
     #[error("the model server's answer is larger than {limit} bytes")]
     TooLarge { limit: usize },
-    #[error("cannot read the picture {}: {source}", path.display())]
-    Picture { path: PathBuf, source: std::io::Error },
+    #[error("cannot read the image {}: {source}", path.display())]
+    Image { path: PathBuf, source: std::io::Error },
     #[error("what answers there is no chat server: it says {status} to POST /v1/chat/completions")]
     NoChatServer { status: u16 },
     #[error("{at} does not serve {wanted}, but {served}")]
@@ -85,7 +85,7 @@ impl Transient for ModelError {
             Self::Refused { .. }
             | Self::Redirected { .. }
             | Self::TooLarge { .. }
-            | Self::Picture { .. }
+            | Self::Image { .. }
             | Self::NoChatServer { .. }
             | Self::NotServed { .. }
             | Self::NoneNamed { .. }

@@ -101,8 +101,7 @@ fn written(request: &ChatRequest, address: &dyn Fn(&Path) -> String) -> Result<B
 }
 
 fn data_url(path: &Path) -> Result<String, ModelError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| ModelError::Picture { path: path.to_owned(), source })?;
+    let bytes = std::fs::read(path).map_err(|source| ModelError::Image { path: path.to_owned(), source })?;
     Ok(format!("data:{};base64,{}", media_type(&bytes), STANDARD.encode(&bytes)))
 }
 

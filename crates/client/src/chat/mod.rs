@@ -34,7 +34,7 @@ pub struct ModelOptions {
     pub retry: RetryPolicy,
     pub images: Images,
     /// Bytes of an answer.
-    pub largest_answer: usize,
+    pub max_response_bytes: usize,
 }
 
 impl Default for ModelOptions {
@@ -44,7 +44,7 @@ impl Default for ModelOptions {
             attempt_timeout: Duration::from_secs(240),
             retry: RetryPolicy::default(),
             images: Images::Auto,
-            largest_answer: 16 << 20,
+            max_response_bytes: 16 << 20,
         }
     }
 }
@@ -171,12 +171,12 @@ impl ModelClient {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder, within: Duration) -> Result<Received, ModelError> {
-        let received = http::exchange(request, within, self.options.largest_answer).await?;
+        let received = http::exchange(request, within, self.options.max_response_bytes).await?;
         if received.status.is_success() { Ok(received) } else { Err(ModelError::refused(&received)) }
     }
 
     /// Is anyone there? Any HTTP answer counts; one quick try.
-    pub async fn is_there(&self, within: Duration) -> bool {
+    pub async fn is_reachable(&self, within: Duration) -> bool {
         let get = self.authorized(self.http.get(format!("{}/models", self.root)));
         http::exchange(get, within, 1 << 20).await.is_ok()
     }

@@ -11,7 +11,8 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ClientError, FarmClient, FarmInfo, Lease, Look, Observed, Repeat, Viewport, wire::check_picture,
+    ClientError, FarmClient, FarmInfo, Lease, Observation, ObserveOptions, Repeat, Viewport,
+    wire::check_image,
 };
 use crate::http::{Deadline, Received};
 
@@ -26,7 +27,7 @@ enum Offer {
 impl FarmClient {
     /// Borrows a browser. While the farm is full it keeps asking until the deadline. `wait_secs` lets our farm queue the
     /// request, and the key lets it give the same browser to a repeated one; the Python system ignores both.
-    pub async fn get(
+    pub async fn acquire(
         &self,
         lifetime_mins: u32,
         wait_secs: Option<u32>,
@@ -51,7 +52,7 @@ impl FarmClient {
     }
 
     /// Gives a browser back. When a lost answer makes us ask twice, "not in use" means that it worked.
-    pub async fn reset(&self, lease: &Lease, deadline: Deadline) -> Result<(), ClientError> {
+    pub async fn release(&self, lease: &Lease, deadline: Deadline) -> Result<(), ClientError> {
         let attempts = AtomicU32::new(0);
         let request = || {
             attempts.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +78,7 @@ impl FarmClient {
             self.request(Method::GET, "/screenshot").query(&named(lease)).query(&mode)
         };
         self.call(deadline, Repeat::Harmless, request, |received| {
-            check_picture(&received.body, ImageFormat::Png)?;
+            check_image(&received.body, ImageFormat::Png)?;
             Ok(received.body.clone())
         })
         .await
@@ -148,7 +149,7 @@ impl FarmClient {
     }
 
     /// Does the farm have `/step` and `/observe`? Read once from its OpenAPI document.
-    pub async fn offers_step(&self, deadline: Deadline) -> Result<bool, ClientError> {
+    pub async fn supports_step(&self, deadline: Deadline) -> Result<bool, ClientError> {
         match self.offer() {
             Offer::Yes => return Ok(true),
             Offer::No => return Ok(false),
@@ -171,9 +172,9 @@ impl FarmClient {
     pub async fn observe(
         &self,
         lease: &Lease,
-        look: &Look,
+        look: &ObserveOptions,
         deadline: Deadline,
-    ) -> Result<Observed, ClientError> {
+    ) -> Result<Observation, ClientError> {
         if self.offer() != Offer::No {
             let asked = self.one_trip("/observe", look.to_json(lease), Repeat::Harmless, deadline).await;
             if let Some(answer) = self.unless_not_offered(asked) {
@@ -188,9 +189,9 @@ impl FarmClient {
         &self,
         lease: &Lease,
         command: &Command,
-        look: &Look,
+        look: &ObserveOptions,
         deadline: Deadline,
-    ) -> Result<Observed, ClientError> {
+    ) -> Result<Observation, ClientError> {
         if self.offer() != Offer::No {
             let mut body = look.to_json(lease);
             body.insert("command".into(), Value::Object(command.to_json()));
@@ -204,8 +205,8 @@ impl FarmClient {
 
     fn unless_not_offered(
         &self,
-        asked: Result<Observed, ClientError>,
-    ) -> Option<Result<Observed, ClientError>> {
+        asked: Result<Observation, ClientError>,
+    ) -> Option<Result<Observation, ClientError>> {
         match asked {
             Err(ClientError::NotOffered(_)) => {
                 self.learn(false);
@@ -225,14 +226,14 @@ impl FarmClient {
         body: Map<String, Value>,
         repeat: Repeat,
         deadline: Deadline,
-    ) -> Result<Observed, ClientError> {
+    ) -> Result<Observation, ClientError> {
         let body = Value::Object(body).to_string();
         let request = || {
             let post = self.request(Method::POST, path).header("accept", "application/msgpack");
             post.header("content-type", "application/json").body(body.clone())
         };
         self.call(deadline, repeat, request, |received| {
-            Observed::read(&received.body, &received.content_type)
+            Observation::read(&received.body, &received.content_type)
         })
         .await
     }

@@ -14,7 +14,9 @@ use std::{
 use reqwest::{Client, RequestBuilder, header::HeaderValue};
 
 pub use error::ClientError;
-pub use wire::{FarmInfo, Lease, Look, NodeInfo, Observed, Picture, Viewport, read_screenshot_info};
+pub use wire::{
+    FarmInfo, Lease, NodeInfo, Observation, ObserveOptions, Screenshot, Viewport, read_screenshot_info,
+};
 
 use crate::http::{self, Deadline, Received, RetryPolicy, Transient, Verdict, retrying};
 
@@ -24,7 +26,7 @@ pub struct FarmOptions {
     pub operation_timeout: Duration,
     pub retry: RetryPolicy,
     /// Bytes of an answer.
-    pub largest_answer: usize,
+    pub max_response_bytes: usize,
 }
 
 impl Default for FarmOptions {
@@ -32,7 +34,7 @@ impl Default for FarmOptions {
         Self {
             operation_timeout: Duration::from_secs(120),
             retry: RetryPolicy::default(),
-            largest_answer: 64 << 20,
+            max_response_bytes: 64 << 20,
         }
     }
 }
@@ -127,7 +129,7 @@ impl FarmClient {
     ) -> Result<T, ClientError> {
         let attempt = || async {
             let within = timeout.min(deadline.remaining());
-            let received = http::exchange(request(), within, self.options.largest_answer).await;
+            let received = http::exchange(request(), within, self.options.max_response_bytes).await;
             let result = received.map_err(ClientError::from).and_then(|received| {
                 if received.status.is_success() {
                     read(&received)

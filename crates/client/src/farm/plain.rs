@@ -6,7 +6,9 @@ use proto::{
 };
 use serde_json::Value;
 
-use super::{ClientError, FarmClient, Lease, Look, Observed, Picture, wire::read_screenshot_info};
+use super::{
+    ClientError, FarmClient, Lease, Observation, ObserveOptions, Screenshot, wire::read_screenshot_info,
+};
 use crate::http::Deadline;
 
 impl FarmClient {
@@ -14,14 +16,14 @@ impl FarmClient {
     pub async fn plain_observe(
         &self,
         lease: &Lease,
-        look: &Look,
+        look: &ObserveOptions,
         deadline: Deadline,
-    ) -> Result<Observed, ClientError> {
-        let mut observed = Observed::default();
+    ) -> Result<Observation, ClientError> {
+        let mut observed = Observation::default();
         if look.screenshot {
             let data = self.screenshot(lease, look.mode, deadline).await?;
             let (width, height) = png_size(&data);
-            observed.screenshot = Some(Picture { format: ImageFormat::Png, width, height, data });
+            observed.screenshot = Some(Screenshot { format: ImageFormat::Png, width, height, data });
         }
         if look.ac_tree {
             let info = self.execute(lease, &Command::GetScreenshotInfo, deadline).await?;
@@ -57,16 +59,16 @@ impl FarmClient {
         &self,
         lease: &Lease,
         command: &Command,
-        look: &Look,
+        look: &ObserveOptions,
         deadline: Deadline,
-    ) -> Result<Observed, ClientError> {
+    ) -> Result<Observation, ClientError> {
         let (result, failure) = match self.execute(lease, command, deadline).await {
             Ok(result) => (Some(result), None),
             Err(error) if error.is_infrastructure() => return Err(error),
             Err(error) => (None, Some(error)),
         };
         let observed = self.plain_observe(lease, look, deadline).await?;
-        Ok(Observed { result, failure, ..observed })
+        Ok(Observation { result, failure, ..observed })
     }
 }
 

@@ -69,7 +69,7 @@ pub struct NodeInfo {
 
 /// What to bring back from `/observe` and `/step`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ObserveOptions {
     pub mode: InteractionMode,
     pub format: ImageFormat,
     pub screenshot: bool,
@@ -78,7 +78,7 @@ pub struct Look {
     pub rects: bool,
 }
 
-impl Look {
+impl ObserveOptions {
     /// What an episode needs each step.
     pub const fn whole(mode: InteractionMode) -> Self {
         let marks = matches!(mode, InteractionMode::SetOfMarks);
@@ -112,7 +112,7 @@ impl Look {
 
 /// A screenshot as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct Screenshot {
     pub format: ImageFormat,
     pub width: u32,
     pub height: u32,
@@ -133,26 +133,26 @@ struct PictureWire<'a> {
 
 impl PictureWire<'_> {
     /// The picture in the answer it was read from.
-    fn within(self, body: &Bytes) -> Picture {
+    fn within(self, body: &Bytes) -> Screenshot {
         let Self { format, width, height, data } = self;
         let data = match data {
             Cow::Borrowed(part) => body.slice_ref(part),
             Cow::Owned(bytes) => bytes.into(),
         };
-        Picture { format, width, height, data }
+        Screenshot { format, width, height, data }
     }
 }
 
 /// The page after a step, or as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {
+pub struct Observation {
     /// The command's answer.
     pub result: Option<Value>,
     /// The command failed, but the page was looked at.
     pub failure: Option<ClientError>,
     pub settled: bool,
     pub settle_ms: u64,
-    pub screenshot: Option<Picture>,
+    pub screenshot: Option<Screenshot>,
     pub metadata: Option<PageMetadata>,
     pub ac_tree: Option<String>,
     pub screenshot_info: Option<Value>,
@@ -184,7 +184,7 @@ struct FailureWire {
     detail: String,
 }
 
-impl Observed {
+impl Observation {
     /// Public for the fuzzer.
     #[doc(hidden)]
     pub fn read(body: &Bytes, content_type: &str) -> Result<Self, ClientError> {
@@ -197,7 +197,7 @@ impl Observed {
         };
         let screenshot = wire.screenshot.map(|picture| picture.within(body));
         if let Some(picture) = &screenshot {
-            check_picture(&picture.data, picture.format)?;
+            check_image(&picture.data, picture.format)?;
         }
         Ok(Self {
             result: wire.result,
@@ -217,7 +217,7 @@ impl Observed {
 }
 
 /// A dead browser behind the Python system is a `200 image/png` that says `Internal Server Error`.
-pub(super) fn check_picture(bytes: &[u8], format: ImageFormat) -> Result<(), ClientError> {
+pub(super) fn check_image(bytes: &[u8], format: ImageFormat) -> Result<(), ClientError> {
     let is_one = match format {
         ImageFormat::Png => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
         ImageFormat::Jpeg => bytes.starts_with(b"\xff\xd8\xff"),

@@ -24,29 +24,25 @@ pub(crate) trait Transient {
 pub struct RetryPolicy {
     pub max_retries: u32,
     pub first_delay: Duration,
-    pub longest_delay: Duration,
+    pub max_delay: Duration,
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self {
-            max_retries: 2,
-            first_delay: Duration::from_millis(250),
-            longest_delay: Duration::from_secs(15),
-        }
+        Self { max_retries: 2, first_delay: Duration::from_millis(250), max_delay: Duration::from_secs(15) }
     }
 }
 
 impl RetryPolicy {
     pub const fn none() -> Self {
-        Self { max_retries: 0, first_delay: Duration::ZERO, longest_delay: Duration::ZERO }
+        Self { max_retries: 0, first_delay: Duration::ZERO, max_delay: Duration::ZERO }
     }
 
     /// Growing delays with jitter, so that a crowd does not come back all at once.
     fn delays(&self) -> impl Iterator<Item = Duration> {
         ExponentialBuilder::default()
             .with_min_delay(self.first_delay)
-            .with_max_delay(self.longest_delay)
+            .with_max_delay(self.max_delay)
             .with_factor(2.0)
             .with_jitter()
             .without_max_times()
@@ -75,7 +71,7 @@ where
             Err(error) if deadline.has_passed() => return Err(before.unwrap_or(error)),
             Err(error) => error,
         };
-        let mut delay = delays.next().unwrap_or(policy.longest_delay);
+        let mut delay = delays.next().unwrap_or(policy.max_delay);
         match error.verdict() {
             Verdict::Permanent => return Err(error),
             Verdict::Retry if left == 0 => return Err(error),

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use proto::trajectory::{Action, Observation};
 use serde_json::Value;
 
-use super::{Ending, Episode, Hands, View, session::Seen};
+use super::{BrowserSession, Ending, Episode, View, session::Seen};
 use crate::{
-    episode::screenshots::Face,
+    episode::screenshots::Fingerprint,
     policy::{ActionError, ActionKey, ResolvedAction, describe_outcome},
     run::event::{Event, Stage},
 };
@@ -18,25 +18,29 @@ const BLANK_PAUSE: Duration = Duration::from_millis(150);
 
 impl Episode {
     /// The first view. A start page that did not open leaves a blank one, and that is no failure of the episode.
-    pub(super) async fn first_look(&mut self, hands: &Hands, opened: bool) -> Result<View, Ending> {
+    pub(super) async fn first_look(
+        &mut self,
+        session: &BrowserSession,
+        opened: bool,
+    ) -> Result<View, Ending> {
         self.at(Stage::Screenshot);
         let since = Instant::now();
-        let mut seen = hands.look(self.steps.len()).await?;
-        let mut face = Face::of(&seen.picture);
+        let mut seen = session.look(self.steps.len()).await?;
+        let mut fingerprint = Fingerprint::of(&seen.picture);
         if opened {
-            (seen, face) = self.until_not_blank(hands, seen, face).await?;
-            if face.is_blank() {
+            (seen, fingerprint) = self.until_not_blank(session, seen, fingerprint).await?;
+            if fingerprint.is_blank() {
                 return Err(Ending::Blank);
             }
         }
         self.took(Stage::Screenshot, since);
-        self.keep(seen, face).await
+        self.keep(seen, fingerprint).await
     }
 
     /// Does what the action means, looks again, and writes down what became of it.
     pub(super) async fn act(
         &mut self,
-        hands: &Hands,
+        session: &BrowserSession,
         todo: Result<ResolvedAction, ActionError>,
         action: &Action,
         before: View,
@@ -44,13 +48,13 @@ impl Episode {
         self.at(Stage::Execute);
         let since = Instant::now();
         let (failed, seen) = match todo {
-            Ok(ResolvedAction::Command(command)) => hands.act(self.steps.len(), &command).await?,
+            Ok(ResolvedAction::Command(command)) => session.act(self.steps.len(), &command).await?,
             Ok(ResolvedAction::Wait { seconds }) => {
                 tokio::time::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
-                (None, hands.look(self.steps.len()).await?)
+                (None, session.look(self.steps.len()).await?)
             }
             // An answer never comes here; an action that means nothing changes nothing.
-            Ok(ResolvedAction::Answer(_)) | Err(_) => (None, hands.look(self.steps.len()).await?),
+            Ok(ResolvedAction::Answer(_)) | Err(_) => (None, session.look(self.steps.len()).await?),
         };
         if let Some(why) = &failed {
             self.trouble(Stage::Execute, why);
@@ -62,13 +66,13 @@ impl Episode {
         let navigated = ActionKey::from_key(&action.key) == Some(ActionKey::Navigate);
         let target = action.arguments.get("url").and_then(Value::as_str).unwrap_or("that address").to_owned();
         let mut failed_navigation = (navigated && failed.is_some()).then(|| target.clone());
-        let mut face = Face::of(&seen.picture);
+        let mut fingerprint = Fingerprint::of(&seen.picture);
         let mut seen = seen;
         // A page that never opened stays white until the agent goes elsewhere.
-        if face.is_blank() && failed.is_none() && (navigated || !before.face.is_blank()) {
+        if fingerprint.is_blank() && failed.is_none() && (navigated || !before.fingerprint.is_blank()) {
             self.at(Stage::Screenshot);
-            (seen, face) = self.until_not_blank(hands, seen, face).await?;
-            if face.is_blank() {
+            (seen, fingerprint) = self.until_not_blank(session, seen, fingerprint).await?;
+            if fingerprint.is_blank() {
                 if !navigated {
                     return Err(Ending::Blank);
                 }
@@ -76,9 +80,9 @@ impl Episode {
                 return self.still_there(before, failed_navigation.as_deref()).await;
             }
         }
-        let changed = face != before.face;
+        let changed = fingerprint != before.fingerprint;
         self.tell_last_step(changed, &seen.url, failed_navigation.as_deref());
-        self.keep(seen, face).await
+        self.keep(seen, fingerprint).await
     }
 
     /// The agent keeps seeing where it was, and is told that it is still there.
@@ -88,22 +92,22 @@ impl Episode {
         let picture = picture.map_err(|error| Ending::Disk(error.to_string()))?;
         let Observation { ac_tree, title, url, .. } = before.observation;
         let seen = Seen { picture: picture.into(), title, url, ac_tree, text: before.text };
-        self.keep(seen, before.face).await
+        self.keep(seen, before.fingerprint).await
     }
 
     async fn until_not_blank(
         &self,
-        hands: &Hands,
+        session: &BrowserSession,
         mut seen: Seen,
-        mut face: Face,
-    ) -> Result<(Seen, Face), Ending> {
-        let until = Instant::now() + BLANK_LIMIT.min(self.around.settings.operation_timeout);
-        while face.is_blank() && Instant::now() < until {
+        mut fingerprint: Fingerprint,
+    ) -> Result<(Seen, Fingerprint), Ending> {
+        let until = Instant::now() + BLANK_LIMIT.min(self.context.settings.operation_timeout);
+        while fingerprint.is_blank() && Instant::now() < until {
             tokio::time::sleep(BLANK_PAUSE).await;
-            seen = hands.look(self.steps.len()).await?;
-            face = Face::of(&seen.picture);
+            seen = session.look(self.steps.len()).await?;
+            fingerprint = Fingerprint::of(&seen.picture);
         }
-        Ok((seen, face))
+        Ok((seen, fingerprint))
     }
 
     fn tell_last_step(&mut self, changed: bool, url: &str, failed_navigation: Option<&str>) {
@@ -113,17 +117,17 @@ impl Episode {
         step.same_as_next_screenshot = Some(!changed);
     }
 
-    async fn keep(&mut self, seen: Seen, face: Face) -> Result<View, Ending> {
-        let saved = self.gallery.save(self.steps.len(), seen.picture).await;
+    async fn keep(&mut self, seen: Seen, fingerprint: Fingerprint) -> Result<View, Ending> {
+        let saved = self.screenshots.save(self.steps.len(), seen.picture).await;
         let path = saved.map_err(|error| Ending::Disk(error.to_string()))?;
-        let event = Event::Seen { index: self.index(), url: seen.url.clone(), picture: path.clone() };
-        self.around.announcer.say(&event);
+        let event = Event::Observed { index: self.index(), url: seen.url.clone(), screenshot: path.clone() };
+        self.context.announcer.announce(&event);
         let observation = Observation {
             image_path: path.display().to_string(),
             ac_tree: seen.ac_tree,
             title: seen.title,
             url: seen.url,
         };
-        Ok(View { observation, text: seen.text, face })
+        Ok(View { observation, text: seen.text, fingerprint })
     }
 }

@@ -14,13 +14,13 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 /// The folder of one attempt at a task.
 #[derive(Clone, Debug)]
-pub struct Gallery {
+pub struct ScreenshotStore {
     folder: PathBuf,
 }
 
-impl Gallery {
+impl ScreenshotStore {
     /// A folder of its own for every attempt, so that a retried episode never mixes with the one before. It is not
-    /// there yet: [`Gallery::make`] it once it is noted where a resumed run finds it.
+    /// there yet: [`ScreenshotStore::make`] it once it is noted where a resumed run finds it.
     pub fn new(images: &Path, index: usize) -> Self {
         let tag = uuid::Uuid::new_v4().simple().to_string();
         Self { folder: images.join(format!("task_{index:04}_{}", &tag[..8])) }
@@ -81,12 +81,12 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
 
 /// What a picture looks like, in a few bytes: enough to tell whether two are pixel-equal, and whether one is white.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Face {
+pub struct Fingerprint {
     digest: u128,
     blank: bool,
 }
 
-impl Face {
+impl Fingerprint {
     pub fn of(picture: &[u8]) -> Self {
         let mut hasher = Xxh3Default::new();
         match pixel_chunks(picture) {
@@ -167,8 +167,8 @@ mod tests {
         let mut stamped = plain[..33].to_vec();
         stamped.extend(b"\x00\x00\x00\x07tIME\x07\xea\x0b\x0f\x0a\x00\x00\x00\x00\x00\x00");
         stamped.extend(&plain[33..]);
-        assert_eq!(Face::of(&plain), Face::of(&stamped));
-        assert_ne!(Face::of(&plain), Face::of(&png(&[8; 48], 4)));
-        assert_ne!(Face::of(b"x"), Face::of(b"y"));
+        assert_eq!(Fingerprint::of(&plain), Fingerprint::of(&stamped));
+        assert_ne!(Fingerprint::of(&plain), Fingerprint::of(&png(&[8; 48], 4)));
+        assert_ne!(Fingerprint::of(b"x"), Fingerprint::of(b"y"));
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's hands and eyes: one leased instance, used through the pools, in one round trip where the farm
+//! The agent's session and eyes: one leased instance, used through the pools, in one round trip where the farm
 //! offers it and by the plain calls where it does not.
 
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use tokio::{sync::SemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ending, Surroundings};
+use super::{Ending, EpisodeContext};
 use crate::run::{
     event::{Event, Stage},
-    permits::Pool,
+    permits::Operation,
 };
 use client::{
-    farm::{ClientError, Lease, Look, Observed, read_screenshot_info},
+    farm::{ClientError, Lease, Observation, ObserveOptions, read_screenshot_info},
     http::Deadline,
 };
 
@@ -28,8 +28,8 @@ pub(crate) struct Seen {
     pub(crate) text: Option<String>,
 }
 
-pub(crate) struct Hands {
-    around: Arc<Surroundings>,
+pub(crate) struct BrowserSession {
+    context: Arc<EpisodeContext>,
     index: usize,
     lease: Lease,
     one_trip: bool,
@@ -41,27 +41,29 @@ const LINE_SECS: u32 = 30;
 /// Why the command, not the farm, failed; `None` when it did not.
 type Failure = Option<String>;
 
-impl Hands {
+impl BrowserSession {
     /// Leases an instance, however long that takes within the task's time.
     pub(crate) async fn allocate(
-        around: &Arc<Surroundings>,
+        context: &Arc<EpisodeContext>,
         index: usize,
         until: Instant,
         cancelled: &CancellationToken,
     ) -> Result<Self, Ending> {
         let deadline = Deadline::at(until);
         let leasing = async {
-            let _place = enter(around, Pool::Allocate).await?;
+            let _place = enter(context, Operation::Allocate).await?;
             let key = uuid::Uuid::new_v4().to_string();
-            let lifetime = around.settings.lifetime_mins;
+            let lifetime = context.settings.lifetime_mins;
             let since = std::time::Instant::now();
-            let lease = around.farm.get(lifetime, Some(LINE_SECS), &key, deadline).await;
-            around.announcer.say(&Event::Took { stage: Stage::Allocate, time: since.elapsed() });
+            let lease = context.farm.acquire(lifetime, Some(LINE_SECS), &key, deadline).await;
+            context
+                .announcer
+                .announce(&Event::StageTimed { stage: Stage::Allocate, duration: since.elapsed() });
             lease.map_err(|error| {
-                around.announcer.say(&Event::Trouble {
+                context.announcer.announce(&Event::StageFailed {
                     index,
                     stage: Stage::Allocate,
-                    why: error.to_string(),
+                    reason: error.to_string(),
                 });
                 match error {
                     ClientError::Full(why) => Ending::NoBrowser(why),
@@ -75,41 +77,41 @@ impl Hands {
             () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
             lease = leasing => lease?,
         };
-        if let Some(log) = &around.leases {
-            log.taken(&lease);
+        if let Some(log) = &context.leases {
+            log.record_acquired(&lease);
         }
-        let mut hands = Self { around: Arc::clone(around), index, lease, one_trip: false };
-        match hands.around.farm.offers_step(hands.deadline()).await {
-            Ok(offered) => hands.one_trip = offered,
+        let mut session = Self { context: Arc::clone(context), index, lease, one_trip: false };
+        match session.context.farm.supports_step(session.deadline()).await {
+            Ok(offered) => session.one_trip = offered,
             Err(error) => {
-                hands.release().await;
+                session.release().await;
                 return Err(Ending::Lost(error.to_string()));
             }
         }
-        Ok(hands)
+        Ok(session)
     }
 
     fn deadline(&self) -> Deadline {
         // All attempts at an operation and their pauses; one attempt alone is bounded by the client.
-        Deadline::after(self.around.settings.operation_timeout * 4)
+        Deadline::after(self.context.settings.operation_timeout * 4)
     }
 
     fn at(&self, step: usize, stage: Stage) {
-        self.around.announcer.say(&Event::Stage { index: self.index, step, stage });
+        self.context.announcer.announce(&Event::Stage { index: self.index, step, stage });
     }
 
     /// The viewport, for turning the model's grid into pixels.
     pub(crate) async fn size(&self) -> Result<(u32, u32), Ending> {
-        let _place = enter(&self.around, Pool::Metadata).await?;
-        let viewport = self.around.farm.metadata(&self.lease, self.deadline()).await.map_err(lost)?;
+        let _place = enter(&self.context, Operation::Metadata).await?;
+        let viewport = self.context.farm.metadata(&self.lease, self.deadline()).await.map_err(lost)?;
         Ok((viewport.width, viewport.height))
     }
 
     /// Opens a page. The inner error is the page's, not the farm's.
     pub(crate) async fn visit(&self, url: &str) -> Result<Result<(), String>, Ending> {
-        let _place = enter(&self.around, Pool::Navigate).await?;
+        let _place = enter(&self.context, Operation::Navigate).await?;
         let command = Command::VisitPage { url: url.to_owned() };
-        match self.around.farm.execute(&self.lease, &command, self.deadline()).await {
+        match self.context.farm.execute(&self.lease, &command, self.deadline()).await {
             Ok(_) => Ok(Ok(())),
             Err(error) if is_the_end(&error) => Err(lost(error)),
             // Nothing of the page will ever be seen: an episode on a blank one would blame the agent.
@@ -123,21 +125,21 @@ impl Hands {
         if !self.one_trip {
             return self.read(self.look_plainly(step).await?).await;
         }
-        let place = enter(&self.around, Pool::Screenshot).await?;
-        let observed = self.around.farm.observe(&self.lease, &self.what(), self.deadline()).await;
+        let place = enter(&self.context, Operation::Screenshot).await?;
+        let observed = self.context.farm.observe(&self.lease, &self.what(), self.deadline()).await;
         drop(place);
         self.read(seen(observed.map_err(lost)?)?).await
     }
 
     /// Adds the page's text where the model is to get it. A page that cannot be read has none.
     async fn read(&self, mut seen: Seen) -> Result<Seen, Ending> {
-        let n_lines = self.around.settings.page_text_lines;
+        let n_lines = self.context.settings.page_text_lines;
         if n_lines == 0 {
             return Ok(seen);
         }
-        let _place = enter(&self.around, Pool::PageMetadata).await?;
+        let _place = enter(&self.context, Operation::PageMetadata).await?;
         let command = Command::GetWebpageText { n_lines };
-        seen.text = match self.around.farm.execute(&self.lease, &command, self.deadline()).await {
+        seen.text = match self.context.farm.execute(&self.lease, &command, self.deadline()).await {
             Ok(answer) => answer.get("text").and_then(Value::as_str).map(str::to_owned),
             Err(error) if is_the_end(&error) => return Err(lost(error)),
             Err(_) => None,
@@ -147,9 +149,9 @@ impl Hands {
 
     /// Carries out a command, then looks. A command that failed leaves a page to look at all the same.
     pub(crate) async fn act(&self, step: usize, command: &Command) -> Result<(Failure, Seen), Ending> {
-        let place = enter(&self.around, Pool::Execute).await?;
+        let place = enter(&self.context, Operation::Execute).await?;
         if self.one_trip {
-            let observed = self.around.farm.step(&self.lease, command, &self.what(), self.deadline()).await;
+            let observed = self.context.farm.step(&self.lease, command, &self.what(), self.deadline()).await;
             return match observed {
                 Ok(observed) => {
                     drop(place);
@@ -163,7 +165,7 @@ impl Hands {
                 }
             };
         }
-        let failure = match self.around.farm.execute(&self.lease, command, self.deadline()).await {
+        let failure = match self.context.farm.execute(&self.lease, command, self.deadline()).await {
             Ok(_) => None,
             Err(error) if is_the_end(&error) => return Err(lost(error)),
             Err(error) => Some(error.to_string()),
@@ -172,22 +174,26 @@ impl Hands {
         Ok((failure, self.read(self.look_plainly(step).await?).await?))
     }
 
-    fn what(&self) -> Look {
-        let mode = self.around.settings.prompting.mode;
-        Look { ac_tree: mode == InteractionMode::SetOfMarks, rects: false, ..Look::whole(mode) }
+    fn what(&self) -> ObserveOptions {
+        let mode = self.context.settings.prompting.mode;
+        ObserveOptions {
+            ac_tree: mode == InteractionMode::SetOfMarks,
+            rects: false,
+            ..ObserveOptions::whole(mode)
+        }
     }
 
     /// By the plain calls, each through the pool of its kind.
     async fn look_plainly(&self, step: usize) -> Result<Seen, Ending> {
-        let (farm, mode) = (&self.around.farm, self.around.settings.prompting.mode);
+        let (farm, mode) = (&self.context.farm, self.context.settings.prompting.mode);
         self.at(step, Stage::Screenshot);
-        let place = enter(&self.around, Pool::Screenshot).await?;
+        let place = enter(&self.context, Operation::Screenshot).await?;
         let picture = farm.screenshot(&self.lease, mode, self.deadline()).await.map_err(lost)?;
         drop(place);
         let mut ac_tree = None;
         if mode == InteractionMode::SetOfMarks {
             self.at(step, Stage::AcTree);
-            let _place = enter(&self.around, Pool::AcTree).await?;
+            let _place = enter(&self.context, Operation::AcTree).await?;
             let info = farm
                 .execute(&self.lease, &Command::GetScreenshotInfo, self.deadline())
                 .await
@@ -195,17 +201,19 @@ impl Hands {
             ac_tree = read_screenshot_info(&info).as_ref().map(ScreenshotInfo::ac_tree);
         }
         self.at(step, Stage::Metadata);
-        let _place = enter(&self.around, Pool::PageMetadata).await?;
+        let _place = enter(&self.context, Operation::PageMetadata).await?;
         let metadata = farm.page_metadata(&self.lease, self.deadline()).await.map_err(lost)?;
         Ok(Seen { picture, title: metadata.title, url: metadata.url, ac_tree, text: None })
     }
 
     /// Gives the instance back. What cannot be given back runs out by itself.
     pub(crate) async fn release(self) {
-        let _place = self.around.pools.enter(Pool::Release).await;
+        let _place = self.context.permits.acquire(Operation::Release).await;
         let since = std::time::Instant::now();
-        let given = self.around.farm.reset(&self.lease, self.deadline()).await;
-        self.around.announcer.say(&Event::Took { stage: Stage::Release, time: since.elapsed() });
+        let given = self.context.farm.release(&self.lease, self.deadline()).await;
+        self.context
+            .announcer
+            .announce(&Event::StageTimed { stage: Stage::Release, duration: since.elapsed() });
         // An instance that the farm does not know any more is as good as given back.
         let ours_no_more = match &given {
             Ok(()) => true,
@@ -214,13 +222,13 @@ impl Hands {
         if let Err(error) = given {
             tracing::debug!(%error, lease = self.lease.instance_id, "an instance could not be given back");
         }
-        if let Some(log) = self.around.leases.as_ref().filter(|_| ours_no_more) {
-            log.given_back(&self.lease);
+        if let Some(log) = self.context.leases.as_ref().filter(|_| ours_no_more) {
+            log.record_released(&self.lease);
         }
     }
 }
 
-fn seen(observed: Observed) -> Result<Seen, Ending> {
+fn seen(observed: Observation) -> Result<Seen, Ending> {
     let picture = observed.screenshot.ok_or_else(|| Ending::Lost("the farm sent no picture".into()))?;
     let metadata = observed.metadata.ok_or_else(|| Ending::Lost("the farm sent no metadata".into()))?;
     Ok(Seen {
@@ -241,7 +249,7 @@ fn lost(error: ClientError) -> Ending {
     Ending::Lost(error.to_string())
 }
 
-async fn enter(around: &Surroundings, pool: Pool) -> Result<SemaphorePermit<'_>, Ending> {
-    let place = around.pools.enter(pool).await;
-    place.ok_or_else(|| Ending::Lost(format!("no place in the {pool:?} pool came free in time")))
+async fn enter(context: &EpisodeContext, operation: Operation) -> Result<SemaphorePermit<'_>, Ending> {
+    let place = context.permits.acquire(operation).await;
+    place.ok_or_else(|| Ending::Lost(format!("no place in the {operation:?} pool came free in time")))
 }

@@ -23,13 +23,13 @@ impl Episode {
     pub(super) async fn think(&mut self, seen: &View) -> Result<Thought, Ending> {
         self.at(Stage::Policy);
         let since = Instant::now();
-        let around = &self.around;
-        let prompting = around.settings.prompting;
+        let context = &self.context;
+        let prompting = context.settings.prompting;
         let messages =
             build_conversation(prompting, &self.task, &self.steps, &seen.observation, seen.text.as_deref());
-        let request = around.settings.policy.request(&around.settings.model, messages);
+        let request = context.settings.policy.request(&context.settings.model, messages);
         // Waiting for a session may take as long as the task does; each attempt has its own limit.
-        let answered = around.policy.converse(request, self.deadline).await;
+        let answered = context.policy.converse(request, self.deadline).await;
         let (completion, raw_prompt) = answered.map_err(|error| {
             self.trouble(Stage::Policy, &error.to_string());
             no_reply(&error)
@@ -39,7 +39,7 @@ impl Episode {
     }
 
     fn understand(&self, completion: Completion, raw_prompt: String, took: f64) -> Thought {
-        let reply = Reply::parse(&completion.text, self.around.settings.prompting.mode);
+        let reply = Reply::parse(&completion.text, self.context.settings.prompting.mode);
         let answering_tokens = reply.answering_tokens();
         Thought {
             action: reply.action,
@@ -56,7 +56,7 @@ impl Episode {
     /// Puts the step into the record, before it is acted on.
     pub(super) fn record(&mut self, observation: Observation, thought: Thought) {
         let words = |name: &str| thought.response.answering_tokens.get(name).and_then(Value::as_str);
-        self.around.announcer.say(&Event::Decided {
+        self.context.announcer.announce(&Event::Decided {
             index: self.index(),
             action: thought.action.action_string.clone(),
             thought: words("thought").or_else(|| words("thinking")).unwrap_or_default().to_owned(),

@@ -1,11 +1,11 @@
-//! What a run says about itself while it goes on. Every stage announces; progress bar, watchdog, metrics and
-//! monitor only listen, and nobody waits for them.
+//! Events of a run. Every stage of an episode announces what happens; the run's state, and through it the progress bar, the
+//! watchdog and the monitor, only listen and never block an episode.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use proto::trajectory::Outcome;
 
-/// What an episode is doing.
+/// The stage an episode is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
     /// In the queue.
@@ -21,7 +21,7 @@ pub enum Stage {
     Release,
     /// Being judged.
     Reward,
-    /// Being written down.
+    /// Being written to disk.
     Save,
     Finished,
     Failed,
@@ -62,7 +62,7 @@ impl Stage {
         }
     }
 
-    /// The letter a monitor shows.
+    /// Returns the letter that the monitor shows for the stage.
     pub const fn letter(self) -> char {
         match self {
             Self::NotStarted => 'N',
@@ -79,7 +79,7 @@ impl Stage {
         }
     }
 
-    /// On whom an episode in this stage waits.
+    /// Returns what an episode in this stage waits for.
     pub const fn waits_for(self) -> &'static str {
         match self {
             Self::NotStarted => "its turn",
@@ -98,24 +98,24 @@ impl Stage {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// An episode went on to its next stage.
+    /// An episode entered a stage.
     Stage {
         index: usize,
         step: usize,
         stage: Stage,
     },
-    /// A stage took this long.
-    Took {
+    /// A stage of some episode ended after this duration.
+    StageTimed {
         stage: Stage,
-        time: Duration,
+        duration: Duration,
     },
-    /// The agent sees a page; its picture is on disk.
-    Seen {
+    /// The agent was shown a page; its screenshot is on disk.
+    Observed {
         index: usize,
         url: String,
-        picture: PathBuf,
+        screenshot: PathBuf,
     },
-    /// The agent has decided what to do.
+    /// The policy chose the next action.
     Decided {
         index: usize,
         action: String,
@@ -124,23 +124,23 @@ pub enum Event {
     StepDone {
         index: usize,
     },
-    /// Something went wrong and is being tried again.
-    Trouble {
+    /// An operation of this stage failed. The episode may go on or be retried.
+    StageFailed {
         index: usize,
         stage: Stage,
-        why: String,
+        reason: String,
     },
-    /// The episode was lost to infrastructure and starts afresh.
+    /// The episode was lost to infrastructure and starts again.
     Retried {
         index: usize,
         attempt: u32,
-        why: String,
+        reason: String,
     },
-    /// Another collector of the run has made it durable.
-    Elsewhere {
+    /// Another collector of the run has saved this trajectory.
+    FinishedElsewhere {
         index: usize,
     },
-    /// Collected, judged and durable.
+    /// The trajectory is collected, judged and durable.
     Finished {
         index: usize,
         outcome: Outcome,
@@ -149,11 +149,11 @@ pub enum Event {
 }
 
 pub trait Listener: Send + Sync {
-    /// Called where the event happens: note it and return.
-    fn event(&self, event: &Event);
+    /// Called on the task in which the event happens, so it must return quickly.
+    fn on_event(&self, event: &Event);
 }
 
-/// Tells all listeners. Cloning is cheap.
+/// Passes events to all listeners. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Announcer(Arc<[Arc<dyn Listener>]>);
 
@@ -162,9 +162,9 @@ impl Announcer {
         Self(listeners.into())
     }
 
-    pub fn say(&self, event: &Event) {
+    pub fn announce(&self, event: &Event) {
         for listener in self.0.iter() {
-            listener.event(event);
+            listener.on_event(event);
         }
     }
 }

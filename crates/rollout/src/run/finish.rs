@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{RunError, Shared, losses::Told};
 use crate::{
-    episode::{Ending, Episode, prompts, screenshots::Gallery},
+    episode::{Ending, Episode, prompts, screenshots::ScreenshotStore},
     judge::blocked_site,
     plan::blocklist::{self, BlockedSite},
     run::event::{Event, Stage},
@@ -25,29 +25,34 @@ impl Shared {
         let shared = Arc::clone(self);
         self.finishing.spawn(async move {
             let _place = place;
-            let (trajectory, gallery) = compose(&ending, attempt, episode);
-            shared.finish(ending, trajectory, gallery).await;
+            let (trajectory, screenshots) = compose(&ending, attempt, episode);
+            shared.finish(ending, trajectory, screenshots).await;
         });
     }
 
-    async fn finish(self: Arc<Self>, ending: Ending, mut trajectory: Trajectory, gallery: Gallery) {
+    async fn finish(
+        self: Arc<Self>,
+        ending: Ending,
+        mut trajectory: Trajectory,
+        screenshots: ScreenshotStore,
+    ) {
         let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
         if self.is_late(index).await {
-            return gallery.discard().await;
+            return screenshots.discard().await;
         }
         if ending.outcome() == Outcome::InfraLost {
-            return match self.losses.lost(&ending.why(), (trajectory, gallery)) {
-                Told::Counts((trajectory, gallery)) => self.save(trajectory, gallery).await,
+            return match self.losses.lost(&ending.why(), (trajectory, screenshots)) {
+                Told::Counts((trajectory, screenshots)) => self.save(trajectory, screenshots).await,
                 Told::Held => {}
                 Told::NothingWorks => self.nothing_works(),
             };
         }
         if ending.is_the_agents() {
-            for (trajectory, gallery) in self.losses.worked() {
-                self.save(trajectory, gallery).await;
+            for (trajectory, screenshots) in self.losses.worked() {
+                self.save(trajectory, screenshots).await;
             }
-            let (steps, announcer) = (trajectory.steps.len(), &self.around.announcer);
-            announcer.say(&Event::Stage { index, step: steps, stage: Stage::Reward });
+            let (steps, announcer) = (trajectory.steps.len(), &self.context.announcer);
+            announcer.announce(&Event::Stage { index, step: steps, stage: Stage::Reward });
             let since = Instant::now();
             let verdict = tokio::select! {
                 biased;
@@ -58,25 +63,25 @@ impl Shared {
                 self.block(&site);
             }
             verdict.apply(&mut trajectory);
-            announcer.say(&Event::Took { stage: Stage::Reward, time: since.elapsed() });
+            announcer.announce(&Event::StageTimed { stage: Stage::Reward, duration: since.elapsed() });
         }
-        self.save(trajectory, gallery).await;
+        self.save(trajectory, screenshots).await;
     }
 
     /// Makes a trajectory durable, then counts it.
-    async fn save(self: &Arc<Self>, mut trajectory: Trajectory, gallery: Gallery) {
+    async fn save(self: &Arc<Self>, mut trajectory: Trajectory, screenshots: ScreenshotStore) {
         let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
-        let (steps, announcer) = (trajectory.steps.len(), &self.around.announcer);
-        announcer.say(&Event::Stage { index, step: steps, stage: Stage::Save });
-        prompts(self.around.settings.prompting, &mut trajectory);
+        let (steps, announcer) = (trajectory.steps.len(), &self.context.announcer);
+        announcer.announce(&Event::Stage { index, step: steps, stage: Stage::Save });
+        prompts(self.context.settings.prompting, &mut trajectory);
         if self.queue.is_some() {
             // Two collectors may have had it: the merge takes the first.
             let now = Value::from(jiff::Timestamp::now().to_string());
             trajectory.metadata.extra.insert(store::aggregate::FINISHED_AT.to_owned(), now);
         }
         let saved = async {
-            gallery.sync().await.map_err(|error| error.to_string())?;
-            self.around.journal.append_finished(&trajectory).await.map_err(|error| error.to_string())
+            screenshots.sync().await.map_err(|error| error.to_string())?;
+            self.context.journal.append_finished(&trajectory).await.map_err(|error| error.to_string())
         };
         if let Err(why) = saved.await {
             return self.fail(RunError::Disk(why));
@@ -86,7 +91,7 @@ impl Shared {
         }
         let outcome = trajectory.metadata.outcome.unwrap_or(Outcome::Failure);
         self.finished.fetch_add(1, Ordering::Relaxed);
-        announcer.say(&Event::Finished { index, outcome, steps });
+        announcer.announce(&Event::Finished { index, outcome, steps });
         self.note_done(1);
     }
 }
@@ -98,8 +103,8 @@ impl Shared {
         let stopped = self.stop.soft.is_cancelled();
         match self.losses.at_the_end() {
             Some(few) if !stopped => {
-                for (trajectory, gallery) in few {
-                    self.save(trajectory, gallery).await;
+                for (trajectory, screenshots) in few {
+                    self.save(trajectory, screenshots).await;
                 }
             }
             None if !stopped => self.nothing_works(),
@@ -118,20 +123,20 @@ impl Shared {
         let late = queue.is_done_elsewhere(index).await;
         if late {
             queue.drop_late(index);
-            self.around.announcer.say(&Event::Elsewhere { index });
+            self.context.announcer.announce(&Event::FinishedElsewhere { index });
         }
         late
     }
 
     fn block(&self, site: &BlockedSite) {
-        if let Err(error) = blocklist::append(&self.around.settings.save_path, site) {
+        if let Err(error) = blocklist::append(&self.context.settings.save_path, site) {
             tracing::warn!(%error, domain = site.domain, "cannot note a blocked site");
         }
     }
 }
 
-fn compose(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, Gallery) {
-    let (task, mut steps, gallery) = episode.into_parts();
+fn compose(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, ScreenshotStore) {
+    let (task, mut steps, screenshots) = episode.into_parts();
     if ending.leaves_invalid_step() {
         steps.push(invalid_step(steps.last(), &ending.why()));
     }
@@ -141,7 +146,7 @@ fn compose(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, Gall
     ]);
     let metadata =
         TrajectoryMetadata { keypoint_step_ids: Vec::new(), outcome: Some(ending.outcome()), extra };
-    (Trajectory { task, steps, metadata }, gallery)
+    (Trajectory { task, steps, metadata }, screenshots)
 }
 
 /// The last step of an episode that was cut short: says why, earns nothing, shows what was seen last.

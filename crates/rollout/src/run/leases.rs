@@ -1,5 +1,5 @@
-//! Remembers which instances a run holds, so that a run of the same save path after a crash can give back what the
-//! crashed one could not, and only that. Every run has a file of its own and keeps it locked while it lives.
+//! Records the leases that a run holds, so that the next run of the same save path can release the leases of a run that
+//! crashed. Every run has its own file and keeps it locked while it is alive.
 
 use std::{
     collections::BTreeSet,
@@ -18,19 +18,20 @@ use client::{
 };
 
 const FOLDER: &str = "leases";
-/// Giving back what an earlier run held must not hold up this one for long; what is left runs out by itself.
-const GIVING_BACK: Duration = Duration::from_secs(20);
-const AT_ONCE: usize = 32;
+/// Limits the time a new run spends on leases of an earlier one; leases that remain expire on the farm.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(20);
+const MAX_CONCURRENT_RELEASES: usize = 32;
 
-/// An append-only file: a line when an instance is taken, a line when it is given back.
+/// An append-only file with one line per acquired and one per released lease.
 pub struct LeaseLog {
     path: PathBuf,
-    file: Mutex<Held>,
+    log: Mutex<OpenLog>,
 }
 
-struct Held {
+struct OpenLog {
     file: File,
-    count: usize,
+    /// Leases acquired and not released.
+    held: usize,
 }
 
 impl LeaseLog {
@@ -39,32 +40,32 @@ impl LeaseLog {
         fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{}.log", uuid::Uuid::new_v4().simple()));
         let file = OpenOptions::new().create_new(true).append(true).open(&path)?;
-        // The lock tells other runs that this one lives. Where there are no locks, leases run out by themselves.
+        // The lock marks this run as alive. On file systems without locks, leases of a crashed run expire on the farm.
         let _ = file.try_lock();
-        Ok(Self { path, file: Mutex::new(Held { file, count: 0 }) })
+        Ok(Self { path, log: Mutex::new(OpenLog { file, held: 0 }) })
     }
 
-    pub fn taken(&self, lease: &Lease) {
-        self.note('+', lease);
+    pub fn record_acquired(&self, lease: &Lease) {
+        self.append('+', lease);
     }
 
-    pub fn given_back(&self, lease: &Lease) {
-        self.note('-', lease);
+    pub fn record_released(&self, lease: &Lease) {
+        self.append('-', lease);
     }
 
-    /// One write a line, so that lines of several threads never mix. A line that cannot be written costs a
+    /// Writes a line at once, so that lines of several threads do not mix. A failed write is only logged: it costs the
     /// clean-up after a crash, not the run.
-    fn note(&self, sign: char, lease: &Lease) {
+    fn append(&self, sign: char, lease: &Lease) {
         let line = format!("{sign}\t{}\t{}\n", lease.instance_id, lease.node);
-        let mut held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        held.count = if sign == '+' { held.count + 1 } else { held.count.saturating_sub(1) };
-        if let Err(error) = held.file.write_all(line.as_bytes()) {
-            tracing::warn!(%error, path = %self.path.display(), "cannot note a lease");
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.held = if sign == '+' { log.held + 1 } else { log.held.saturating_sub(1) };
+        if let Err(error) = log.file.write_all(line.as_bytes()) {
+            tracing::warn!(%error, path = %self.path.display(), "cannot record a lease");
         }
     }
 
-    /// What earlier runs of this save path took and never gave back. From now on this run holds it.
-    pub fn left_over(&self) -> io::Result<Vec<Lease>> {
+    /// Takes over the leases that crashed runs of this save path still hold and records them as this run's.
+    pub fn adopt_left_over(&self) -> io::Result<Vec<Lease>> {
         let mut left = Vec::new();
         let Some(folder) = self.path.parent() else { return Ok(left) };
         for entry in fs::read_dir(folder)? {
@@ -74,9 +75,9 @@ impl LeaseLog {
             }
             let file = File::open(&path)?;
             if file.try_lock().is_ok() {
-                let found = held(&file)?;
-                // Noted here before it is forgotten there: this run may be killed as well.
-                found.iter().for_each(|lease| self.taken(lease));
+                let found = read_held(&file)?;
+                // Recorded here before the other file is removed, because this run may be killed as well.
+                found.iter().for_each(|lease| self.record_acquired(lease));
                 fs::remove_file(&path)?;
                 left.extend(found);
             }
@@ -84,37 +85,39 @@ impl LeaseLog {
         Ok(left)
     }
 
-    /// Gives those back, a few at a time; answers how many there were.
-    pub async fn give_back_left_over(&self, farm: &FarmClient) -> io::Result<usize> {
-        let left = self.left_over()?;
-        let deadline = Deadline::after(GIVING_BACK);
+    /// Releases the leases of crashed runs and returns how many there were.
+    pub async fn release_left_over(&self, farm: &FarmClient) -> io::Result<usize> {
+        let left = self.adopt_left_over()?;
+        let deadline = Deadline::after(RELEASE_TIMEOUT);
         let count = left.len();
-        let given = stream::iter(left).for_each_concurrent(AT_ONCE, |lease| async move {
-            // Gone or run out by now is just as good.
-            if matches!(farm.reset(&lease, deadline).await, Ok(()) | Err(ClientError::InvalidInstance(_))) {
-                self.given_back(&lease);
+        let releases = stream::iter(left).for_each_concurrent(MAX_CONCURRENT_RELEASES, |lease| async move {
+            // A lease that has expired meanwhile counts as released.
+            if matches!(farm.release(&lease, deadline).await, Ok(()) | Err(ClientError::InvalidInstance(_))) {
+                self.record_released(&lease);
             }
         });
-        let _ = tokio::time::timeout_at(deadline.instant(), given).await;
+        let _ = tokio::time::timeout_at(deadline.instant(), releases).await;
         Ok(count)
     }
 }
 
 impl Drop for LeaseLog {
-    /// A run that holds nothing leaves nothing.
+    /// Removes the file when no lease is held.
     fn drop(&mut self) {
-        if self.file.get_mut().unwrap_or_else(PoisonError::into_inner).count == 0 {
+        if self.log.get_mut().unwrap_or_else(PoisonError::into_inner).held == 0 {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-fn held(file: &File) -> io::Result<Vec<Lease>> {
+fn read_held(file: &File) -> io::Result<Vec<Lease>> {
     let mut held = BTreeSet::new();
     for line in BufReader::new(file).lines() {
         let line = line?;
-        let mut words = line.split('\t');
-        let (Some(sign), Some(id), Some(node)) = (words.next(), words.next(), words.next()) else { continue };
+        let mut fields = line.split('\t');
+        let (Some(sign), Some(id), Some(node)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
         let lease = (id.to_owned(), node.to_owned());
         match sign {
             "+" => held.insert(lease),
@@ -133,41 +136,41 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_not_given_back_is_left_over() {
+    fn unreleased_leases_are_left_over() {
         let folder = tempfile::tempdir().unwrap();
         let log = LeaseLog::open(folder.path()).unwrap();
-        log.taken(&lease("a"));
-        log.taken(&lease("b"));
-        log.given_back(&lease("a"));
+        log.record_acquired(&lease("a"));
+        log.record_acquired(&lease("b"));
+        log.record_released(&lease("a"));
         drop(log);
         let log = LeaseLog::open(folder.path()).unwrap();
-        assert_eq!(log.left_over().unwrap(), [lease("b")]);
-        assert_eq!(log.left_over().unwrap(), []);
+        assert_eq!(log.adopt_left_over().unwrap(), [lease("b")]);
+        assert_eq!(log.adopt_left_over().unwrap(), []);
         drop(log);
         let log = LeaseLog::open(folder.path()).unwrap();
-        assert_eq!(log.left_over().unwrap(), [lease("b")], "who took it over is killed too");
-        log.given_back(&lease("b"));
+        assert_eq!(log.adopt_left_over().unwrap(), [lease("b")], "adopted leases survive a second crash");
+        log.record_released(&lease("b"));
         drop(log);
-        assert_eq!(LeaseLog::open(folder.path()).unwrap().left_over().unwrap(), []);
+        assert_eq!(LeaseLog::open(folder.path()).unwrap().adopt_left_over().unwrap(), []);
     }
 
     #[test]
-    fn what_a_living_run_holds_is_left_alone() {
+    fn leases_of_live_run_are_not_adopted() {
         let folder = tempfile::tempdir().unwrap();
         let other_rank = LeaseLog::open(folder.path()).unwrap();
-        other_rank.taken(&lease("a"));
+        other_rank.record_acquired(&lease("a"));
         let log = LeaseLog::open(folder.path()).unwrap();
-        assert_eq!(log.left_over().unwrap(), []);
+        assert_eq!(log.adopt_left_over().unwrap(), []);
         drop(other_rank);
-        assert_eq!(log.left_over().unwrap(), [lease("a")]);
+        assert_eq!(log.adopt_left_over().unwrap(), [lease("a")]);
     }
 
     #[test]
-    fn a_run_that_gave_everything_back_leaves_no_file() {
+    fn file_is_removed_after_all_releases() {
         let folder = tempfile::tempdir().unwrap();
         let log = LeaseLog::open(folder.path()).unwrap();
-        log.taken(&lease("a"));
-        log.given_back(&lease("a"));
+        log.record_acquired(&lease("a"));
+        log.record_released(&lease("a"));
         drop(log);
         assert_eq!(fs::read_dir(folder.path().join(FOLDER)).unwrap().count(), 0);
     }

@@ -30,7 +30,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub use watchdog::watch;
 
 use crate::{
-    episode::{Surroundings, screenshots::Gallery},
+    episode::{EpisodeContext, screenshots::ScreenshotStore},
     judge::Judge,
     run::{event::Event, queue::WorkQueue},
 };
@@ -90,7 +90,7 @@ pub enum Source {
 }
 
 struct Shared {
-    around: Arc<Surroundings>,
+    context: Arc<EpisodeContext>,
     judge: Judge,
     limits: RunLimits,
     stop: Stop,
@@ -105,12 +105,12 @@ struct Shared {
     failure: Mutex<Option<RunError>>,
     finishing: TaskTracker,
     unjudged: Arc<Semaphore>,
-    losses: Losses<(Trajectory, Gallery)>,
+    losses: Losses<(Trajectory, ScreenshotStore)>,
 }
 
 /// Collects what the source has.
 pub async fn collect(
-    around: Arc<Surroundings>,
+    context: Arc<EpisodeContext>,
     judge: Judge,
     limits: RunLimits,
     source: Source,
@@ -122,7 +122,7 @@ pub async fn collect(
     };
     let count = queue.as_ref().map_or(tasks.len(), |queue| total - queue.done());
     let shared = Arc::new(Shared {
-        around,
+        context,
         judge,
         unjudged: Arc::new(Semaphore::new(limits.unjudged.max(1))),
         own: Mutex::new(tasks.into()),
@@ -138,7 +138,7 @@ pub async fn collect(
         limits,
     });
     // Learnt once, not by thousands at the same moment; without an answer the first episodes will learn it.
-    let _ = shared.around.farm.offers_step(Deadline::after(FIRST_CONTACT)).await;
+    let _ = shared.context.farm.supports_step(Deadline::after(FIRST_CONTACT)).await;
     let workers = TaskTracker::new();
     for _ in 0..shared.limits.episodes.min(count).max(1) {
         workers.spawn(worker::work(Arc::clone(&shared)));
@@ -206,7 +206,7 @@ impl Shared {
         loop {
             let elsewhere = tokio::time::timeout(LOOK_AROUND, queue.elsewhere()).await.unwrap_or_default();
             for index in elsewhere {
-                self.around.announcer.say(&Event::Elsewhere { index });
+                self.context.announcer.announce(&Event::FinishedElsewhere { index });
             }
             self.note_done(0);
             let held = self.losses.held();

@@ -1,4 +1,5 @@
-//! Places for operations on the farm: each kind has so many at once, further ones wait in order, not for ever.
+//! Limits on concurrent requests to the farm: each kind of operation has its own number of permits. Further requests wait in
+//! order, up to a timeout.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,9 +7,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::config::HttpPools;
 
-/// The kinds of operation that have a pool of their own.
+/// A kind of operation with its own permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pool {
+pub enum Operation {
     Metadata,
     Navigate,
     Allocate,
@@ -20,13 +21,13 @@ pub enum Pool {
 }
 
 #[derive(Clone)]
-pub struct Pools {
-    places: Arc<[Semaphore; 8]>,
-    wait: Duration,
+pub struct RequestPermits {
+    semaphores: Arc<[Semaphore; 8]>,
+    wait_timeout: Duration,
 }
 
-impl Pools {
-    pub fn new(sizes: &HttpPools, wait: Duration) -> Self {
+impl RequestPermits {
+    pub fn new(sizes: &HttpPools, wait_timeout: Duration) -> Self {
         let sizes = [
             sizes.metadata,
             sizes.navigate,
@@ -37,13 +38,13 @@ impl Pools {
             sizes.page_metadata,
             sizes.execute,
         ];
-        Self { places: Arc::new(sizes.map(|size| Semaphore::new(size.max(1)))), wait }
+        Self { semaphores: Arc::new(sizes.map(|size| Semaphore::new(size.max(1)))), wait_timeout }
     }
 
-    /// A place, or `None` when none came free in time.
-    pub async fn enter(&self, pool: Pool) -> Option<SemaphorePermit<'_>> {
-        let places = &self.places[pool as usize];
-        tokio::time::timeout(self.wait, places.acquire()).await.ok()?.ok()
+    /// Waits for a permit; returns `None` after the timeout.
+    pub async fn acquire(&self, operation: Operation) -> Option<SemaphorePermit<'_>> {
+        let semaphore = &self.semaphores[operation as usize];
+        tokio::time::timeout(self.wait_timeout, semaphore.acquire()).await.ok()?.ok()
     }
 }
 
@@ -65,14 +66,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_full_pool_makes_others_wait_and_not_for_ever() {
-        let pools = Pools::new(&sizes(), Duration::from_secs(5));
-        let first = pools.enter(Pool::Screenshot).await.unwrap();
-        let second = pools.enter(Pool::Screenshot).await.unwrap();
-        assert!(pools.enter(Pool::Screenshot).await.is_none());
-        assert!(pools.enter(Pool::Execute).await.is_some());
+    async fn exhausted_permits_time_out() {
+        let permits = RequestPermits::new(&sizes(), Duration::from_secs(5));
+        let first = permits.acquire(Operation::Screenshot).await.unwrap();
+        let second = permits.acquire(Operation::Screenshot).await.unwrap();
+        assert!(permits.acquire(Operation::Screenshot).await.is_none());
+        assert!(permits.acquire(Operation::Execute).await.is_some());
         drop(first);
-        assert!(pools.enter(Pool::Screenshot).await.is_some());
+        assert!(permits.acquire(Operation::Screenshot).await.is_some());
         drop(second);
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{RunError, Shared};
 use crate::{
-    episode::{Ending, Episode, Hands, screenshots::Gallery},
+    episode::{BrowserSession, Ending, Episode, screenshots::ScreenshotStore},
     run::event::{Event, Stage},
 };
 use client::{farm::ClientError, http::Deadline};
@@ -46,9 +46,9 @@ impl Shared {
             attempt += 1;
             let why = ending.why();
             tracing::debug!(task = index, attempt, why, "an episode is started afresh");
-            self.around.announcer.say(&Event::Retried { index, attempt, why });
-            let (_, _, gallery) = episode.into_parts();
-            gallery.discard().await;
+            self.context.announcer.announce(&Event::Retried { index, attempt, reason: why });
+            let (_, _, screenshots) = episode.into_parts();
+            screenshots.discard().await;
             tokio::select! {
                 () = self.stop.soft.cancelled() => return None,
                 () = self.stop.hard.cancelled() => return None,
@@ -64,7 +64,7 @@ impl Shared {
     async fn recovery(&self, index: usize, ending: &Ending, mut pause: Duration) {
         let end = Instant::now() + self.limits.task_timeout;
         let stage = if matches!(ending, Ending::PolicyLost(_)) { Stage::Policy } else { Stage::Allocate };
-        self.around.announcer.say(&Event::Stage { index, step: 0, stage });
+        self.context.announcer.announce(&Event::Stage { index, step: 0, stage });
         loop {
             tokio::time::sleep(pause).await;
             if self.answers(ending).await || Instant::now() >= end {
@@ -76,9 +76,9 @@ impl Shared {
 
     async fn answers(&self, lost: &Ending) -> bool {
         if matches!(lost, Ending::PolicyLost(_)) {
-            return self.around.policy.is_there(PROBE).await;
+            return self.context.policy.is_reachable(PROBE).await;
         }
-        let asked = self.around.farm.info(Deadline::after(PROBE)).await;
+        let asked = self.context.farm.info(Deadline::after(PROBE)).await;
         !matches!(
             asked,
             Err(ClientError::Unreachable(_) | ClientError::Timeout(_) | ClientError::AnswerLost(_))
@@ -88,29 +88,29 @@ impl Shared {
     async fn attempt(self: &Arc<Self>, task: &Task, attempt: u32) -> Option<(Ending, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
         let deadline = Instant::now() + self.limits.task_timeout;
-        let around = Arc::clone(&self.around);
-        let gallery = Gallery::new(&around.settings.images, index);
+        let context = Arc::clone(&self.context);
+        let screenshots = ScreenshotStore::new(&context.settings.images, index);
         let begun = async {
-            let noted = around.journal.append_episode(task, attempt, gallery.name()).await;
+            let noted = context.journal.append_episode(task, attempt, screenshots.name()).await;
             noted.map_err(std::io::Error::other)?;
-            gallery.make().await
+            screenshots.make().await
         };
         if let Err(error) = begun.await {
             self.fail(RunError::Disk(error.to_string()));
             return None;
         }
         let mut episode =
-            Episode::new(Arc::clone(&around), task.clone(), attempt, gallery, Deadline::at(deadline));
-        around.announcer.say(&Event::Stage { index, step: 0, stage: Stage::Allocate });
-        let hands = tokio::select! {
+            Episode::new(Arc::clone(&context), task.clone(), attempt, screenshots, Deadline::at(deadline));
+        context.announcer.announce(&Event::Stage { index, step: 0, stage: Stage::Allocate });
+        let session = tokio::select! {
             biased;
             () = self.stop.hard.cancelled() => return Some((Ending::Stopped, episode)),
             // It has not begun: nothing is lost by leaving it to a resumed run.
             () = self.stop.soft.cancelled() => return Some((Ending::Stopped, episode)),
-            hands = Hands::allocate(&around, index, deadline, &self.grace_over) => hands,
+            session = BrowserSession::allocate(&context, index, deadline, &self.grace_over) => session,
         };
-        let hands = match hands {
-            Ok(hands) => hands,
+        let session = match session {
+            Ok(session) => session,
             Err(ending) => return Some((ending, episode)),
         };
         let ending = tokio::select! {
@@ -118,21 +118,21 @@ impl Shared {
             () = self.stop.hard.cancelled() => Ending::Stopped,
             () = self.grace_over.cancelled() => Ending::Cancelled,
             () = tokio::time::sleep_until(deadline) => Ending::TimedOut,
-            ending = episode.run(&hands) => ending,
+            ending = episode.run(&session) => ending,
         };
-        around.announcer.say(&Event::Stage { index, step: episode.steps.len(), stage: Stage::Release });
-        self.give_back(hands).await;
+        context.announcer.announce(&Event::Stage { index, step: episode.steps.len(), stage: Stage::Release });
+        self.give_back(session).await;
         Some((ending, episode))
     }
 
     /// Gives a browser back; when the run must stop now, only as long as that takes no time to speak of.
-    async fn give_back(&self, hands: Hands) {
+    async fn give_back(&self, session: BrowserSession) {
         let hurry = async {
             self.stop.hard.cancelled().await;
             tokio::time::sleep(LAST_RELEASE).await;
         };
         tokio::select! {
-            () = hands.release() => {}
+            () = session.release() => {}
             () = hurry => {}
         }
     }

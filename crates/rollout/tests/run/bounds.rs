@@ -149,23 +149,23 @@ async fn watchdog_reports_what_episodes_wait_for() {
     bench.limits.task_timeout = Duration::from_secs(3);
     bench.attempt_timeout = Duration::from_secs(60);
     let (say, mut said) = tokio::sync::mpsc::unbounded_channel();
-    let board = std::sync::Arc::clone(&bench.board);
-    let watchdog = tokio::spawn(rollout::run::watch(board, Duration::from_millis(400), move |words| {
+    let state = std::sync::Arc::clone(&bench.state);
+    let watchdog = tokio::spawn(rollout::run::watch(state, Duration::from_millis(400), move |words| {
         let _ = say.send(words.to_owned());
     }));
     let left = bench.run(tasks(3)).await;
     watchdog.abort();
     assert_eq!(left.trajectories.len(), 3);
     let words = said.recv().await.unwrap();
-    assert!(words.contains("3 at policy (wait for the policy)"), "{words}");
+    assert!(words.contains("3 in stage policy (waiting for the policy)"), "{words}");
 }
 
 #[tokio::test]
 async fn run_state_counts_steps_and_ends_idle() {
     let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(3)).await;
-    bench.board = std::sync::Arc::new(rollout::run::state::Board::new(0..4));
+    bench.state = std::sync::Arc::new(rollout::run::state::RunState::new(0..4));
     bench.run(tasks(4)).await;
-    assert_eq!(bench.board.totals().steps, 12);
-    assert_eq!(bench.board.stages(), std::collections::BTreeMap::from([(Stage::Finished, 4)]));
-    assert!(bench.board.cells().iter().all(|cell| cell.step == 3));
+    assert_eq!(bench.state.totals().steps, 12);
+    assert_eq!(bench.state.stages(), std::collections::BTreeMap::from([(Stage::Finished, 4)]));
+    assert!(bench.state.cells().iter().all(|cell| cell.step == 3));
 }

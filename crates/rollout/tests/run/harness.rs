@@ -1,4 +1,4 @@
-//! Puts a run together around the simulated servers, and reads what it left on disk.
+//! Puts a run together context the simulated servers, and reads what it left on disk.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -13,12 +13,12 @@ use proto::{
 };
 use rollout::{
     config::{Config, HttpPools, PolicyConfig, Split},
-    episode::{Settings, Surroundings},
+    episode::{EpisodeContext, Settings},
     judge::{Judge, ModelJudge},
     policy::PromptOptions,
     run::{
         self, Collected, RunError, RunLimits, Source, Stop, event::Announcer, leases::LeaseLog,
-        permits::Pools, state::Board,
+        permits::RequestPermits, state::RunState,
     },
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
@@ -47,7 +47,7 @@ pub(crate) struct Bench {
     pub(crate) wait_timeout: Duration,
     pub(crate) judge: Judge,
     pub(crate) stop: Stop,
-    pub(crate) board: Arc<Board>,
+    pub(crate) state: Arc<RunState>,
 }
 
 /// What a run left.
@@ -60,7 +60,7 @@ pub(crate) fn retry() -> RetryPolicy {
     RetryPolicy {
         max_retries: 2,
         first_delay: Duration::from_millis(2),
-        longest_delay: Duration::from_millis(10),
+        max_delay: Duration::from_millis(10),
     }
 }
 
@@ -102,7 +102,7 @@ impl Bench {
             wait_timeout: Duration::from_secs(30),
             judge: Judge::Reference,
             stop: Stop::default(),
-            board: Arc::new(Board::new(0..64)),
+            state: Arc::new(RunState::new(0..64)),
         }
     }
 
@@ -135,7 +135,7 @@ impl Bench {
         FarmClient::new(&self.farm.url(), "key", options).unwrap()
     }
 
-    fn surroundings(&self, journal: Journal) -> Surroundings {
+    fn surroundings(&self, journal: Journal) -> EpisodeContext {
         let options = ModelOptions {
             sessions: self.sessions,
             attempt_timeout: self.attempt_timeout,
@@ -145,11 +145,11 @@ impl Bench {
         };
         let save_path = self.save_path();
         let policy_url = self.policy_url.clone().unwrap_or_else(|| self.policy.url());
-        Surroundings {
+        EpisodeContext {
             farm: self.farm_client(),
             policy: ModelClient::vllm(&policy_url, options).unwrap(),
-            pools: Pools::new(&self.pools, self.wait_timeout),
-            announcer: Announcer::new(vec![Arc::clone(&self.board) as _]),
+            permits: RequestPermits::new(&self.pools, self.wait_timeout),
+            announcer: Announcer::new(vec![Arc::clone(&self.state) as _]),
             leases: Some(LeaseLog::open(self.root()).unwrap()),
             journal,
             settings: Settings {
@@ -190,10 +190,10 @@ impl Bench {
     /// Runs the tasks to the end.
     pub(crate) async fn run(&mut self, tasks: Vec<Task>) -> Left {
         let (journal, total) = (self.journal(tasks.len()), tasks.len());
-        let around = Arc::new(self.surroundings(journal.clone()));
+        let context = Arc::new(self.surroundings(journal.clone()));
         let judge = std::mem::replace(&mut self.judge, Judge::None);
         let collected =
-            run::collect(around, judge, self.limits.clone(), Source::Own(tasks, total), self.stop.clone())
+            run::collect(context, judge, self.limits.clone(), Source::Own(tasks, total), self.stop.clone())
                 .await;
         journal.close().await.unwrap();
         Left { collected, trajectories: self.saved() }

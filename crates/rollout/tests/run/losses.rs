@@ -29,7 +29,7 @@ async fn dead_instance_is_retried_as_new_episode() {
     assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
     assert_eq!(outcome(&trajectory), Outcome::Success);
     assert_eq!(trajectory.metadata.extra["attempt"], 1);
-    assert_eq!(bench.board.totals().retried, 1);
+    assert_eq!(bench.state.totals().retried, 1);
     let folders = std::fs::read_dir(bench.root().join("images")).unwrap().count();
     assert_eq!(folders, 1, "the lost attempt's pictures are thrown away");
     assert!(bench.farm.active_leases().is_empty());
@@ -127,9 +127,9 @@ async fn restarted_policy_server_is_waited_for() {
     };
     bench.policy_url = Some(format!("http://{address}"));
     bench.limits.max_infra_retries = 1;
-    let board = std::sync::Arc::clone(&bench.board);
+    let state = std::sync::Arc::clone(&bench.state);
     let comes_back = tokio::spawn(async move {
-        until("every episode was lost once", || board.totals().retried == 4).await;
+        until("every episode was lost once", || state.totals().retried == 4).await;
         SimModel::start_at(address, Duration::ZERO, true, std::sync::Arc::new(clicks_then_answers(1))).await
     });
     let left = bench.run(tasks(4)).await;

@@ -46,9 +46,9 @@ async fn soft_stop_does_not_wait_for_free_browsers() {
     let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
     bench.limits.task_timeout = Duration::from_secs(3600);
     bench.limits.completion_grace = Duration::from_secs(3600);
-    let (soft, board) = (bench.stop.soft.clone(), Arc::clone(&bench.board));
+    let (soft, state) = (bench.stop.soft.clone(), Arc::clone(&bench.state));
     tokio::spawn(async move {
-        until("they wait", || board.stages().contains_key(&rollout::run::event::Stage::Allocate)).await;
+        until("they wait", || state.stages().contains_key(&rollout::run::event::Stage::Allocate)).await;
         soft.cancel();
     });
     let run = tokio::time::timeout(Duration::from_secs(60), bench.run(tasks(4)));
@@ -61,7 +61,7 @@ async fn soft_stop_ends_after_grace_period() {
     let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Never).await;
     bench.attempt_timeout = Duration::from_secs(60);
     bench.limits.completion_grace = Duration::from_millis(200);
-    let (soft, policy) = (bench.stop.soft.clone(), Arc::clone(&bench.board));
+    let (soft, policy) = (bench.stop.soft.clone(), Arc::clone(&bench.state));
     tokio::spawn(async move {
         until("the policy is asked", || policy.stages().contains_key(&rollout::run::event::Stage::Policy))
             .await;
@@ -84,9 +84,9 @@ async fn hard_stop_releases_browsers_and_keeps_journal() {
     )
     .await;
     bench.attempt_timeout = Duration::from_secs(60);
-    let (hard, board) = (bench.stop.hard.clone(), Arc::clone(&bench.board));
+    let (hard, state) = (bench.stop.hard.clone(), Arc::clone(&bench.state));
     tokio::spawn(async move {
-        until("one is done, four have made a step", || board.done() == 1 && board.totals().steps == 5).await;
+        until("one is done, four have made a step", || state.done() == 1 && state.totals().steps == 5).await;
         hard.cancel();
     });
     let left = bench.run(tasks(5)).await;
@@ -121,9 +121,9 @@ async fn screenshot_write_error_stops_run_with_resumable_journal() {
     )
     .await;
     bench.limits.episodes = 4;
-    let (board, images) = (Arc::clone(&bench.board), bench.root().join("images"));
+    let (state, images) = (Arc::clone(&bench.state), bench.root().join("images"));
     tokio::spawn(async move {
-        until("one is done", || board.done() == 1).await;
+        until("one is done", || state.done() == 1).await;
         replace_by_a_file(&images);
     });
     let left = bench.run(tasks(4)).await;
@@ -145,12 +145,13 @@ async fn only_leases_of_crashed_run_are_released() {
     let bench = Bench::new(SimFarmOptions::default(), clicks_then_answers(1)).await;
     let (ours, theirs) = (bench.farm.lease_to_other(), bench.farm.lease_to_other());
     let crashed = LeaseLog::open(bench.root()).unwrap();
-    crashed.taken(&client::farm::Lease { instance_id: ours.clone(), node: "http://node.sim".into() });
+    crashed
+        .record_acquired(&client::farm::Lease { instance_id: ours.clone(), node: "http://node.sim".into() });
     drop(crashed);
     let log = LeaseLog::open(bench.root()).unwrap();
-    assert_eq!(log.give_back_left_over(&bench.farm_client()).await.unwrap(), 1);
+    assert_eq!(log.release_left_over(&bench.farm_client()).await.unwrap(), 1);
     assert_eq!(bench.farm.active_leases(), [theirs]);
-    assert_eq!(log.give_back_left_over(&bench.farm_client()).await.unwrap(), 0);
+    assert_eq!(log.release_left_over(&bench.farm_client()).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -162,7 +163,7 @@ async fn unreleased_browser_is_recorded_for_next_run() {
     .await;
     let trajectory = bench.run_one(task(0)).await;
     assert_eq!(outcome(&trajectory), Outcome::Success, "the episode is not to blame");
-    let left = LeaseLog::open(bench.root()).unwrap().left_over().unwrap();
+    let left = LeaseLog::open(bench.root()).unwrap().adopt_left_over().unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].instance_id, bench.farm.active_leases()[0]);
 }

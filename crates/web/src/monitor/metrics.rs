@@ -11,14 +11,14 @@ use prometheus_client::{
 };
 use rollout::run::{
     event::Stage,
-    state::{Board, Timing, Totals},
+    state::{RunState, Timing, Totals},
 };
 
 /// Content type of the OpenMetrics text format.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Returns the run's metrics in the OpenMetrics text format.
-pub(super) fn render(run: &Board) -> String {
+pub(super) fn render(run: &RunState) -> String {
     let mut registry = Registry::with_prefix("webgym_rollout");
     registry.register_collector(Box::new(Snapshot {
         totals: run.totals(),
@@ -42,13 +42,13 @@ struct Snapshot {
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Totals { tasks, steps, retried, troubles, outcomes, .. } = &self.totals;
+        let Totals { tasks, steps, retried, failures, outcomes, .. } = &self.totals;
         let tasks_gauge = encoder.encode_descriptor("tasks", "Tasks of this run", None, MetricType::Gauge)?;
         ConstGauge::new(*tasks as i64).encode(tasks_gauge)?;
         for (name, help, value) in [
             ("steps", "Steps taken", steps),
             ("retried", "Episodes restarted after an infrastructure loss", retried),
-            ("troubles", "Operations that failed", troubles),
+            ("troubles", "Operations that failed", failures),
         ] {
             ConstCounter::new(*value).encode(encoder.encode_descriptor(
                 name,
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn metrics_keep_their_names_and_labels() {
-        let run = Board::new(0..2);
-        run.event(&Event::StepDone { index: 0 });
-        run.event(&Event::Took { stage: Stage::Policy, time: Duration::from_millis(1500) });
-        run.event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 3 });
+        let run = RunState::new(0..2);
+        run.on_event(&Event::StepDone { index: 0 });
+        run.on_event(&Event::StageTimed { stage: Stage::Policy, duration: Duration::from_millis(1500) });
+        run.on_event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 3 });
         let text = render(&run);
         for line in [
             "webgym_rollout_tasks 2",

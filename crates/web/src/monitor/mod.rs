@@ -20,7 +20,7 @@ use axum::{
     routing::get,
 };
 use client::{chat::ModelClient, farm::FarmClient};
-use rollout::run::state::Board;
+use rollout::run::state::RunState;
 use serde::Serialize;
 use serde_json::json;
 
@@ -45,7 +45,7 @@ pub struct RunInfo {
 
 /// What a monitor reads: the state of a run and the clients whose load it shows.
 pub struct MonitoredRun {
-    pub run: Arc<Board>,
+    pub run: Arc<RunState>,
     pub info: RunInfo,
     pub policy: Option<ModelClient>,
     /// Number of episodes that may be judged concurrently.

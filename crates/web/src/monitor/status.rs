@@ -1,7 +1,7 @@
 //! A run as JSON numbers: the statistics that the page shows next to the grid, and the answer of `/status`.
 
 use client::chat::ModelClient;
-use rollout::run::{event::Stage, state::Board};
+use rollout::run::{event::Stage, state::RunState};
 use serde_json::{Map, Value, json};
 
 use super::MonitoredRun;
@@ -20,7 +20,7 @@ pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
     json!({
         "tasks": totals.tasks, "done": done, "elapsed": round(run.elapsed().as_secs_f64()),
         "stages": Stage::ALL.map(in_stage), "outcomes": totals.outcomes, "steps": totals.steps,
-        "retried": totals.retried, "failures": totals.troubles,
+        "retried": totals.retried, "failures": totals.failures,
         "steps_per_second": round(pace.steps_per_second),
         "trajectories_per_minute": round(pace.trajectories_per_minute),
         "eta": eta(totals.tasks - done.min(totals.tasks), pace.trajectories_per_minute),
@@ -35,7 +35,7 @@ pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
 }
 
 /// Explains what the run is waiting for, once it has not progressed for a while.
-fn diagnosis(run: &Board) -> Option<String> {
+fn diagnosis(run: &RunState) -> Option<String> {
     let is_stalled = run.stalled().as_secs() >= STALL_NOTICE_SECONDS && run.done() < run.totals().tasks;
     is_stalled.then(|| run.diagnosis())
 }
@@ -46,12 +46,12 @@ fn eta(remaining: usize, trajectories_per_minute: f64) -> Option<f64> {
 }
 
 /// Maps each stage to its total count and to the recent median and 95th percentile in milliseconds.
-fn latency(run: &Board) -> Map<String, Value> {
+fn latency(run: &RunState) -> Map<String, Value> {
     let recent = run.latencies();
     let timings = run.timings();
     let entry = |(stage, latency): (&Stage, &rollout::run::state::Latency)| {
         let count = timings.get(stage).map_or(0, |timing| timing.count);
-        (stage.as_str().to_owned(), json!([count, latency.median.as_millis(), latency.high.as_millis()]))
+        (stage.as_str().to_owned(), json!([count, latency.median.as_millis(), latency.p95.as_millis()]))
     };
     recent.iter().map(entry).collect()
 }
@@ -62,7 +62,7 @@ fn round(value: f64) -> f64 {
 }
 
 /// Returns the answer of `/status`.
-pub(super) fn summary(run: &Board) -> Value {
+pub(super) fn summary(run: &RunState) -> Value {
     let totals = run.totals();
     let stages: Map<String, Value> =
         run.stages().iter().map(|(stage, count)| (stage.as_str().to_owned(), (*count).into())).collect();
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn finished_task_counts_as_done() {
-        let run = Board::new(0..2);
-        run.event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 3 });
+        let run = RunState::new(0..2);
+        run.on_event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 3 });
         assert_eq!(summary(&run)["done"], 1);
         assert_eq!(summary(&run)["stages"]["not_started"], 1);
     }

@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use proto::trajectory::Outcome;
-use rollout::run::state::{Facts, Trace};
+use rollout::run::state::{TaskInfo, Trace};
 use serde_json::{Value, json};
 
 use super::feed::Feed;
@@ -31,7 +31,7 @@ pub(super) async fn list(State(feed): State<Arc<Feed>>) -> Response {
 /// Encodes the list by column, with repeated names written once, so that ten thousand tasks stay small.
 fn encode_list(feed: &Feed) -> Value {
     let monitored = feed.monitored();
-    let facts = monitored.run.facts();
+    let facts = monitored.run.tasks();
     json!({
         "run": feed.run_id(), "about": monitored.info,
         "index": facts.iter().map(|facts| facts.index).collect::<Vec<_>>(),
@@ -44,7 +44,7 @@ fn encode_list(feed: &Feed) -> Value {
 }
 
 /// Encodes a column as its distinct names and, for each task, the number of its name.
-fn dictionary(facts: &[Facts], column: impl Fn(&Facts) -> &String) -> Value {
+fn dictionary(facts: &[TaskInfo], column: impl Fn(&TaskInfo) -> &String) -> Value {
     let (mut names, mut known) = (Vec::new(), HashMap::new());
     let of: Vec<usize> = facts
         .iter()
@@ -66,11 +66,12 @@ fn truncate(text: &str) -> &str {
 /// Serves one task in detail: what it is, its state, and the steps of its current attempt.
 pub(super) async fn detail(State(feed): State<Arc<Feed>>, Path(position): Path<usize>) -> Response {
     let run = &feed.monitored().run;
-    let (Some(facts), Some((cell, trace))) = (run.facts().get(position), run.closer(position)) else {
+    let (Some(facts), Some((cell, trace))) = (run.tasks().get(position), run.task_detail(position)) else {
         return not_found("there is no such task");
     };
     let known = trace.is_some();
-    let Trace { steps, forgotten, url, pictures, picture, trouble } = trace.unwrap_or_default();
+    let Trace { steps, dropped_steps, url, screenshot_count, screenshot, failure } =
+        trace.unwrap_or_default();
     let steps: Vec<Value> = steps
         .iter()
         .map(|step| json!({"action": step.action, "thought": step.thought, "url": step.url}))
@@ -79,8 +80,8 @@ pub(super) async fn detail(State(feed): State<Arc<Feed>>, Path(position): Path<u
         "position": position, "index": facts.index, "id": facts.task_id, "name": facts.name, "domain": facts.domain,
         "website": facts.website, "difficulty": facts.difficulty, "max_steps": facts.max_steps,
         "stage": cell.stage.as_str(), "waits_for": cell.stage.waits_for(), "step": cell.step, "attempt": cell.attempt,
-        "outcome": cell.outcome.map(Outcome::as_str), "known": known, "steps": steps, "forgotten": forgotten,
-        "url": url, "failure": trouble, "screenshot": picture.map(|_| pictures),
+        "outcome": cell.outcome.map(Outcome::as_str), "known": known, "steps": steps, "forgotten": dropped_steps,
+        "url": url, "failure": failure, "screenshot": screenshot.map(|_| screenshot_count),
     });
     ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
@@ -91,7 +92,7 @@ pub(super) async fn screenshot(
     Path(position): Path<usize>,
     headers: HeaderMap,
 ) -> Response {
-    let Some(path) = feed.monitored().run.picture(position) else {
+    let Some(path) = feed.monitored().run.latest_screenshot(position) else {
         return not_found("this task has no screenshot yet");
     };
     let mut hasher = DefaultHasher::new();

@@ -14,7 +14,7 @@ use client::farm::{FarmClient, FarmOptions};
 use proto::trajectory::{Outcome, Task, TaskId};
 use rollout::run::{
     event::{Event, Listener, Stage},
-    state::Board,
+    state::RunState,
 };
 use web::monitor::{Monitor, MonitoredRun, RunInfo};
 
@@ -68,7 +68,7 @@ pub(crate) async fn farm(nodes: &'static [(&'static str, usize, usize)]) -> Farm
 /// A run whose events are reported by the test.
 #[derive(Clone)]
 pub(crate) struct FakeRun {
-    pub(crate) state: Arc<Board>,
+    pub(crate) state: Arc<RunState>,
 }
 
 impl FakeRun {
@@ -77,7 +77,7 @@ impl FakeRun {
     }
 
     pub(crate) fn of(tasks: &[Task]) -> Self {
-        Self { state: Arc::new(Board::of_tasks(tasks, [])) }
+        Self { state: Arc::new(RunState::of_tasks(tasks, [])) }
     }
 
     pub(crate) fn monitored(&self) -> MonitoredRun {
@@ -98,27 +98,27 @@ impl FakeRun {
 
     /// Moves an episode to a stage of a step.
     pub(crate) fn enter_stage(&self, index: usize, step: usize, stage: Stage) {
-        self.state.event(&Event::Stage { index, step, stage });
+        self.state.on_event(&Event::Stage { index, step, stage });
     }
 
     pub(crate) fn record_duration(&self, stage: Stage, millis: u64) {
-        self.state.event(&Event::Took { stage, time: std::time::Duration::from_millis(millis) });
+        self.state.on_event(&Event::StageTimed { stage, duration: std::time::Duration::from_millis(millis) });
     }
 
     pub(crate) fn record_page(&self, index: usize, url: &str, screenshot: impl Into<PathBuf>) {
-        self.state.event(&Event::Seen { index, url: url.into(), picture: screenshot.into() });
+        self.state.on_event(&Event::Observed { index, url: url.into(), screenshot: screenshot.into() });
     }
 
     pub(crate) fn record_decision(&self, index: usize, action: &str, thought: &str) {
-        self.state.event(&Event::Decided { index, action: action.into(), thought: thought.into() });
-        self.state.event(&Event::StepDone { index });
+        self.state.on_event(&Event::Decided { index, action: action.into(), thought: thought.into() });
+        self.state.on_event(&Event::StepDone { index });
     }
 
     pub(crate) fn record_failure(&self, index: usize, reason: &str) {
-        self.state.event(&Event::Trouble { index, stage: Stage::Execute, why: reason.into() });
+        self.state.on_event(&Event::StageFailed { index, stage: Stage::Execute, reason: reason.into() });
     }
 
     pub(crate) fn finish(&self, index: usize, outcome: Outcome) {
-        self.state.event(&Event::Finished { index, outcome, steps: 4 });
+        self.state.on_event(&Event::Finished { index, outcome, steps: 4 });
     }
 }

@@ -1,5 +1,5 @@
-//! What the board remembers of single tasks, for whoever looks closer: which task a cell is, where its agent is, what it
-//! did. Bounded: texts are cut, only so many steps a task are kept, and only so many tasks that are over.
+//! What is kept about single tasks for the monitor: the task itself, the page its agent is on and what the agent did. Memory
+//! is bounded: texts are cut, and only so many steps per task and so many finished tasks are kept.
 
 use std::{
     collections::VecDeque,
@@ -8,14 +8,14 @@ use std::{
 
 use proto::trajectory::{Task, TaskId};
 
-const LONGEST_TEXT: usize = 400;
-const MOST_STEPS: usize = 100;
-const MOST_OVER: usize = 1000;
+const MAX_TEXT_CHARS: usize = 400;
+const MAX_STEPS: usize = 100;
+const MAX_FINISHED_TRACES: usize = 1000;
 
-/// What a task is.
+/// A task as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// Its trajectory's index in the iteration.
+pub struct TaskInfo {
+    /// The index of its trajectory in the iteration.
     pub index: usize,
     pub task_id: String,
     pub name: String,
@@ -25,7 +25,12 @@ pub struct Facts {
     pub max_steps: i64,
 }
 
-impl Facts {
+impl TaskInfo {
+    /// A task of which only the index is known.
+    pub(super) fn unknown(index: usize) -> Self {
+        Self { index, ..Self::default() }
+    }
+
     pub(super) fn of(task: &Task, index: usize) -> Self {
         let task_id = match &task.task_id {
             Some(TaskId::Number(number)) => number.to_string(),
@@ -34,96 +39,101 @@ impl Facts {
         };
         Self {
             index,
-            task_id: brief(&task_id),
-            name: brief(&task.task_name),
-            domain: brief(&task.domain),
-            website: brief(&task.website),
+            task_id: truncated(&task_id),
+            name: truncated(&task.task_name),
+            domain: truncated(&task.domain),
+            website: truncated(&task.website),
             difficulty: task.difficulty,
             max_steps: task.max_steps,
         }
     }
 }
 
-/// A step in a few words.
+/// One step of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct StepSummary {
     pub action: String,
     pub thought: String,
-    /// Where the agent was when it decided so.
+    /// The page on which the agent decided.
     pub url: String,
 }
 
 /// What an attempt has done so far.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    pub steps: VecDeque<Note>,
-    /// Steps before those, which are no longer kept.
-    pub forgotten: usize,
+    pub steps: VecDeque<StepSummary>,
+    /// Earlier steps that are no longer kept.
+    pub dropped_steps: usize,
     pub url: String,
-    /// The latest picture, and the how manieth it is.
-    pub picture: Option<PathBuf>,
-    pub pictures: u64,
-    pub trouble: Option<String>,
+    /// The latest screenshot.
+    pub screenshot: Option<PathBuf>,
+    /// Screenshots of all attempts; it increases with each new one.
+    pub screenshot_count: u64,
+    /// The reason of the latest failure.
+    pub failure: Option<String>,
 }
 
-/// The traces by place.
+/// The traces by position.
 pub(super) struct Traces {
     traces: Vec<Option<Box<Trace>>>,
-    over: VecDeque<usize>,
+    /// Positions of finished tasks that still have a trace, oldest first.
+    finished: VecDeque<usize>,
 }
 
 impl Traces {
-    pub(super) fn new(places: usize) -> Self {
-        Self { traces: vec![None; places], over: VecDeque::new() }
+    pub(super) fn new(tasks: usize) -> Self {
+        Self { traces: vec![None; tasks], finished: VecDeque::new() }
     }
 
-    pub(super) fn get(&self, place: usize) -> Option<Trace> {
-        self.traces.get(place)?.as_deref().cloned()
+    pub(super) fn get(&self, position: usize) -> Option<Trace> {
+        self.traces.get(position)?.as_deref().cloned()
     }
 
-    pub(super) fn picture(&self, place: usize) -> Option<PathBuf> {
-        self.traces.get(place)?.as_deref()?.picture.clone()
+    pub(super) fn screenshot(&self, position: usize) -> Option<PathBuf> {
+        self.traces.get(position)?.as_deref()?.screenshot.clone()
     }
 
-    fn at(&mut self, place: usize) -> Option<&mut Trace> {
-        Some(self.traces.get_mut(place)?.get_or_insert_default())
+    fn entry(&mut self, position: usize) -> Option<&mut Trace> {
+        Some(self.traces.get_mut(position)?.get_or_insert_default())
     }
 
-    pub(super) fn seen(&mut self, place: usize, url: &str, picture: &Path) {
-        let Some(trace) = self.at(place) else { return };
-        trace.url = brief(url);
-        trace.picture = Some(picture.to_owned());
-        trace.pictures += 1;
+    pub(super) fn record_observation(&mut self, position: usize, url: &str, screenshot: &Path) {
+        let Some(trace) = self.entry(position) else { return };
+        trace.url = truncated(url);
+        trace.screenshot = Some(screenshot.to_owned());
+        trace.screenshot_count += 1;
     }
 
-    pub(super) fn decided(&mut self, place: usize, action: &str, thought: &str) {
-        let Some(trace) = self.at(place) else { return };
-        if trace.steps.len() == MOST_STEPS {
+    pub(super) fn record_decision(&mut self, position: usize, action: &str, thought: &str) {
+        let Some(trace) = self.entry(position) else { return };
+        if trace.steps.len() == MAX_STEPS {
             trace.steps.pop_front();
-            trace.forgotten += 1;
+            trace.dropped_steps += 1;
         }
-        let note = Note { action: brief(action), thought: brief(thought), url: trace.url.clone() };
-        trace.steps.push_back(note);
+        let step =
+            StepSummary { action: truncated(action), thought: truncated(thought), url: trace.url.clone() };
+        trace.steps.push_back(step);
     }
 
-    pub(super) fn trouble(&mut self, place: usize, why: &str) {
-        if let Some(trace) = self.at(place) {
-            trace.trouble = Some(brief(why));
-        }
-    }
-
-    /// The attempt is lost, with its pictures; why stays.
-    pub(super) fn afresh(&mut self, place: usize, why: &str) {
-        if let Some(trace) = self.at(place) {
-            let pictures = trace.pictures;
-            *trace = Trace { trouble: Some(brief(why)), pictures, ..Trace::default() };
+    pub(super) fn record_failure(&mut self, position: usize, reason: &str) {
+        if let Some(trace) = self.entry(position) {
+            trace.failure = Some(truncated(reason));
         }
     }
 
-    pub(super) fn over(&mut self, place: usize) {
-        self.over.push_back(place);
-        if self.over.len() > MOST_OVER
-            && let Some(oldest) = self.over.pop_front()
+    /// Clears the trace of a lost attempt but keeps the reason.
+    pub(super) fn restart(&mut self, position: usize, reason: &str) {
+        if let Some(trace) = self.entry(position) {
+            let screenshot_count = trace.screenshot_count;
+            *trace = Trace { failure: Some(truncated(reason)), screenshot_count, ..Trace::default() };
+        }
+    }
+
+    /// Marks a task as finished and drops the oldest finished trace when there are too many.
+    pub(super) fn finish(&mut self, position: usize) {
+        self.finished.push_back(position);
+        if self.finished.len() > MAX_FINISHED_TRACES
+            && let Some(oldest) = self.finished.pop_front()
             && let Some(trace) = self.traces.get_mut(oldest)
         {
             *trace = None;
@@ -131,8 +141,8 @@ impl Traces {
     }
 }
 
-fn brief(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_TEXT) {
+fn truncated(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -143,17 +153,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_grows_without_bound() {
-        let mut traces = Traces::new(MOST_OVER + 2);
-        for step in 0..MOST_STEPS + 7 {
-            traces.decided(0, &format!("step {step} {}", "ä".repeat(10_000)), "");
+    fn traces_are_bounded() {
+        let mut traces = Traces::new(MAX_FINISHED_TRACES + 2);
+        for step in 0..MAX_STEPS + 7 {
+            traces.record_decision(0, &format!("step {step} {}", "ä".repeat(10_000)), "");
         }
         let trace = traces.get(0).unwrap();
-        assert_eq!((trace.steps.len(), trace.forgotten), (MOST_STEPS, 7));
-        assert!(trace.steps[0].action.chars().count() <= LONGEST_TEXT + 1);
-        for place in 0..MOST_OVER + 2 {
-            traces.decided(place, "answer", "");
-            traces.over(place);
+        assert_eq!((trace.steps.len(), trace.dropped_steps), (MAX_STEPS, 7));
+        assert!(trace.steps[0].action.chars().count() <= MAX_TEXT_CHARS + 1);
+        for position in 0..MAX_FINISHED_TRACES + 2 {
+            traces.record_decision(position, "answer", "");
+            traces.finish(position);
         }
         assert!(traces.get(0).is_none() && traces.get(1).is_none() && traces.get(2).is_some());
     }

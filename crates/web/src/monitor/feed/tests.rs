@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use rollout::run::{
     event::{Event, Listener, Stage},
-    state::Board,
+    state::RunState,
 };
 use serde_json::json;
 
@@ -11,12 +11,12 @@ use super::*;
 use crate::monitor::RunInfo;
 
 fn feed(tasks: usize) -> Arc<Feed> {
-    let run = Arc::new(Board::new(0..tasks));
+    let run = Arc::new(RunState::new(0..tasks));
     Feed::new(MonitoredRun { run, info: RunInfo::default(), policy: None, judge_slots: 1, farm: None })
 }
 
 fn step(feed: &Feed, index: usize, step: usize) {
-    feed.monitored.run.event(&Event::Stage { index, step, stage: Stage::Policy });
+    feed.monitored.run.on_event(&Event::Stage { index, step, stage: Stage::Policy });
 }
 
 /// Returns the event name and id of a message, and its body.

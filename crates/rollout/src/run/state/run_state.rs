@@ -1,0 +1,387 @@
+//! Updates the counts, cells and traces of a run with each event and answers queries about them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use proto::trajectory::{Outcome, Task};
+
+use super::{
+    TaskInfo, Trace,
+    pace::{Latency, Pace, PaceMeter, RecentDurations},
+    trace::Traces,
+};
+use crate::run::event::{Event, Listener, Stage};
+
+/// The state of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    pub stage: Stage,
+    pub step: u32,
+    pub attempt: u32,
+    pub outcome: Option<Outcome>,
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self { stage: Stage::NotStarted, step: 0, attempt: 0, outcome: None }
+    }
+}
+
+/// Durations of a stage since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timing {
+    pub count: u64,
+    pub total: Duration,
+    pub max: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    pub tasks: usize,
+    pub steps: u64,
+    pub retried: u64,
+    pub failures: u64,
+    /// Tasks that other collectors of the same run finished.
+    pub finished_elsewhere: usize,
+    pub outcomes: BTreeMap<&'static str, usize>,
+}
+
+/// Failures in a stage: how many, and the reason of the latest.
+type StageFailures = (u64, String);
+
+pub struct RunState {
+    started: Instant,
+    tasks: Vec<TaskInfo>,
+    inner: Mutex<RunStateInner>,
+}
+
+struct RunStateInner {
+    /// Trajectory index → position of its cell. A rank has only some of the trajectories.
+    positions: HashMap<usize, usize>,
+    cells: Vec<Cell>,
+    stages: BTreeMap<Stage, usize>,
+    totals: Totals,
+    timings: BTreeMap<Stage, Timing>,
+    failures: BTreeMap<Stage, StageFailures>,
+    last_progress: Instant,
+    pace: PaceMeter,
+    recent: BTreeMap<Stage, RecentDurations>,
+    traces: Traces,
+}
+
+impl RunState {
+    /// Creates the state for tasks of which only the trajectory indices are known, in display order.
+    pub fn new(indices: impl IntoIterator<Item = usize>) -> Self {
+        Self::with(indices.into_iter().map(TaskInfo::unknown).collect())
+    }
+
+    /// Creates the state for the given tasks, followed by the indices `finished` in an earlier part of the run.
+    pub fn of_tasks<'a>(
+        tasks: impl IntoIterator<Item = &'a Task>,
+        finished: impl IntoIterator<Item = i64>,
+    ) -> Self {
+        let known = tasks.into_iter().filter_map(|task| {
+            let index = usize::try_from(task.trajectory_index).ok()?;
+            Some(TaskInfo::of(task, index))
+        });
+        let finished = finished.into_iter().filter_map(|index| usize::try_from(index).ok());
+        Self::with(known.chain(finished.map(TaskInfo::unknown)).collect())
+    }
+
+    fn with(tasks: Vec<TaskInfo>) -> Self {
+        let (count, now) = (tasks.len(), Instant::now());
+        let inner = RunStateInner {
+            positions: tasks.iter().enumerate().map(|(position, task)| (task.index, position)).collect(),
+            cells: vec![Cell::default(); count],
+            stages: BTreeMap::from([(Stage::NotStarted, count)]),
+            totals: Totals { tasks: count, ..Totals::default() },
+            timings: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            last_progress: now,
+            pace: PaceMeter::new(now),
+            recent: BTreeMap::new(),
+            traces: Traces::new(count),
+        };
+        Self { started: now, tasks, inner: Mutex::new(inner) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, RunStateInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub fn cells(&self) -> Vec<Cell> {
+        self.inner().cells.clone()
+    }
+
+    pub fn totals(&self) -> Totals {
+        self.inner().totals.clone()
+    }
+
+    /// Returns how many episodes are in each stage; empty stages are left out.
+    pub fn stages(&self) -> BTreeMap<Stage, usize> {
+        let mut stages = self.inner().stages.clone();
+        stages.retain(|_, count| *count > 0);
+        stages
+    }
+
+    pub fn timings(&self) -> BTreeMap<Stage, Timing> {
+        self.inner().timings.clone()
+    }
+
+    pub fn pace(&self) -> Pace {
+        self.inner().pace.pace(Instant::now())
+    }
+
+    /// Returns the recent latency of each stage.
+    pub fn latencies(&self) -> BTreeMap<Stage, Latency> {
+        self.inner().recent.iter().map(|(stage, recent)| (*stage, recent.latency())).collect()
+    }
+
+    /// Returns the tasks by position.
+    pub fn tasks(&self) -> &[TaskInfo] {
+        &self.tasks
+    }
+
+    /// Returns the cell and the trace of the task at a position. There is no trace before the task starts, and none for tasks
+    /// that finished long ago.
+    pub fn task_detail(&self, position: usize) -> Option<(Cell, Option<Trace>)> {
+        let inner = self.inner();
+        Some((*inner.cells.get(position)?, inner.traces.get(position)))
+    }
+
+    /// Returns the path of the latest screenshot of the task at a position.
+    pub fn latest_screenshot(&self, position: usize) -> Option<PathBuf> {
+        self.inner().traces.screenshot(position)
+    }
+
+    /// Returns how many tasks are finished, with any outcome, here or elsewhere.
+    pub fn done(&self) -> usize {
+        let totals = &self.inner().totals;
+        totals.outcomes.values().sum::<usize>() + totals.finished_elsewhere
+    }
+
+    /// Counts a trajectory that an earlier part of a resumed run finished.
+    pub fn add_finished(&self, index: usize, outcome: Outcome) {
+        self.inner().finish(index, outcome);
+    }
+
+    /// Returns the time since the last progress of any episode.
+    pub fn stalled(&self) -> Duration {
+        self.inner().last_progress.elapsed()
+    }
+
+    /// Returns the number of failures in a stage and the reason of the latest.
+    pub fn failures(&self, stage: Stage) -> Option<(u64, String)> {
+        self.inner().failures.get(&stage).cloned()
+    }
+
+    /// Describes what episodes wait for, with the latest failure of each stage.
+    pub fn diagnosis(&self) -> String {
+        let inner = self.inner();
+        let waiting = inner.stages.iter().filter(|(stage, count)| **count > 0 && !stage.is_over());
+        let lines: Vec<String> = waiting
+            .map(|(stage, count)| {
+                let failure =
+                    inner.failures.get(stage).map(|(_, reason)| format!("; latest failure: {reason}"));
+                format!(
+                    "{count} in stage {} (waiting for {}){}",
+                    stage.as_str(),
+                    stage.waits_for(),
+                    failure.unwrap_or_default()
+                )
+            })
+            .collect();
+        if lines.is_empty() { "no episode is running".to_owned() } else { lines.join(", ") }
+    }
+}
+
+impl RunStateInner {
+    fn position(&self, index: usize) -> Option<usize> {
+        self.positions.get(&index).copied()
+    }
+
+    fn cell(&mut self, index: usize) -> Option<&mut Cell> {
+        let position = self.position(index)?;
+        self.cells.get_mut(position)
+    }
+
+    fn set_stage(&mut self, index: usize, stage: Stage) {
+        let Some(cell) = self.cell(index) else { return };
+        let before = std::mem::replace(&mut cell.stage, stage);
+        if let Some(count) = self.stages.get_mut(&before) {
+            *count = count.saturating_sub(1);
+        }
+        *self.stages.entry(stage).or_default() += 1;
+    }
+
+    /// Marks a task as finished by another collector. Its outcome is not known here.
+    fn finish_elsewhere(&mut self, index: usize) {
+        if self.cell(index).is_some_and(|cell| !cell.stage.is_over()) {
+            self.set_stage(index, Stage::Finished);
+            self.totals.finished_elsewhere += 1;
+            if let Some(position) = self.position(index) {
+                self.traces.finish(position);
+            }
+        }
+    }
+
+    fn finish(&mut self, index: usize, outcome: Outcome) {
+        if self.is_finished_elsewhere(index) {
+            self.totals.finished_elsewhere -= 1;
+        }
+        let failed = matches!(outcome, Outcome::InfraLost | Outcome::Cancelled);
+        self.set_stage(index, if failed { Stage::Failed } else { Stage::Finished });
+        if let Some(cell) = self.cell(index) {
+            cell.outcome = Some(outcome);
+        }
+        *self.totals.outcomes.entry(outcome.as_str()).or_default() += 1;
+        if let Some(position) = self.position(index) {
+            self.traces.finish(position);
+        }
+    }
+
+    fn is_finished_elsewhere(&mut self, index: usize) -> bool {
+        self.cell(index).is_some_and(|cell| cell.stage == Stage::Finished && cell.outcome.is_none())
+    }
+
+    /// Counts work done and resets the stall timer.
+    fn record_progress(&mut self, steps: u64, trajectories: u64) {
+        self.last_progress = Instant::now();
+        self.pace.add(steps, trajectories, self.last_progress);
+    }
+
+    fn record_duration(&mut self, stage: Stage, duration: Duration) {
+        let timing = self.timings.entry(stage).or_default();
+        timing.count += 1;
+        timing.total += duration;
+        timing.max = timing.max.max(duration);
+        self.recent.entry(stage).or_default().push(duration);
+        self.last_progress = Instant::now();
+    }
+
+    fn record_failure(&mut self, index: usize, stage: Stage, reason: &str) {
+        self.totals.failures += 1;
+        if let Some(position) = self.position(index) {
+            self.traces.record_failure(position, reason);
+        }
+        let (count, latest) = self.failures.entry(stage).or_default();
+        *count += 1;
+        reason.clone_into(latest);
+    }
+
+    fn record_retry(&mut self, index: usize, attempt: u32, reason: &str) {
+        self.totals.retried += 1;
+        if let Some(position) = self.position(index) {
+            self.traces.restart(position, reason);
+        }
+        if let Some(cell) = self.cell(index) {
+            cell.attempt = attempt;
+        }
+    }
+}
+
+impl Listener for RunState {
+    fn on_event(&self, event: &Event) {
+        let mut inner = self.inner();
+        match event {
+            // A task finished elsewhere stays finished, even while an episode for it still runs here.
+            Event::Stage { index, .. } if inner.is_finished_elsewhere(*index) => {}
+            Event::Stage { index, step, stage } => {
+                inner.set_stage(*index, *stage);
+                if let Some(cell) = inner.cell(*index) {
+                    cell.step = *step as u32;
+                }
+            }
+            Event::StageTimed { stage, duration } => inner.record_duration(*stage, *duration),
+            Event::Observed { index, url, screenshot } => {
+                if let Some(position) = inner.position(*index) {
+                    inner.traces.record_observation(position, url, screenshot);
+                }
+            }
+            Event::Decided { index, action, thought } => {
+                if let Some(position) = inner.position(*index) {
+                    inner.traces.record_decision(position, action, thought);
+                }
+            }
+            Event::StepDone { .. } => inner.record_progress(1, 0),
+            Event::StageFailed { index, stage, reason } => inner.record_failure(*index, *stage, reason),
+            Event::Retried { index, attempt, reason } => inner.record_retry(*index, *attempt, reason),
+            Event::FinishedElsewhere { index } => {
+                inner.finish_elsewhere(*index);
+                inner.last_progress = Instant::now();
+            }
+            Event::Finished { index, outcome, .. } => {
+                inner.finish(*index, *outcome);
+                inner.record_progress(0, 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_follow_the_cells() {
+        let state = RunState::new(0..3);
+        state.on_event(&Event::Stage { index: 1, step: 2, stage: Stage::Policy });
+        state.on_event(&Event::StageFailed { index: 1, stage: Stage::Policy, reason: "503".into() });
+        state.on_event(&Event::Finished { index: 2, outcome: Outcome::Success, steps: 4 });
+        state.on_event(&Event::Finished { index: 0, outcome: Outcome::InfraLost, steps: 0 });
+        assert_eq!(
+            state.stages(),
+            BTreeMap::from([(Stage::Policy, 1), (Stage::Finished, 1), (Stage::Failed, 1)])
+        );
+        assert_eq!(state.cells()[1].step, 2);
+        assert_eq!(state.done(), 2);
+        assert_eq!(state.diagnosis(), "1 in stage policy (waiting for the policy); latest failure: 503");
+    }
+
+    #[test]
+    fn task_finished_elsewhere_counts_once() {
+        let state = RunState::new(0..2);
+        state.on_event(&Event::Stage { index: 0, step: 1, stage: Stage::Policy });
+        state.on_event(&Event::FinishedElsewhere { index: 0 });
+        state.on_event(&Event::FinishedElsewhere { index: 0 });
+        state.on_event(&Event::Stage { index: 0, step: 2, stage: Stage::Execute });
+        assert_eq!(state.stages(), BTreeMap::from([(Stage::NotStarted, 1), (Stage::Finished, 1)]));
+        assert_eq!((state.done(), state.totals().finished_elsewhere), (1, 1));
+        state.on_event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 2 });
+        assert_eq!((state.done(), state.totals().finished_elsewhere), (1, 0), "it also finished here");
+    }
+
+    #[test]
+    fn detail_shows_page_and_actions_of_task() {
+        let state = RunState::new([7, 9]);
+        let observed = |url: &str, screenshot: &str| Event::Observed {
+            index: 9,
+            url: url.into(),
+            screenshot: screenshot.into(),
+        };
+        state.on_event(&observed("https://a.example/", "step_000.png"));
+        state.on_event(&Event::Decided { index: 9, action: "click [3]".into(), thought: "there".into() });
+        state.on_event(&observed("https://a.example/b", "step_001.png"));
+        let (_, trace) = state.task_detail(1).unwrap();
+        let trace = trace.unwrap();
+        assert_eq!((trace.url.as_str(), trace.screenshot_count), ("https://a.example/b", 2));
+        assert_eq!(trace.steps[0].url, "https://a.example/");
+        assert_eq!(state.latest_screenshot(1), Some("step_001.png".into()));
+        assert!(state.task_detail(0).unwrap().1.is_none() && state.task_detail(2).is_none());
+        // The screenshots of a lost attempt are deleted.
+        state.on_event(&Event::Retried { index: 9, attempt: 1, reason: "the node is gone".into() });
+        let trace = state.task_detail(1).unwrap().1.unwrap();
+        assert_eq!(
+            (trace.screenshot, trace.failure.as_deref(), trace.screenshot_count),
+            (None, Some("the node is gone"), 2)
+        );
+    }
+}
