@@ -1,4 +1,5 @@
-//! A client's command: refused in words, or understood, and then understood the same when it is sent on. Ids likewise.
+//! Commands and ids from clients: each is refused with an error, or parses to the same value after it is written
+//! again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,8 +10,8 @@ fuzz_target!(|body: &[u8]| {
     if let Ok(Value::Object(body)) = serde_json::from_slice(body)
         && let Ok(command) = Command::from_json(&body, &["node", "instance_id"])
     {
-        let again = Command::from_json(&command.to_json(), &[]);
-        assert_eq!(again.as_ref(), Ok(&command));
+        let reparsed = Command::from_json(&command.to_json(), &[]);
+        assert_eq!(reparsed.as_ref(), Ok(&command));
     }
     if let Ok(text) = std::str::from_utf8(body)
         && let Ok(id) = text.parse::<InstanceId>()

@@ -1,4 +1,4 @@
-//! A model server's answer: a text no longer than a message may be, whatever surrounds it.
+//! Responses of model servers: the text is bounded, and it contains the content of the message.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,15 +6,15 @@ use client::chat::Completion;
 use serde_json::Value;
 
 fuzz_target!(|body: &[u8]| {
-    let read = Completion::of_body(body);
-    if let Some(completion) = &read {
+    let completion = Completion::of_body(body);
+    if let Some(completion) = &completion {
         assert!(completion.text.len() <= 4 << 20);
     }
-    let Ok(plain) = serde_json::from_slice::<Value>(body) else { return };
-    let content = plain.pointer("/choices/0/message/content").and_then(Value::as_str);
-    if let (Some(content), Some(completion)) = (content, read) {
+    let Ok(json) = serde_json::from_slice::<Value>(body) else { return };
+    let content = json.pointer("/choices/0/message/content").and_then(Value::as_str);
+    if let (Some(content), Some(completion)) = (content, completion) {
         let text = String::from_utf8_lossy(body);
-        // Names that come twice, or spelt with escapes, are read differently by strict and lax readers.
+        // Parsers disagree about duplicate names and about names written with escapes.
         if !text.contains("\\u") && ["choices", "message", "content"].iter().all(|name| text.matches(name).count() == 1) {
             assert!(completion.text.contains(content), "{content} in {}", completion.text);
         }

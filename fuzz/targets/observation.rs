@@ -1,4 +1,4 @@
-//! What a farm, ours or the Python system's, answers: an observation or an error, and a tree of one line an element.
+//! Responses of a farm, ours or the Python system's: an observation or an error, and one line per element in the tree.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Arguments of the command line: each is understood or refused in words, and a value that was understood is understood
-//! the same when it is written out again.
+//! Command-line overrides: each is accepted or refused with an error, and an accepted value that is written as an
+//! override gives the same value.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -9,8 +9,8 @@ use hydra::SearchPath;
 use serde_json::Value;
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("base.yaml"), "a: {b: 1, c: [1, 2, {d: x}]}\ne: null\nf: text\n").expect("a file");
+    let folder = tempfile::tempdir().expect("create a folder");
+    std::fs::write(folder.path().join("base.yaml"), "a: {b: 1, c: [1, 2, {d: x}]}\ne: null\nf: text\n").expect("write a file");
     folder
 });
 
@@ -18,8 +18,8 @@ fn compose(overrides: &[String]) -> Option<Value> {
     hydra::compose("base", &SearchPath::folder(FOLDER.path()), overrides, &|_| None).ok()
 }
 
-/// The value in the grammar's own words.
-fn written(value: &Value) -> String {
+/// Writes a value in the grammar of overrides.
+fn to_override(value: &Value) -> String {
     match value {
         Value::String(text) => {
             let mut out = String::from("'");
@@ -34,9 +34,9 @@ fn written(value: &Value) -> String {
             out.extend(std::iter::repeat_n('\\', backslashes));
             out + "'"
         }
-        Value::Array(list) => format!("[{}]", list.iter().map(written).collect::<Vec<_>>().join(",")),
+        Value::Array(list) => format!("[{}]", list.iter().map(to_override).collect::<Vec<_>>().join(",")),
         Value::Object(map) => {
-            let entries = map.iter().map(|(key, value)| format!("{}:{}", written(&Value::from(key.as_str())), written(value)));
+            let entries = map.iter().map(|(key, value)| format!("{}:{}", to_override(&Value::from(key.as_str())), to_override(value)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
         }
         other => other.to_string(),
@@ -46,17 +46,17 @@ fn written(value: &Value) -> String {
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     let overrides: Vec<String> = text.split('\n').map(str::to_owned).collect();
-    let Some(all) = compose(&overrides) else { return };
-    assert!(all.is_object());
-    // An interpolation is gone once it is resolved, and numbers have no end in JSON where they have one here.
+    let Some(config) = compose(&overrides) else { return };
+    assert!(config.is_object());
+    // A resolved interpolation cannot be written back, and JSON has no infinity or NaN.
     if text.contains('$') || text.contains("inf") || text.contains("nan") || text.contains("Inf") || text.contains("NaN") {
         return;
     }
-    for value in all.as_object().into_iter().flat_map(|map| map.values()) {
+    for value in config.as_object().into_iter().flat_map(|map| map.values()) {
         if value.to_string().contains("${") || value.to_string().contains("???") {
             continue;
         }
-        let again = compose(&[format!("+again={}", written(value))]).unwrap_or_else(|| panic!("{} is understood", written(value)));
-        assert_eq!(&again["again"], value, "{}", written(value));
+        let recomposed = compose(&[format!("+value={}", to_override(value))]).unwrap_or_else(|| panic!("{} is refused", to_override(value)));
+        assert_eq!(&recomposed["value"], value, "{}", to_override(value));
     }
 });

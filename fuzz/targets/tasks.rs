@@ -1,5 +1,5 @@
-//! Task files: every line is a task or has a reason, places lead back to the same task, and a task that is written out
-//! reads as itself.
+//! Task files: every line is a task or an error, every task can be loaded by its position, and a task that is written
+//! again parses to the same task.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -9,9 +9,9 @@ use proto::trajectory::{Task, TaskId};
 use rollout::plan::tasks::{TaskFile, parse_line};
 use serde_json::{Value, json};
 
-static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
+static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("create a folder"));
 
-fn written(task: &Task) -> String {
+fn to_line(task: &Task) -> String {
     let mut fields = task.extra.clone();
     let rubric: Vec<Value> = task
         .evaluator_reference
@@ -40,16 +40,16 @@ fn written(task: &Task) -> String {
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(task) = parse_line(bytes) {
-        // A task without a rubric has an answer instead, and null for it is none.
+        // A task without a rubric is valid only with an answer; a missing answer written as null is refused.
         if !task.evaluator_reference.is_empty() {
-            assert_eq!(parse_line(written(&task).as_bytes()).as_ref(), Ok(&task));
+            assert_eq!(parse_line(to_line(&task).as_bytes()).as_ref(), Ok(&task));
         }
     }
     let path = FOLDER.path().join("tasks.jsonl");
-    std::fs::write(&path, bytes).expect("a file");
+    std::fs::write(&path, bytes).expect("write a file");
     let Ok(file) = TaskFile::open(&path, true) else { return };
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     assert!(file.entries().len() + file.skipped.count <= lines.count());
-    let places: Vec<usize> = (0..file.entries().len()).collect();
-    assert_eq!(file.load(&places).expect("nothing has changed").len(), places.len());
+    let positions: Vec<usize> = (0..file.entries().len()).collect();
+    assert_eq!(file.load(&positions).expect("the file has not changed").len(), positions.len());
 });

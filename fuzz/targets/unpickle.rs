@@ -1,5 +1,5 @@
-//! Pickles: data or a refusal, the same whether it comes at once or byte by byte, in memory in proportion to the input
-//! (the fuzzer stops at a single allocation beyond its limit).
+//! Pickles: each is data or refused, with the same result from a slice and byte by byte, and with memory proportional
+//! to the input (the fuzzer fails on a large allocation).
 #![no_main]
 
 use std::io::BufReader;
@@ -9,7 +9,7 @@ use store::unpickle::{Limits, load, load_from};
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits { expansion: 1 << 16, ..Limits::default() };
-    let at_once = load(bytes, limits);
-    let drop_by_drop = load_from(BufReader::with_capacity(1, bytes), bytes.len() as u64, limits);
-    assert_eq!(format!("{at_once:?}"), format!("{drop_by_drop:?}"));
+    let from_slice = load(bytes, limits);
+    let byte_by_byte = load_from(BufReader::with_capacity(1, bytes), bytes.len() as u64, limits);
+    assert_eq!(format!("{from_slice:?}"), format!("{byte_by_byte:?}"));
 });

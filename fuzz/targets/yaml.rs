@@ -1,4 +1,4 @@
-//! A configuration file: composed or refused in words, whatever it holds, in bounded memory.
+//! Configuration files: every file is composed or refused with an error, in bounded memory.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -8,13 +8,13 @@ use hydra::SearchPath;
 use rollout::config::load;
 use serde_json::Value;
 
-static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
+static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("create a folder"));
 
-/// JSON is YAML but for a few things: characters that YAML must not hold as they are, long keys, and numbers such as `1e16`,
-/// which are words there.
+/// Whether JSON text is also YAML with the same meaning. Exceptions are some unescaped characters, long keys, and
+/// numbers such as `1e16`, which are strings in YAML.
 fn is_yaml(value: &Value, text: &str) -> bool {
-    let odd = |letter: char| matches!(letter, '\u{7f}'..='\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
-    !text.contains(odd) && is_plain(value)
+    let is_excluded = |character: char| matches!(character, '\u{7f}'..='\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    !text.contains(is_excluded) && is_plain(value)
 }
 
 fn is_plain(value: &Value) -> bool {
@@ -27,18 +27,18 @@ fn is_plain(value: &Value) -> bool {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    std::fs::write(FOLDER.path().join("it.yaml"), bytes).expect("a file");
+    std::fs::write(FOLDER.path().join("input.yaml"), bytes).expect("write a file");
     let search = SearchPath::folder(FOLDER.path());
     let environment = |name: &str| (name == "A").then(|| "value".to_owned());
-    if let Ok(value) = hydra::compose("it", &search, &[], &environment) {
-        // What was composed is a configuration: it can be written as YAML (JSON is) and is the same again.
+    if let Ok(value) = hydra::compose("input", &search, &[], &environment) {
+        // The composed configuration, written as YAML (JSON is YAML), composes to itself.
         let text = value.to_string();
         if text.contains("${") || text.contains("???") || text.contains("defaults") || !is_yaml(&value, &text) {
             return;
         }
-        std::fs::write(FOLDER.path().join("again.yaml"), &text).expect("a file");
-        let again = hydra::compose("again", &search, &[], &environment).unwrap_or_else(|problem| panic!("{text}: {problem}"));
-        assert_eq!(again, value);
+        std::fs::write(FOLDER.path().join("output.yaml"), &text).expect("write a file");
+        let recomposed = hydra::compose("output", &search, &[], &environment).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(recomposed, value);
     }
-    drop(load("it", &search, &[], &environment));
+    drop(load("input", &search, &[], &environment));
 });

@@ -1,5 +1,6 @@
 //! Merges the rank files of an iteration into one file, in the order of the trajectory indices, and reports what is
-//! missing. Finished trajectories count even if their rank has not finished. An existing file is replaced only on request.
+//! missing. Finished trajectories count even if their rank has not finished. An existing file is replaced only on
+//! request.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -23,8 +24,8 @@ pub const FINISHED_AT: &str = "finished_at";
 pub struct AggregateOptions {
     /// The expected number of ranks; by default, the highest rank with a file plus one.
     pub ranks: Option<u32>,
-    /// The expected number of trajectories; by default, the highest index plus one. If this is given and none is missing,
-    /// unfinished ranks do not prevent the merge.
+    /// The expected number of trajectories; by default, the highest index plus one. If this is given and none is
+    /// missing, unfinished ranks do not prevent the merge.
     pub tasks: Option<u64>,
     /// Skip files of runs with another id.
     pub run_id: Option<String>,
@@ -45,8 +46,8 @@ pub struct AggregateReport {
     pub unfinished_ranks: Vec<u32>,
     /// Inclusive ranges.
     pub missing_indices: Vec<(i64, i64)>,
-    /// Indices that several ranks collected. The trajectory that finished first is kept, or the one of the lowest rank if
-    /// the times are unknown.
+    /// Indices that several ranks collected. The trajectory that finished first is kept, or the one of the lowest
+    /// rank if the times are unknown.
     pub repeated_indices: Vec<i64>,
     /// Skipped files of other runs.
     pub other_runs: Vec<PathBuf>,
@@ -157,8 +158,8 @@ pub fn rank_status(
     Ok(RankStatus { finished, unfinished, missing })
 }
 
-/// The files of an iteration before merging: finished files, and journals of ranks without one. A run without ranks has
-/// a single file.
+/// The files of an iteration before merging: finished files, and journals of ranks without one. A run without ranks
+/// has a single file.
 pub fn files_of_run(save_path: &SavePath, split: Split, iteration: u64) -> std::io::Result<Vec<FoundFile>> {
     let mut files: Vec<FoundFile> = save_path.files(split)?;
     files.retain(|file| file.id.iteration == iteration && file.kind != FileKind::SetAside);

@@ -49,7 +49,7 @@ impl AtomicFile {
     }
 }
 
-/// Creates and locks a temporary file; the lock tells other processes that it is in use. On file systems without
+/// Creates and locks a temporary file; the lock shows other processes that it is in use. On file systems without
 /// locks, stale files are never removed.
 fn open_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -155,7 +155,8 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// Appends text in a single write, so that lines from several processes do not interleave. Creates missing directories.
+/// Appends text in a single write, so that lines from several processes do not interleave. Creates missing
+/// directories.
 pub fn append(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;

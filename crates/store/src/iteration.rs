@@ -1,5 +1,5 @@
-//! Reads the trajectory file of an iteration: a `.pt` file of ours or of the Python system, or a journal. Summaries are
-//! kept in memory, trajectories are read on request.
+//! Reads the trajectory file of an iteration: a `.pt` file of ours or of the Python system, or a journal. Summaries
+//! are kept in memory, trajectories are read on request.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Compares and hashes screenshots, and marks the key steps of a trajectory. Reading and decoding images is slow: keep it
-//! off the hot path.
+//! Compares and hashes screenshots, and marks the key steps of a trajectory. Reading and decoding images is slow:
+//! keep it off the hot path.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::layout::SavePath;
 
-/// Sets `keypoint_step_ids`, and `same_as_next_screenshot` of every step but the last where it is not set yet. It stays
-/// unset where a screenshot cannot be read; returns the number of those steps.
+/// Sets `keypoint_step_ids`, and `same_as_next_screenshot` of every step but the last where it is not set yet. It
+/// stays unset where a screenshot cannot be read; returns the number of those steps.
 pub fn fill(trajectory: &mut Trajectory, save_path: &SavePath) -> usize {
     let paths: Vec<_> =
         trajectory.steps.iter().map(|step| save_path.resolve_image(&step.observation.image_path)).collect();
@@ -45,8 +45,8 @@ pub enum ImageError {
     TooLarge,
 }
 
-/// Whether two images have the same pixels. Only PNG files with different bytes are decoded; other formats are compared
-/// byte by byte.
+/// Whether two images have the same pixels. Only PNG files with different bytes are decoded; other formats are
+/// compared byte by byte.
 pub fn is_same_image(first: &Path, second: &Path) -> Result<bool, ImageError> {
     if first == second {
         return Ok(File::open(first).map(|_| true)?);
@@ -82,7 +82,8 @@ fn dimensions(reader: &PngReader<'_>) -> (u32, u32) {
     (reader.info().width, reader.info().height)
 }
 
-/// Limit for decoded images: a small file can declare dimensions that exceed the memory. No screen has this many pixels.
+/// Limit for decoded images: a small file can declare dimensions that exceed the memory. No screen has this many
+/// pixels.
 const MAX_IMAGE_BYTES: usize = 128 << 20;
 
 /// Decodes an image to RGBA with eight bits per channel.

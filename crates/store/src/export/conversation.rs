@@ -1,5 +1,5 @@
-//! Converts the recorded prompt of a step to the form that trainers read: text with an `<image>` tag for each image, and
-//! the image paths in the same order.
+//! Converts the recorded prompt of a step to the form that trainers read: text with an `<image>` tag for each image,
+//! and the image paths in the same order.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! LLaMA-Factory's ShareGPT format: one example per step with the history that the model saw, the reply of the step and
-//! the image paths, and a `dataset_info.json` that describes the files.
+//! LLaMA-Factory's ShareGPT format: one example per step with the history that the model saw, the reply of the step
+//! and the image paths, and a `dataset_info.json` that describes the files.
 
 use std::path::{Path, PathBuf};
 
@@ -46,8 +46,8 @@ impl Sink for LlamaFactory {
     }
 }
 
-/// Builds one example. LLaMA-Factory requires alternating human and gpt turns, starting with human and ending with gpt,
-/// and one image per `<image>` tag.
+/// Builds one example. LLaMA-Factory requires alternating human and gpt turns, starting with human and ending with
+/// gpt, and one image per `<image>` tag.
 fn example(step: &Step, save_path: &SavePath) -> Option<Value> {
     let conversation = Conversation::parse(&step.response.raw_prompt, save_path)?;
     let (system, turns, images) = conversation.into_alternating();

@@ -1,5 +1,5 @@
-//! Exports trajectories to the formats that trainers read: selects trajectories and steps, divides them into training and
-//! validation data, and writes the requested format. Only one trajectory is in memory at a time.
+//! Exports trajectories to the formats that trainers read: selects trajectories and steps, divides them into training
+//! and validation data, and writes the requested format. Only one trajectory is in memory at a time.
 
 mod conversation;
 mod jsonl;

@@ -1,5 +1,5 @@
-//! Selects the trajectories and steps to export, and their subset (training or validation). Pure functions of the options
-//! and the seed, so that the same command writes the same files.
+//! Selects the trajectories and steps to export, and their subset (training or validation). Pure functions of the
+//! options and the seed, so that the same command writes the same files.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};

@@ -1,5 +1,5 @@
-//! verl's Parquet format: one row per step with the prompt as chat messages with `<image>` tags, the image paths, and the
-//! inputs of a reward function. `messages` also contains the reply, for supervised training.
+//! verl's Parquet format: one row per step with the prompt as chat messages with `<image>` tags, the image paths, and
+//! the inputs of a reward function. `messages` also contains the reply, for supervised training.
 
 use std::path::{Path, PathBuf};
 

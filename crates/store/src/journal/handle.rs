@@ -85,8 +85,8 @@ impl Journal {
         &self.status.path
     }
 
-    /// Records the start of an episode and the name of its screenshot folder, so that the folder can be removed after a
-    /// crash. Returns once the line is in the file, before the caller creates the folder; does not wait for a sync.
+    /// Records the start of an episode and the name of its screenshot folder, so that the folder can be removed after
+    /// a crash. Returns once the line is in the file, before the caller creates the folder; does not wait for a sync.
     pub async fn append_episode(
         &self,
         task: &Task,

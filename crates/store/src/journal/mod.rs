@@ -26,8 +26,8 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JournalError {
     #[error(
-        "{path} is the journal of an unfinished run with {finished} of {tasks} trajectories; resume that run, or set the \
-         journal aside to start a new one", path = path.display()
+        "{path} is the journal of an unfinished run with {finished} of {tasks} trajectories; resume that run, or set \
+         the journal aside to start a new one", path = path.display()
     )]
     Unfinished { path: PathBuf, finished: u64, tasks: u64 },
     #[error("{path} is locked by another process that writes to it", path = path.display())]

@@ -1,5 +1,5 @@
-//! Scans a journal without keeping trajectories in memory: which trajectories are finished and where their records are,
-//! which episodes were running, which lines are damaged and where the valid part ends.
+//! Scans a journal without keeping trajectories in memory: which trajectories are finished and where their records
+//! are, which episodes were running, which lines are damaged and where the valid part ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

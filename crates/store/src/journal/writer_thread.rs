@@ -1,5 +1,6 @@
 //! The thread that owns the journal's file. It collects waiting requests, writes them together and syncs once for all
-//! of them (group commit). A failed write is truncated again, so that the file always ends with a complete record.
+//! of them (group commit). A failed write is undone by truncating the file, which therefore always ends with a
+//! complete record.
 
 use std::fs::File;
 use std::io::{self, Write};

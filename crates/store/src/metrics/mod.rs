@@ -139,8 +139,8 @@ pub struct MetricsReport {
     pub breakdown: Breakdown,
 }
 
-/// Metrics of the latest iteration of a split or, if `last` is given, of its latest trajectories. Returns `None` if the
-/// split has no files.
+/// Metrics of the latest iteration of a split or, if `last` is given, of its latest trajectories. Returns `None` if
+/// the split has no files.
 pub fn of_save_path(
     save_path: &SavePath,
     split: Split,

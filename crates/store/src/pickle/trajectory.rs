@@ -1,6 +1,6 @@
-//! Pickles trajectories as the Python system does: lists of step dicts with instances of five classes that have exactly
-//! the attributes in `docs/contract.md` ("Trajectories on disk"). Other data (unknown task fields, token ids, timings)
-//! goes into the dict `trajectory_metadata`, which existing readers ignore.
+//! Pickles trajectories as the Python system does: lists of step dicts with instances of five classes that have
+//! exactly the attributes in `docs/contract.md` ("Trajectories on disk"). Other data (unknown task fields, token ids,
+//! timings) goes into the dict `trajectory_metadata`, which existing readers ignore.
 
 use proto::trajectory::{
     Action, Evaluation, Observation, Response, Reward, Step, StepExtras, Task, TaskId, Trajectory,

@@ -1,5 +1,5 @@
-//! The container of a `.pt` file: PyTorch's zip archive, its older sequence of pickles, or a bare pickle. Finds the pickle
-//! in it and opens it as a stream.
+//! The container of a `.pt` file: PyTorch's zip archive, its older sequence of pickles, or a bare pickle. Finds the
+//! pickle in it and opens it as a stream.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};

@@ -1,5 +1,5 @@
-//! Converts unpickled values to trajectories. Attributes that are missing or None, as in some files of the Python system,
-//! get default values. Errors name the value that cannot be converted.
+//! Converts unpickled values to trajectories. Attributes that are missing or None, as in some files of the Python
+//! system, get default values. Errors name the value that cannot be converted.
 
 use proto::trajectory::{
     Action, Evaluation, Observation, Outcome, Response, Reward, RubricItem, Step, StepExtras, Task, TaskId,

@@ -1,4 +1,5 @@
-//! Turns the journal of a finished run into the `.pt` file of the iteration. An interrupted conversion can be repeated.
+//! Turns the journal of a finished run into the `.pt` file of the iteration. An interrupted conversion can be
+//! repeated.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! `.pt` files: PyTorch's container around a pickle of trajectories. Writes them as a stream, and reads our own files and
-//! those of the Python system as plain data.
+//! `.pt` files: PyTorch's container around a pickle of trajectories. Writes them as a stream, and reads our own files
+//! and those of the Python system as plain data.
 
 mod container;
 mod convert;

@@ -1,5 +1,5 @@
-//! Reads `.pt` files. Our own files have an index for random access; other files are read in order. Only one trajectory is
-//! in memory at a time.
+//! Reads `.pt` files. Our own files have an index for random access; other files are read in order. Only one
+//! trajectory is in memory at a time.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

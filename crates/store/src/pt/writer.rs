@@ -1,5 +1,5 @@
-//! Writes a `.pt` file one trajectory at a time. Only one trajectory is in memory, and the file gets its final name when it
-//! is complete and durable.
+//! Writes a `.pt` file one trajectory at a time. Only one trajectory is in memory, and the file gets its final name
+//! when it is complete and durable.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Checks that the content of a save path is intact: every file is readable to its end, every journal line is valid, and
-//! every screenshot exists.
+//! Checks that the content of a save path is intact: every file is readable to its end, every journal line is valid,
+//! and every screenshot exists.
 
 use std::collections::BTreeSet;
 use std::fmt;

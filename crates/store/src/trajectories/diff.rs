@@ -5,7 +5,7 @@ use std::fmt;
 use proto::trajectory::{Step, Trajectory};
 use serde::Serialize;
 
-use super::text::line;
+use super::terminal_text::single_line;
 use crate::summary::Summary;
 
 /// A field that differs.
@@ -90,8 +90,8 @@ impl fmt::Display for TrajectoryDiff {
                 }
             }
             writeln!(out, "  {}", difference.field)?;
-            writeln!(out, "    < {}", line(&difference.left, 160))?;
-            writeln!(out, "    > {}", line(&difference.right, 160))?;
+            writeln!(out, "    < {}", single_line(&difference.left, 160))?;
+            writeln!(out, "    > {}", single_line(&difference.right, 160))?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::text;
+use super::terminal_text::single_line;
 use crate::iteration::IterationFile;
 use crate::layout::{FileKind, FoundFile, SavePath, Split};
 use crate::metrics::Metrics;
@@ -103,7 +103,7 @@ impl fmt::Display for Listing {
                 file.bytes as f64 / f64::from(1 << 20)
             )?;
             if let Some(problem) = &file.problem {
-                writeln!(out, "      {}", text::line(problem, 160))?;
+                writeln!(out, "      {}", single_line(problem, 160))?;
             }
         }
         Ok(())
@@ -128,8 +128,8 @@ pub fn render_summaries(summaries: &[Summary]) -> String {
             summary.reward,
             summary.steps,
             summary.difficulty,
-            text::line(summary.website.trim_start_matches("https://").trim_end_matches('/'), 24),
-            text::line(&summary.task_name, 72)
+            single_line(summary.website.trim_start_matches("https://").trim_end_matches('/'), 24),
+            single_line(&summary.task_name, 72)
         );
     }
     out

@@ -1,11 +1,12 @@
-//! Manages the content of a save path: lists it, shows a trajectory, compares two, removes trajectories and checks files.
+//! Manages the content of a save path: lists it, shows a trajectory, compares two, removes trajectories and checks
+//! files.
 
 mod check;
 mod diff;
 mod list;
 mod remove;
 mod show;
-mod text;
+mod terminal_text;
 
 pub use check::{CheckReport, Finding, Severity, check};
 pub use diff::{Difference, TrajectoryDiff, diff};

@@ -1,5 +1,5 @@
-//! Removes an iteration or some of its trajectories. The removal is planned first, so that it can be shown before it is
-//! executed. Only screenshots below `images` of the save path are deleted.
+//! Removes an iteration or some of its trajectories. The removal is planned first, so that it can be shown before it
+//! is executed. Only screenshots below `images` of the save path are deleted.
 
 use std::collections::BTreeSet;
 use std::fmt;

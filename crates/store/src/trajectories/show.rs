@@ -6,7 +6,7 @@ use proto::trajectory::{Evaluation, Step, Trajectory};
 
 use net::escape::escape_terminal;
 
-use super::text::{indented, line};
+use super::terminal_text::{indent, single_line};
 use crate::iteration::{self, IterationFile};
 use crate::layout::{SavePath, Split};
 use crate::pt::PtError;
@@ -77,20 +77,20 @@ fn show_step(out: &mut String, number: i64, step: &Step, is_keypoint: bool, opti
         out,
         "\nstep {number}{}  {}",
         if is_keypoint { " (key)" } else { "" },
-        line(&observation.url, 120)
+        single_line(&observation.url, 120)
     );
-    let _ = writeln!(out, "  page: {}", line(&observation.title, 120));
-    let _ = writeln!(out, "  screenshot: {}", line(&observation.image_path, 160));
+    let _ = writeln!(out, "  page: {}", single_line(&observation.title, 120));
+    let _ = writeln!(out, "  screenshot: {}", single_line(&observation.image_path, 160));
     if step.same_as_next_screenshot == Some(true) {
         let _ = writeln!(out, "  the page did not change");
     }
     if let Some(tree) = observation.ac_tree.as_ref().filter(|_| options.ac_trees) {
-        let _ = writeln!(out, "  elements:\n{}", indented(tree, 4));
+        let _ = writeln!(out, "  elements:\n{}", indent(tree, 4));
     }
     if options.prompts {
-        let _ = writeln!(out, "  prompt:\n{}", indented(&response.raw_prompt, 4));
+        let _ = writeln!(out, "  prompt:\n{}", indent(&response.raw_prompt, 4));
     }
-    let _ = writeln!(out, "  reply:\n{}", indented(&response.raw_response, 4));
+    let _ = writeln!(out, "  reply:\n{}", indent(&response.raw_response, 4));
     match action {
         Some(action) => {
             let arguments = serde_json::Value::Object(action.arguments.clone());
@@ -107,13 +107,13 @@ fn show_step(out: &mut String, number: i64, step: &Step, is_keypoint: bool, opti
         out.push_str("  blocked\n");
     }
     if let Some(judgment) = &reward.submission_judgment {
-        let _ = writeln!(out, "  judged as evidence: {}", line(judgment, 200));
+        let _ = writeln!(out, "  judged as evidence: {}", single_line(judgment, 200));
     }
     let evaluations = match &reward.evaluation {
         Evaluation::Text(text) => std::slice::from_ref(text),
         Evaluation::Texts(texts) => texts.as_slice(),
     };
     for evaluation in evaluations.iter().filter(|text| !text.is_empty()) {
-        let _ = writeln!(out, "  judge:\n{}", indented(evaluation, 4));
+        let _ = writeln!(out, "  judge:\n{}", indent(evaluation, 4));
     }
 }

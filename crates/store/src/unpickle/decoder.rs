@@ -1,5 +1,5 @@
-//! Decodes bytes to instructions. Lengths are checked against the rest of the input before allocating, and memory grows
-//! only with bytes that were actually read.
+//! Decodes bytes to instructions. Lengths are checked against the rest of the input before allocating, and memory
+//! grows only with bytes that were actually read.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;

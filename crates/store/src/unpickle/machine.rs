@@ -234,8 +234,8 @@ impl<R: BufRead> Machine<R> {
         self.partial_top()?.append(items)
     }
 
-    /// Emits a trajectory that waits to be appended. It is complete when another list starts directly above it, because
-    /// a trajectory itself contains only dicts.
+    /// Emits a trajectory that waits to be appended. It is complete when another list starts directly above it,
+    /// because a trajectory itself contains only dicts.
     fn emit_complete_item(&mut self) -> StepResult {
         let Some(height) = self.streamed_list else { return Ok(()) };
         if self.marks.last() != Some(&(height + 1)) || self.stack.len() != height + 2 {

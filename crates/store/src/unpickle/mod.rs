@@ -1,6 +1,6 @@
-//! Reads pickles as data. A pickle is a program; this reader runs only the instructions that build plain containers and
-//! the five classes of `webgym.data.components`, and refuses everything else by name. It never runs code, its recursion
-//! is bounded, and its memory and time are proportional to the length of the input.
+//! Reads pickles as data. A pickle is a program; this reader runs only the instructions that build plain containers
+//! and the five classes of `webgym.data.components`, and refuses everything else by name. It never runs code, its
+//! recursion is bounded, and its memory and time are proportional to the length of the input.
 
 mod decoder;
 mod globals;
@@ -62,8 +62,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The maximum expanded size for an input. Shared values let a small input expand to a large value; some sharing is
-    /// normal, much more is an attack.
+    /// The maximum expanded size for an input. Shared values let a small input expand to a large value; some sharing
+    /// is normal, much more is an attack.
     pub(crate) const fn max_expansion(&self, input_length: u64) -> u64 {
         self.expansion.saturating_add(input_length.saturating_mul(32))
     }

@@ -1,5 +1,5 @@
-//! Sample trajectories for tests and benchmarks: every field is set, texts have several scripts, and the same index gives
-//! the same trajectory.
+//! Sample trajectories for tests and benchmarks: every field is set, texts have several scripts, and the same index
+//! gives the same trajectory.
 
 #![allow(
     unreachable_pub,
