@@ -100,7 +100,7 @@ async fn trajectory_contains_task_verdict_and_steps() {
     let server = serve(&save_paths::small(directory.path()), &[]).await;
     let found = get(&server, "/api/iterations/train/0/trajectories/7").await.json();
     assert_eq!(
-        (&found["outcome"], &found["reply"], &found["class"]),
+        (&found["outcome"], &found["answer"], &found["class"]),
         (&json!("failure"), &json!("12.99 €"), &json!("hard"))
     );
     let rubric: Vec<_> = found["rubric"]
@@ -324,7 +324,7 @@ def trajectory(name, reward, image):
                 evaluator_reference=[{"description": "seen", "difficulty": 1}], trajectory_index=3, max_steps=9)
     return [{
         "observation": make(c.Observation, task=task, image_path=image, ac_tree=None, page_metadata={"title": "t", "url": "u"}),
-        "action": make(c.Action, action={"key": "reply", "arguments": {"text": "42"}}, action_string="ANSWER [42]"),
+        "action": make(c.Action, action={"key": "answer", "arguments": {"text": "42"}}, action_string="ANSWER [42]"),
         "response": make(c.Response, raw_response="r", answering_tokens=None, raw_prompt="plain words"),
         "reward": make(c.Reward, reward=reward, evaluation=["well", {"score": 3}], is_blocked=False, submit=True, submission_judgment=None),
     }]
@@ -349,7 +349,7 @@ async fn python_files_are_readable() {
     assert_eq!(table["outcome"]["rows"], json!([0, 1, 0]));
     let first = get(&server, "/api/iterations/train/0/trajectories/3").await.json();
     assert_eq!((&first["task"]["task_name"], &first["outcome"]), (&json!("first"), &json!("success")));
-    assert_eq!((&first["is_outcome_recorded"], &first["reply"]), (&json!(false), &json!("42")));
+    assert_eq!((&first["is_outcome_recorded"], &first["answer"]), (&json!(false), &json!("42")));
     let moved = get(&server, "/api/iterations/train/0/trajectories/3/steps/0/screenshot").await;
     assert_eq!(moved.body, save_paths::screenshot(9), "found in the current image folder");
     let second = get(&server, "/api/iterations/train/0/trajectories/3~1").await.json();

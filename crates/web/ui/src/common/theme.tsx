@@ -34,8 +34,7 @@ export function ThemeToggle() {
   };
   return (
     <button type="button" onClick={toggle} title="Switch between system theme, light and dark">
-      <span class="visually-hidden">Theme: </span>
-      {theme}
+      Theme: {theme}
     </button>
   );
 }

@@ -4,11 +4,11 @@
 /** The stages in the order of their numbers on the server. */
 export const STAGES = [
   { name: 'not_started', letter: 'N', label: 'not started', kind: 'idle' },
-  { name: 'allocate', letter: 'W', label: 'wait for browser', kind: 'waiting' },
+  { name: 'allocate', letter: 'W', label: 'waiting for browser', kind: 'waiting' },
   { name: 'navigate', letter: 'n', label: 'navigate', kind: 'browser' },
   { name: 'metadata', letter: 'm', label: 'metadata', kind: 'browser' },
   { name: 'screenshot', letter: 's', label: 'screenshot', kind: 'browser' },
-  { name: 'ac_tree', letter: 't', label: 'AC tree', kind: 'browser' },
+  { name: 'ac_tree', letter: 't', label: 'accessibility tree', kind: 'browser' },
   { name: 'policy', letter: 'a', label: 'policy', kind: 'policy' },
   { name: 'execute', letter: 'e', label: 'execute', kind: 'browser' },
   { name: 'release', letter: 'e', label: 'release', kind: 'browser' },
@@ -25,7 +25,7 @@ export type Kind = (typeof KINDS)[number];
 export const KIND_LABELS: Record<Kind, { letter: string; label: string; about: string }> = {
   idle: { letter: 'N', label: 'not started', about: 'not started yet' },
   waiting: { letter: 'W', label: 'waiting', about: 'waiting for a browser' },
-  browser: { letter: 'n m s t e', label: 'browser', about: 'navigate, metadata, screenshot, AC tree, execute' },
+  browser: { letter: 'n m s t e', label: 'browser', about: 'navigate, metadata, screenshot, accessibility tree, execute' },
   policy: { letter: 'a', label: 'policy', about: 'waiting for the policy’s reply' },
   judge: { letter: 'r', label: 'reward', about: 'being judged and saved' },
   success: { letter: 'F', label: 'success', about: 'finished, task solved' },

@@ -16,10 +16,10 @@ function SplitSection({ split, iterations }: { split: Split; iterations: Iterati
             <tr>
               <th scope="col">Iteration</th>
               <th scope="col">Trajectories</th>
-              <th scope="col">Success</th>
+              <th scope="col">Success rate</th>
               <th scope="col" class="wide">Outcomes</th>
               <th scope="col">Success by difficulty</th>
-              <th scope="col">Steps</th>
+              <th scope="col">Average steps</th>
               <th scope="col">Crashed</th>
               <th scope="col">Blocked</th>
               <th scope="col">Model</th>

@@ -38,8 +38,8 @@ export function PlotsPage({ query }: { query: URLSearchParams }) {
         <h2>Metrics by iteration</h2>
         {value && <span class="muted">{count(value.trajectories)} trajectories</span>}
         <span class="grow" />
-        <a class="button" href={plotFile('png', ema)} download="metrics.png">PNG</a>
-        <a class="button" href={plotFile('svg', ema)} download="metrics.svg">SVG</a>
+        <a class="button" href={plotFile('png', ema)} download="metrics.png">Download PNG</a>
+        <a class="button" href={plotFile('svg', ema)} download="metrics.svg">Download SVG</a>
       </div>
       <div class="filters" role="group" aria-label="Lines shown">
         {LINES.map((line) => <LineToggle key={line} name={line} isOn={shown.lines.has(line)} toggle={() => toggle(line)} />)}
