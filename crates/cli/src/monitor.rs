@@ -43,12 +43,12 @@ impl RunMonitorArgs {
         &self,
         config: &Config,
         plan: &Plan,
-        board: &Arc<RunState>,
+        state: &Arc<RunState>,
         context: &EpisodeContext,
     ) -> Option<Monitor> {
         let port = config.env_config.monitor_port?;
         let monitored = || MonitoredRun {
-            run: Arc::clone(board),
+            run: Arc::clone(state),
             info: run_info(config, plan, context),
             policy: Some(context.policy.clone()),
             judge_slots: config.env_config.evaluation_workers,

@@ -272,9 +272,9 @@ async fn running_run_is_readable() {
     let journal = save_paths::journal(&save_path, 5);
     let server = serve(&save_path, &[]).await;
     journal.append_finished(&save_paths::trajectory(4)).await.unwrap();
-    let begun = save_paths::trajectory(2);
-    journal.append_episode(&begun.task, 0, None).await.unwrap();
-    for (number, step) in (0..).zip(&begun.steps[..2]) {
+    let unfinished = save_paths::trajectory(2);
+    journal.append_episode(&unfinished.task, 0, None).await.unwrap();
+    for (number, step) in (0..).zip(&unfinished.steps[..2]) {
         journal.append_step(2, 0, number, step).await.unwrap();
     }
     journal.append_finished(&save_paths::trajectory(3)).await.unwrap();
@@ -283,16 +283,16 @@ async fn running_run_is_readable() {
     assert_eq!(table["outcome"]["values"], json!(["running", "failure", "success"]));
     assert_eq!((&table["steps"][0], &table["is_finished"]), (&json!(2), &json!(false)));
     let running = get(&server, "/api/iterations/train/0/trajectories/2").await.json();
-    assert_eq!((&running["is_begun"], running["steps"].as_array().unwrap().len()), (&json!(true), 2));
+    assert_eq!((&running["is_running"], running["steps"].as_array().unwrap().len()), (&json!(true), 2));
     assert_eq!((&running["outcome"], &running["crash"]), (&json!("running"), &json!(null)));
 
     // The run continues; the changed journal is read again.
-    journal.append_finished(&begun).await.unwrap();
+    journal.append_finished(&unfinished).await.unwrap();
     journal.close().await.unwrap();
     let over = get(&server, "/api/iterations/train/0/trajectories/2").await.json();
     assert_eq!((&over["outcome"], over["steps"].as_array().unwrap().len()), (&json!("success"), 6));
     let overview = get(&server, "/api/iterations/train/0").await.json();
-    assert_eq!((&overview["trajectories"], &overview["begun"]), (&json!(3), &json!(0)));
+    assert_eq!((&overview["trajectories"], &overview["running"]), (&json!(3), &json!(0)));
 }
 
 #[tokio::test]

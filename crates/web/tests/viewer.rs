@@ -285,9 +285,9 @@ async fn running_run_updates_pages() {
     let tab = Tab::open().await;
     tab.visit(&format!("{}#/train/0", server.link())).await;
     tab.wait_until("document.querySelector('.heading .badge')?.textContent.includes('1 of 5 started')").await;
-    let begun = save_paths::trajectory(2);
-    journal.append_episode(&begun.task, 0, None).await.unwrap();
-    journal.append_step(2, 0, 0, &begun.steps[0]).await.unwrap();
+    let unfinished = save_paths::trajectory(2);
+    journal.append_episode(&unfinished.task, 0, None).await.unwrap();
+    journal.append_step(2, 0, 0, &unfinished.steps[0]).await.unwrap();
     journal.append_finished(&save_paths::trajectory(0)).await.unwrap();
     tab.wait_until("document.querySelectorAll('tr[data-row]').length === 3").await;
     assert!(tab.text("tr[data-row='2']").await.contains("running"));
@@ -295,7 +295,7 @@ async fn running_run_updates_pages() {
     // A running trajectory shows its new steps and its verdict.
     tab.eval("location.hash = '#/train/0/2'").await;
     tab.wait_until("document.querySelector('.stepper h3')?.textContent === 'Step 1 of 1'").await;
-    journal.append_finished(&begun).await.unwrap();
+    journal.append_finished(&unfinished).await.unwrap();
     tab.wait_until("document.querySelector('.stepper h3').textContent === 'Step 1 of 6' && document.querySelector('.verdict .badge').textContent === 'success'").await;
     journal.close().await.unwrap();
     tab.assert_no_errors();

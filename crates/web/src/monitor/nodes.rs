@@ -25,7 +25,7 @@ pub(super) struct Nodes {
     latest: Mutex<Polled>,
 }
 
-/// The last answer and when it arrived.
+/// The last response and when it arrived.
 #[derive(Default)]
 struct Polled {
     received: Option<Instant>,
@@ -47,7 +47,7 @@ impl Nodes {
         latest.received.is_some_and(|received| received.elapsed() < POLL_INTERVAL)
     }
 
-    /// Starts a poll unless the last answer is fresh or a poll is running.
+    /// Starts a poll unless the last response is fresh or a poll is running.
     pub(super) fn refresh(self: &Arc<Self>) {
         let Some(farm) = self.farm.clone() else { return };
         if self.is_fresh() || self.is_polling.swap(true, Ordering::AcqRel) {

@@ -1,4 +1,4 @@
-//! A run as JSON numbers: the statistics that the page shows next to the grid, and the answer of `/status`.
+//! A run as JSON numbers: the statistics that the page shows next to the grid, and the response of `/status`.
 
 use client::chat::ModelClient;
 use rollout::run::{event::Stage, state::RunState};
@@ -61,7 +61,7 @@ fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// Returns the answer of `/status`.
+/// Returns the response of `/status`.
 pub(super) fn summary(run: &RunState) -> Value {
     let totals = run.totals();
     let stages: Map<String, Value> =

@@ -31,25 +31,25 @@ pub(super) async fn list(State(feed): State<Arc<Feed>>) -> Response {
 /// Encodes the list by column, with repeated names written once, so that ten thousand tasks stay small.
 fn encode_list(feed: &Feed) -> Value {
     let monitored = feed.monitored();
-    let facts = monitored.run.tasks();
+    let tasks = monitored.run.tasks();
     json!({
         "run": feed.run_id(), "about": monitored.info,
-        "index": facts.iter().map(|facts| facts.index).collect::<Vec<_>>(),
-        "id": facts.iter().map(|facts| facts.task_id.as_str()).collect::<Vec<_>>(),
-        "name": facts.iter().map(|facts| truncate(&facts.name)).collect::<Vec<_>>(),
-        "difficulty": facts.iter().map(|facts| facts.difficulty).collect::<Vec<_>>(),
-        "domain": dictionary(facts, |facts| &facts.domain),
-        "website": dictionary(facts, |facts| &facts.website),
+        "index": tasks.iter().map(|task| task.index).collect::<Vec<_>>(),
+        "id": tasks.iter().map(|task| task.task_id.as_str()).collect::<Vec<_>>(),
+        "name": tasks.iter().map(|task| truncate(&task.name)).collect::<Vec<_>>(),
+        "difficulty": tasks.iter().map(|task| task.difficulty).collect::<Vec<_>>(),
+        "domain": dictionary(tasks, |task| &task.domain),
+        "website": dictionary(tasks, |task| &task.website),
     })
 }
 
 /// Encodes a column as its distinct names and, for each task, the number of its name.
-fn dictionary(facts: &[TaskInfo], column: impl Fn(&TaskInfo) -> &String) -> Value {
+fn dictionary(tasks: &[TaskInfo], column: impl Fn(&TaskInfo) -> &String) -> Value {
     let (mut names, mut known) = (Vec::new(), HashMap::new());
-    let of: Vec<usize> = facts
+    let of: Vec<usize> = tasks
         .iter()
-        .map(|facts| {
-            let name = column(facts).as_str();
+        .map(|task| {
+            let name = column(task).as_str();
             *known.entry(name).or_insert_with(|| {
                 names.push(name);
                 names.len() - 1
@@ -66,7 +66,7 @@ fn truncate(text: &str) -> &str {
 /// Serves one task in detail: what it is, its state, and the steps of its current attempt.
 pub(super) async fn detail(State(feed): State<Arc<Feed>>, Path(position): Path<usize>) -> Response {
     let run = &feed.monitored().run;
-    let (Some(facts), Some((cell, trace))) = (run.tasks().get(position), run.task_detail(position)) else {
+    let (Some(task), Some((cell, trace))) = (run.tasks().get(position), run.task_detail(position)) else {
         return not_found("there is no such task");
     };
     let known = trace.is_some();
@@ -77,10 +77,10 @@ pub(super) async fn detail(State(feed): State<Arc<Feed>>, Path(position): Path<u
         .map(|step| json!({"action": step.action, "thought": step.thought, "url": step.url}))
         .collect();
     let body = json!({
-        "position": position, "index": facts.index, "id": facts.task_id, "name": facts.name, "domain": facts.domain,
-        "website": facts.website, "difficulty": facts.difficulty, "max_steps": facts.max_steps,
+        "position": position, "index": task.index, "id": task.task_id, "name": task.name, "domain": task.domain,
+        "website": task.website, "difficulty": task.difficulty, "max_steps": task.max_steps,
         "stage": cell.stage.as_str(), "waits_for": cell.stage.waits_for(), "step": cell.step, "attempt": cell.attempt,
-        "outcome": cell.outcome.map(Outcome::as_str), "known": known, "steps": steps, "forgotten": dropped_steps,
+        "outcome": cell.outcome.map(Outcome::as_str), "known": known, "steps": steps, "dropped_steps": dropped_steps,
         "url": url, "failure": failure, "screenshot": screenshot.map(|_| screenshot_count),
     });
     ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()

@@ -29,7 +29,7 @@ fn lines<'a>(drawing: &'a str, part: &str) -> Vec<&'a str> {
 fn values_are_drawn_at_their_height() {
     let values = [Some(0.0), Some(1.0), Some(0.5)];
     let drawing = svg(&charts(Measure::Success, vec![series(Split::Train, Line::Easy, &values)]));
-    // The plot is 334 wide from 70 and 182 high from 126: 0 at the bottom, 1 at the top, 0.5 half way.
+    // The plot is 334 wide from 70 and 182 high from 126: 0 at the bottom, 1 at the top, 0.5 halfway.
     let stroke = lines(&drawing, "stroke-width=\"2\" stroke-linejoin=\"round\"/>");
     assert!(stroke.iter().any(|line| line.contains("d=\"M70 308L237 126L404 217\"")), "{stroke:?}");
     assert_eq!(

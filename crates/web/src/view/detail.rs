@@ -18,7 +18,7 @@ pub(super) struct Detail<'a> {
     iteration: u64,
     key: &'a str,
     /// The episode is still running; more steps will follow.
-    is_begun: bool,
+    is_running: bool,
     outcome: &'static str,
     /// False if the file does not contain the outcome and it was inferred from the last reward.
     is_outcome_recorded: bool,
@@ -78,10 +78,10 @@ impl<'a> Detail<'a> {
             split: iteration.split,
             iteration: iteration.number,
             key: &entry.key,
-            is_begun: entry.is_begun(),
+            is_running: entry.is_running(),
             outcome: outcome_of(&summary, entry),
             is_outcome_recorded: summary.outcome.is_some(),
-            crash: crash_reason(&summary).filter(|_| !entry.is_begun()).map(describe_crash),
+            crash: crash_reason(&summary).filter(|_| !entry.is_running()).map(describe_crash),
             reward: summary.reward,
             answer: last.and_then(answer),
             class: DifficultyClass::of(trajectory.task.difficulty).as_str(),

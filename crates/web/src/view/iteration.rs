@@ -38,7 +38,7 @@ enum Location {
     /// A finished trajectory, by its position in a file.
     Finished { file: usize, position: usize },
     /// An episode that has begun but not finished, in a journal.
-    Begun { file: usize },
+    Unfinished { file: usize },
 }
 
 /// One trajectory of an iteration: its key in URLs and where it is stored.
@@ -51,8 +51,8 @@ pub struct Entry {
 
 impl Entry {
     /// Returns true if the episode is still running.
-    pub const fn is_begun(&self) -> bool {
-        matches!(self.location, Location::Begun { .. })
+    pub const fn is_running(&self) -> bool {
+        matches!(self.location, Location::Unfinished { .. })
     }
 }
 
@@ -107,8 +107,8 @@ impl Iteration {
             located.extend(summaries.map(|(position, summary)| {
                 (summary.trajectory_index, Location::Finished { file, position })
             }));
-            let begun = opened.scan().into_iter().flat_map(|scan| scan.unfinished_summaries.keys());
-            located.extend(begun.map(|index| (*index, Location::Begun { file })));
+            let unfinished = opened.scan().into_iter().flat_map(|scan| scan.unfinished_summaries.keys());
+            located.extend(unfinished.map(|index| (*index, Location::Unfinished { file })));
         }
         located.sort_by_key(|(index, _)| *index);
         let mut previous = None;
@@ -128,7 +128,7 @@ impl Iteration {
     pub fn summary(&self, entry: &Entry) -> Option<&Summary> {
         match entry.location {
             Location::Finished { file, position } => self.files.get(file)?.summaries().get(position),
-            Location::Begun { file } => {
+            Location::Unfinished { file } => {
                 let index: i64 = entry.key.split('~').next()?.parse().ok()?;
                 self.files.get(file)?.scan()?.unfinished_summaries.get(&index)
             }
@@ -141,8 +141,8 @@ impl Iteration {
     }
 
     /// Counts the episodes that are still running.
-    pub fn begun(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.is_begun()).count()
+    pub fn running(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.is_running()).count()
     }
 
     pub fn find(&self, key: &str) -> Result<&Entry, ViewError> {
@@ -160,7 +160,7 @@ impl Iteration {
             Location::Finished { file, position } => {
                 Ok(self.files.get(file).ok_or_else(missing)?.read(position)?)
             }
-            Location::Begun { file } => {
+            Location::Unfinished { file } => {
                 let file = self.files.get(file).ok_or_else(missing)?;
                 let index = self.summary(entry).ok_or_else(missing)?.trajectory_index;
                 let read = journal::read_unfinished(file.path(), index).map_err(store::pt::PtError::from)?;

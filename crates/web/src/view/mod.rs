@@ -32,7 +32,7 @@ use crate::plot::{Curves, TaskKey};
 const RUNNING: &str = "running";
 
 fn outcome_of(summary: &Summary, entry: &Entry) -> &'static str {
-    if entry.is_begun() { RUNNING } else { summary.outcome_or_inferred().as_str() }
+    if entry.is_running() { RUNNING } else { summary.outcome_or_inferred().as_str() }
 }
 
 /// A save path to view. The methods read files and block.

@@ -35,8 +35,8 @@ pub struct Overview {
     pub iteration: u64,
     pub is_finished: bool,
     pub trajectories: u64,
-    /// Episodes that have begun but not finished.
-    pub begun: u64,
+    /// Episodes that are still running.
+    pub running: u64,
     /// Number of trajectories that the run plans, while it is not finished.
     pub announced: Option<u64>,
     pub steps: u64,
@@ -167,7 +167,7 @@ fn overview(iteration: &Iteration, finished: &[Summary]) -> Overview {
         iteration: iteration.number,
         is_finished: iteration.is_finished,
         trajectories: finished.len() as u64,
-        begun: iteration.begun() as u64,
+        running: iteration.running() as u64,
         announced: iteration.announced(),
         steps: finished.iter().map(|summary| summary.steps).sum(),
         bytes: iteration.bytes(),

@@ -95,7 +95,7 @@ impl<'a> Table<'a> {
             table.reward.push(summary.reward);
             table.steps.push(summary.steps);
             table.max_steps.push(summary.max_steps);
-            let is_crashed = !entry.is_begun() && matches!(category(summary), Category::Crashed(_));
+            let is_crashed = !entry.is_running() && matches!(category(summary), Category::Crashed(_));
             table.crashed.push(is_crashed);
         }
         table

@@ -254,6 +254,7 @@ impl RunStateInner {
 
     /// Counts work done and resets the stall timer.
     fn record_progress(&mut self, steps: u64, trajectories: u64) {
+        self.totals.steps += steps;
         self.last_progress = Instant::now();
         self.pace.add(steps, trajectories, self.last_progress);
     }

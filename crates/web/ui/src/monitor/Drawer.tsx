@@ -6,7 +6,7 @@ import { difficultyOf, OUTCOME_LABELS, STAGES } from './cells';
 interface Detail {
   position: number; index: number; id: string; name: string; domain: string; website: string; difficulty: number; max_steps: number;
   stage: string; waits_for: string; step: number; attempt: number; outcome: string | null; known: boolean;
-  steps: { action: string; thought: string; url: string }[]; forgotten: number; url: string; failure: string | null; screenshot: number | null;
+  steps: { action: string; thought: string; url: string }[]; dropped_steps: number; url: string; failure: string | null; screenshot: number | null;
 }
 
 /** Details of one task: description, state, latest screenshot and steps. Reloads whenever the cell of the task changes. */
@@ -68,11 +68,11 @@ function Body({ detail }: { detail: Detail }) {
       )}
       <h3>Steps so far</h3>
       {!detail.known && <p class="muted small">{detail.outcome ? 'No longer in memory. Use webgym view to see the saved trajectory.' : 'None yet.'}</p>}
-      {detail.forgotten > 0 && <p class="muted small">The first {detail.forgotten} steps are not shown.</p>}
-      <ol class="steps" start={detail.forgotten + 1}>
+      {detail.dropped_steps > 0 && <p class="muted small">The first {detail.dropped_steps} steps are not shown.</p>}
+      <ol class="steps" start={detail.dropped_steps + 1}>
         {detail.steps.map((step, number) => (
           <li key={number}>
-            <span class="step-number number">{detail.forgotten + number + 1}</span>
+            <span class="step-number number">{detail.dropped_steps + number + 1}</span>
             <div>
               <UntrustedText block class="action" text={step.action} />
               {step.thought && <UntrustedText block class="muted small thought" text={intention(step.thought)} />}

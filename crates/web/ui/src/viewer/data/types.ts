@@ -24,7 +24,7 @@ export interface Metrics {
 export interface Overview extends IterationId {
   is_finished: boolean;
   trajectories: number;
-  begun: number;
+  running: number;
   announced: number | null;
   steps: number;
   bytes: number;
@@ -98,7 +98,7 @@ export interface RubricItem {
 
 export interface Trajectory extends IterationId {
   key: string;
-  is_begun: boolean;
+  is_running: boolean;
   outcome: string;
   is_outcome_recorded: boolean;
   crash: string | null;

@@ -27,7 +27,7 @@ function useNeighbours(id: TrajectoryId, query: URLSearchParams) {
 export function TrajectoryPage({ id, query }: { id: TrajectoryId; query: URLSearchParams }) {
   const { split, iteration, key } = id;
   const name = `${split}/${iteration}/${key}`;
-  const { value, error } = useLoaded(name, (signal) => trajectoryAt(id, signal), (found) => (found.is_begun ? 3 : null));
+  const { value, error } = useLoaded(name, (signal) => trajectoryAt(id, signal), (found) => (found.is_running ? 3 : null));
   const { keys, position } = useNeighbours(id, query);
   const steps = value?.steps.length ?? 0;
   const step = stepOf(query, steps);
@@ -76,7 +76,7 @@ export function TrajectoryPage({ id, query }: { id: TrajectoryId; query: URLSear
       {value && (
         <>
           <TaskHead trajectory={value} />
-          {value.steps.length === 0 && <p class="card">This trajectory has no steps{value.is_begun ? ' yet' : ''}.</p>}
+          {value.steps.length === 0 && <p class="card">This trajectory has no steps{value.is_running ? ' yet' : ''}.</p>}
           {value.steps.length > 0 && <Strip id={id} steps={value.steps} current={step} choose={choose} />}
           {current && (
             <div class="timeline">

@@ -22,7 +22,7 @@ export function Verdict({ trajectory }: { trajectory: Trajectory }) {
     <section class="card verdict" aria-labelledby="verdict-title">
       <h2 id="verdict-title">Verdict <Outcome outcome={trajectory.outcome} /> <span class="muted">reward {trajectory.reward}</span></h2>
       {trajectory.crash !== null && <p class="notice">Counts as crashed in the metrics: {trajectory.crash}.</p>}
-      {!trajectory.is_outcome_recorded && !trajectory.is_begun && <p class="muted small">The file does not contain the outcome; it was inferred from the last reward.</p>}
+      {!trajectory.is_outcome_recorded && !trajectory.is_running && <p class="muted small">The file does not contain the outcome; it was inferred from the last reward.</p>}
       <dl class="fields">
         <div><dt>Final answer</dt><dd>{answer === null ? <span class="muted">none</span> : <UntrustedText text={answer} block class="answer" />}</dd></div>
         {task.reference_answer !== null && <div><dt>Reference answer</dt><dd><UntrustedText text={task.reference_answer} block /></dd></div>}
