@@ -7,6 +7,7 @@ pub mod rejudge;
 
 use crate::plan::blocklist::BlockedSite;
 
+use futures_util::future::BoxFuture;
 use proto::trajectory::{Evaluation, Outcome, Trajectory};
 
 pub use model::ModelJudge;
@@ -73,6 +74,14 @@ pub enum Judge {
     /// Compares with the reference answers, without a model.
     Reference,
     Model(Box<ModelJudge>),
+    /// A judge of the program that uses this library; see `examples/custom_judge.rs`.
+    Custom(Box<dyn CustomJudge>),
+}
+
+/// Scores episodes by rules of its own.
+pub trait CustomJudge: Send + Sync {
+    /// Scores an episode that was ended by the agent. `Outcome::JudgeError` leaves it unjudged.
+    fn judge<'a>(&'a self, trajectory: &'a Trajectory) -> BoxFuture<'a, Verdict>;
 }
 
 impl Judge {
@@ -82,6 +91,7 @@ impl Judge {
             Self::None => Verdict::new(Outcome::JudgeError, "Not judged: no judge is configured."),
             Self::Reference => judge_by_reference(trajectory),
             Self::Model(judge) => judge.judge(trajectory).await,
+            Self::Custom(judge) => judge.judge(trajectory).await,
         }
     }
 }
