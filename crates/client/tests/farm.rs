@@ -1,4 +1,4 @@
-//! The farm client against real HTTP servers that answer as our farm and as the Python system do.
+//! The farm client against real HTTP servers that respond like our farm and like the Python system.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
@@ -16,7 +16,7 @@ use proto::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use support::{Answer, Server, json as answer, nobody, say};
+use support::{ScriptedResponse, Server, closed_port_url, json_response, respond};
 
 fn options() -> FarmOptions {
     let retry = RetryPolicy {
@@ -31,7 +31,7 @@ fn client(server: &Server) -> FarmClient {
     FarmClient::new(&server.url(), "k1", options()).unwrap()
 }
 
-fn soon() -> Deadline {
+fn deadline() -> Deadline {
     Deadline::after(Duration::from_secs(20))
 }
 
@@ -39,7 +39,7 @@ fn lease() -> Lease {
     Lease { instance_id: "u-1:9000".into(), node: "http://10.0.0.1:8080".into() }
 }
 
-/// The start of a PNG of 1280 by 768.
+/// Returns the first bytes of a PNG of 1280 by 768 pixels.
 fn png() -> Vec<u8> {
     let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
     bytes.extend(1280_u32.to_be_bytes());
@@ -47,8 +47,8 @@ fn png() -> Vec<u8> {
     bytes
 }
 
-fn success() -> Answer {
-    answer(200, &json!({"status": "success"}))
+fn success() -> ScriptedResponse {
+    json_response(200, &json!({"status": "success"}))
 }
 
 fn click() -> Command {
@@ -60,134 +60,144 @@ const MARKS: InteractionMode = InteractionMode::SetOfMarks;
 #[tokio::test]
 async fn lease_is_acquired_and_released() {
     let granted = json!({"instance_id": "u-1:9000", "node": "http://10.0.0.1:8080"});
-    let server = Server::start(vec![answer(200, &granted), success()]).await;
+    let server = Server::start(vec![json_response(200, &granted), success()]).await;
     let farm = client(&server);
-    assert_eq!(farm.acquire(50, Some(5), "key-1", soon()).await, Ok(lease()));
-    assert_eq!(farm.release(&lease(), soon()).await, Ok(()));
-    let asked = server.asked();
-    assert_eq!((asked[0].method.as_str(), asked[0].path.as_str()), ("POST", "/get"));
-    assert_eq!(asked[0].query, "lifetime_mins=50&idempotency_key=key-1&wait_secs=5");
-    assert_eq!((asked[1].method.as_str(), asked[1].path.as_str()), ("POST", "/reset"));
-    assert_eq!(asked[1].query, "instance_id=u-1%3A9000&node=http%3A%2F%2F10.0.0.1%3A8080");
-    assert!(asked.iter().all(|asked| asked.header("x-api-key") == "k1"));
+    assert_eq!(farm.acquire(50, Some(5), "key-1", deadline()).await, Ok(lease()));
+    assert_eq!(farm.release(&lease(), deadline()).await, Ok(()));
+    let requests = server.requests();
+    assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/get"));
+    assert_eq!(requests[0].query, "lifetime_mins=50&idempotency_key=key-1&wait_secs=5");
+    assert_eq!((requests[1].method.as_str(), requests[1].path.as_str()), ("POST", "/reset"));
+    assert_eq!(requests[1].query, "instance_id=u-1%3A9000&node=http%3A%2F%2F10.0.0.1%3A8080");
+    assert!(requests.iter().all(|request| request.header("x-api-key") == "k1"));
     assert!(!format!("{farm:?}").contains("k1"));
 }
 
 #[tokio::test]
 async fn full_farm_is_retried_until_the_deadline() {
-    let full = answer(503, &json!({"detail": "No available nodes with capacity to create new instance"}));
-    let granted = answer(200, &json!({"instance_id": "a:1", "node": "n"}));
+    let full =
+        json_response(503, &json!({"detail": "No available nodes with capacity to create new instance"}));
+    let granted = json_response(200, &json!({"instance_id": "a:1", "node": "n"}));
     let script = vec![full.clone(), full.clone(), full.clone(), full.clone(), full.clone(), granted];
     let server = Server::start(script).await;
-    assert!(client(&server).acquire(60, None, "k", soon()).await.is_ok());
-    assert_eq!(server.asked().len(), 6);
+    assert!(client(&server).acquire(60, None, "k", deadline()).await.is_ok());
+    assert_eq!(server.requests().len(), 6);
     let server = Server::start(vec![full]).await;
-    let problem =
+    let error =
         client(&server).acquire(60, None, "k", Deadline::after(Duration::from_secs(1))).await.unwrap_err();
-    assert!(matches!(problem, ClientError::Full(_)) && problem.is_infrastructure(), "{problem}");
+    assert!(matches!(error, ClientError::Full(_)) && error.is_infrastructure(), "{error}");
 }
 
 #[tokio::test]
 async fn commands_are_sent_in_contract_format() {
-    let server = Server::start(vec![answer(200, &json!({"title": "T", "url": "u"}))]).await;
+    let server = Server::start(vec![json_response(200, &json!({"title": "T", "url": "u"}))]).await;
     let farm = client(&server);
-    let got = farm.execute(&lease(), &Command::GetPageMetadata, soon()).await.unwrap();
+    let got = farm.execute(&lease(), &Command::GetPageMetadata, deadline()).await.unwrap();
     assert_eq!(got["title"], "T");
-    farm.execute(&lease(), &Command::PageDown(Scroll { amount: 200.0, full_page: true }), soon())
+    farm.execute(&lease(), &Command::PageDown(Scroll { amount: 200.0, full_page: true }), deadline())
         .await
         .unwrap();
-    let asked = server.asked();
+    let requests = server.requests();
     assert_eq!(
-        asked[0].json(),
+        requests[0].json(),
         json!({"node": lease().node, "instance_id": lease().instance_id, "get_page_metadata": {}})
     );
-    assert_eq!(asked[1].json()["page_down"], json!({"amount": 200.0, "full_page": true}));
+    assert_eq!(requests[1].json()["page_down"], json!({"amount": 200.0, "full_page": true}));
 }
 
 #[tokio::test]
 async fn metadata_probe_and_info_are_read() {
     let info = json!({"nodes": [{"url": "u", "hash": "h", "healthy": true, "capacity": 4, "available": 3, "instances": ["a:1"], "new": 1}]});
     let script = vec![
-        answer(200, &json!({"width": 1280, "height": 768.0})),
-        answer(200, &json!({"status": "success", "message": "Probe successful"})),
-        answer(200, &info),
-        answer(500, &json!({"detail": "dead"})),
+        json_response(200, &json!({"width": 1280, "height": 768.0})),
+        json_response(200, &json!({"status": "success", "message": "Probe successful"})),
+        json_response(200, &info),
+        json_response(500, &json!({"detail": "dead"})),
     ];
     let server = Server::start(script).await;
     let farm = client(&server);
-    assert_eq!(farm.metadata(&lease(), soon()).await, Ok(Viewport { width: 1280, height: 768 }));
-    assert_eq!(farm.probe(&lease(), soon()).await, Ok(()));
-    let nodes = farm.info(soon()).await.unwrap().nodes;
+    assert_eq!(farm.metadata(&lease(), deadline()).await, Ok(Viewport { width: 1280, height: 768 }));
+    assert_eq!(farm.probe(&lease(), deadline()).await, Ok(()));
+    let nodes = farm.info(deadline()).await.unwrap().nodes;
     assert_eq!((nodes[0].available, nodes[0].instances[0].as_str()), (3, "a:1"));
-    assert!(matches!(farm.probe(&lease(), soon()).await, Err(ClientError::InstanceLost(_))));
+    assert!(matches!(farm.probe(&lease(), deadline()).await, Err(ClientError::InstanceLost(_))));
 }
 
 #[tokio::test]
 async fn screenshot_must_be_an_image() {
-    let dead = say(200, "image/png", "Internal Server Error");
-    let server = Server::start(vec![say(200, "image/png", png()), dead]).await;
+    let dead = respond(200, "image/png", "Internal Server Error");
+    let server = Server::start(vec![respond(200, "image/png", png()), dead]).await;
     let farm = client(&server);
-    assert_eq!(farm.screenshot(&lease(), MARKS, soon()).await.unwrap(), png());
-    assert!(server.asked()[0].query.ends_with("&interaction_mode=set_of_marks"));
-    let problem = farm.screenshot(&lease(), MARKS, soon()).await.unwrap_err();
+    assert_eq!(farm.screenshot(&lease(), MARKS, deadline()).await.unwrap(), png());
+    assert!(server.requests()[0].query.ends_with("&interaction_mode=set_of_marks"));
+    let error = farm.screenshot(&lease(), MARKS, deadline()).await.unwrap_err();
     assert!(
-        matches!(&problem, ClientError::InstanceLost(detail) if detail.contains("Internal Server Error")),
-        "{problem}"
+        matches!(&error, ClientError::InstanceLost(detail) if detail.contains("Internal Server Error")),
+        "{error}"
     );
-    assert_eq!(server.asked().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn only_idempotent_commands_are_retried() {
-    for trouble in
-        [Answer::BreakOff, answer(500, &json!({"detail": "x"})), answer(504, &json!({"detail": "slow"}))]
-    {
-        let server = Server::start(vec![trouble.clone(), success()]).await;
+    for failure in [
+        ScriptedResponse::Disconnect,
+        json_response(500, &json!({"detail": "x"})),
+        json_response(504, &json!({"detail": "slow"})),
+    ] {
+        let server = Server::start(vec![failure.clone(), success()]).await;
         let visit = Command::VisitPage { url: "https://a.example".into() };
-        assert!(client(&server).execute(&lease(), &visit, soon()).await.is_ok(), "{trouble:?}");
-        let server = Server::start(vec![trouble.clone(), success()]).await;
-        assert!(client(&server).execute(&lease(), &click(), soon()).await.is_err(), "{trouble:?}");
-        assert_eq!(server.asked().len(), 1, "{trouble:?}");
+        assert!(client(&server).execute(&lease(), &visit, deadline()).await.is_ok(), "{failure:?}");
+        let server = Server::start(vec![failure.clone(), success()]).await;
+        assert!(client(&server).execute(&lease(), &click(), deadline()).await.is_err(), "{failure:?}");
+        assert_eq!(server.requests().len(), 1, "{failure:?}");
     }
     let server =
-        Server::start(vec![answer(422, &json!({"detail": "gone", "code": "element_not_found"}))]).await;
+        Server::start(vec![json_response(422, &json!({"detail": "gone", "code": "element_not_found"}))])
+            .await;
     let hover = Command::HoverId { id: "3".into() };
-    let problem = client(&server).execute(&lease(), &hover, soon()).await.unwrap_err();
-    assert_eq!(problem, ClientError::ElementNotFound("gone".into()));
-    assert_eq!(server.asked().len(), 1);
+    let error = client(&server).execute(&lease(), &hover, deadline()).await.unwrap_err();
+    assert_eq!(error, ClientError::ElementNotFound("gone".into()));
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn second_release_after_lost_response_succeeds() {
-    let not_in_use = answer(400, &json!({"detail": "Instance not in use or already released"}));
-    let server = Server::start(vec![Answer::BreakOff, not_in_use.clone()]).await;
-    assert_eq!(client(&server).release(&lease(), soon()).await, Ok(()));
+    let not_in_use = json_response(400, &json!({"detail": "Instance not in use or already released"}));
+    let server = Server::start(vec![ScriptedResponse::Disconnect, not_in_use.clone()]).await;
+    assert_eq!(client(&server).release(&lease(), deadline()).await, Ok(()));
     let server = Server::start(vec![not_in_use]).await;
-    assert!(matches!(client(&server).release(&lease(), soon()).await, Err(ClientError::InvalidInstance(_))));
+    assert!(matches!(
+        client(&server).release(&lease(), deadline()).await,
+        Err(ClientError::InvalidInstance(_))
+    ));
 }
 
 #[tokio::test]
 async fn failures_to_answer_have_distinct_errors() {
-    let unreachable = FarmClient::new(&nobody().await, "k", options()).unwrap();
-    let problem = unreachable.execute(&lease(), &click(), soon()).await.unwrap_err();
-    assert!(matches!(problem, ClientError::Unreachable(_)), "{problem}");
-    let server = Server::start(vec![Answer::Silence]).await;
+    let unreachable = FarmClient::new(&closed_port_url().await, "k", options()).unwrap();
+    let error = unreachable.execute(&lease(), &click(), deadline()).await.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable(_)), "{error}");
+    let server = Server::start(vec![ScriptedResponse::Silence]).await;
     let hasty = FarmOptions { operation_timeout: Duration::from_millis(30), ..options() };
     let farm = FarmClient::new(&server.url(), "k", hasty).unwrap();
-    let problem = farm.execute(&lease(), &click(), soon()).await.unwrap_err();
-    assert!(matches!(problem, ClientError::Timeout(_)), "{problem}");
-    assert_eq!(server.asked().len(), 1);
-    let server = Server::start(vec![Answer::BreakOff]).await;
-    let problem = client(&server).execute(&lease(), &click(), soon()).await.unwrap_err();
-    assert!(matches!(problem, ClientError::AnswerLost(_)), "{problem}");
-    let server = Server::start(vec![answer(401, &json!({"detail": "Invalid API Key."}))]).await;
-    assert!(matches!(client(&server).info(soon()).await, Err(ClientError::Auth(_))));
-    assert_eq!(server.asked().len(), 1);
-    let server = Server::start(vec![say(200, "text/plain", "hello")]).await;
-    assert!(matches!(client(&server).info(soon()).await, Err(ClientError::Other(_))));
-    let server =
-        Server::start(vec![answer(200, &json!({"status": "error", "message": "Node x is not found"}))]).await;
-    assert!(matches!(client(&server).info(soon()).await, Err(ClientError::UnknownNode(_))));
+    let error = farm.execute(&lease(), &click(), deadline()).await.unwrap_err();
+    assert!(matches!(error, ClientError::Timeout(_)), "{error}");
+    assert_eq!(server.requests().len(), 1);
+    let server = Server::start(vec![ScriptedResponse::Disconnect]).await;
+    let error = client(&server).execute(&lease(), &click(), deadline()).await.unwrap_err();
+    assert!(matches!(error, ClientError::AnswerLost(_)), "{error}");
+    let server = Server::start(vec![json_response(401, &json!({"detail": "Invalid API Key."}))]).await;
+    assert!(matches!(client(&server).info(deadline()).await, Err(ClientError::Auth(_))));
+    assert_eq!(server.requests().len(), 1);
+    let server = Server::start(vec![respond(200, "text/plain", "hello")]).await;
+    assert!(matches!(client(&server).info(deadline()).await, Err(ClientError::Other(_))));
+    let server = Server::start(vec![json_response(
+        200,
+        &json!({"status": "error", "message": "Node x is not found"}),
+    )])
+    .await;
+    assert!(matches!(client(&server).info(deadline()).await, Err(ClientError::UnknownNode(_))));
 }
 
 fn observation(data: impl Serialize) -> Value {
@@ -202,25 +212,25 @@ fn observation(data: impl Serialize) -> Value {
 #[tokio::test]
 async fn step_is_one_request_if_farm_supports_it() {
     use base64::{Engine, engine::general_purpose::STANDARD};
-    let server = Server::start(vec![answer(200, &observation(STANDARD.encode(png())))]).await;
+    let server = Server::start(vec![json_response(200, &observation(STANDARD.encode(png())))]).await;
     let look = ObserveOptions::whole(MARKS);
-    let got = client(&server).step(&lease(), &click(), &look, soon()).await.unwrap();
+    let got = client(&server).step(&lease(), &click(), &look, deadline()).await.unwrap();
     let picture = got.screenshot.unwrap();
     assert_eq!((picture.width, picture.height, &picture.data[..]), (1280, 768, &png()[..]));
     assert_eq!(got.metadata.unwrap().title, "T");
     assert_eq!(got.ac_tree.as_deref(), Some("id: 1, text: Buy, tag: button"));
     assert_eq!((got.settled, got.settle_ms, got.unchanged, got.failure), (true, 41, false, None));
-    let asked = server.asked();
-    assert_eq!(asked.len(), 1);
-    assert_eq!((asked[0].path.as_str(), asked[0].header("accept")), ("/step", "application/msgpack"));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!((requests[0].path.as_str(), requests[0].header("accept")), ("/step", "application/msgpack"));
     assert_eq!(
-        asked[0].json(),
+        requests[0].json(),
         json!({"node": lease().node, "instance_id": lease().instance_id, "interaction_mode": "set_of_marks", "format": "png",
                "include": ["screenshot", "metadata", "ac_tree"], "command": {"click_coords": {"x": 1.0, "y": 2.0}}})
     );
 }
 
-/// The answer as a farm writes it in MessagePack: named maps, raw bytes.
+/// A screenshot in a MessagePack response of the farm: a map with named fields and raw bytes.
 #[derive(Serialize)]
 struct PackedPicture<'a> {
     format: &'a str,
@@ -256,14 +266,14 @@ async fn observation_is_read_from_messagepack() {
         unchanged: true,
     };
     let body = rmp_serde::to_vec_named(&packed).unwrap();
-    let server = Server::start(vec![say(200, "application/msgpack", body)]).await;
+    let server = Server::start(vec![respond(200, "application/msgpack", body)]).await;
     let look = ObserveOptions::whole(InteractionMode::Coordinates);
-    let got = client(&server).observe(&lease(), &look, soon()).await.unwrap();
+    let got = client(&server).observe(&lease(), &look, deadline()).await.unwrap();
     assert_eq!(&got.screenshot.unwrap().data[..], &bytes[..]);
     assert_eq!(got.failure, Some(ClientError::NavigationFailed("net::ERR_X".into())));
     assert!(got.unchanged && !got.settled);
-    assert_eq!(server.asked()[0].path, "/observe");
-    assert_eq!(server.asked()[0].json()["include"], json!(["screenshot", "metadata"]));
+    assert_eq!(server.requests()[0].path, "/observe");
+    assert_eq!(server.requests()[0].json()["include"], json!(["screenshot", "metadata"]));
 }
 
 #[tokio::test]
@@ -273,27 +283,27 @@ async fn farm_without_step_uses_separate_calls() {
         "interactive_regions": {"40": {"aria_name": "Buy", "tag_name": "button", "role": "button", "v_scrollable": false, "rects": []}},
     });
     let script = vec![
-        answer(404, &json!({"detail": "Not Found"})),
-        answer(500, &json!({"status": "error", "message": "cannot click"})),
-        say(200, "image/png", png()),
-        answer(200, &info),
-        answer(200, &json!({"title": "", "url": "https://a.example/"})),
+        json_response(404, &json!({"detail": "Not Found"})),
+        json_response(500, &json!({"status": "error", "message": "cannot click"})),
+        respond(200, "image/png", png()),
+        json_response(200, &info),
+        json_response(200, &json!({"title": "", "url": "https://a.example/"})),
         success(),
-        say(200, "image/png", png()),
-        answer(200, &json!({"error": "No screenshot info available"})),
-        answer(200, &json!({"title": "Two", "url": "https://a.example/2"})),
+        respond(200, "image/png", png()),
+        json_response(200, &json!({"error": "No screenshot info available"})),
+        json_response(200, &json!({"title": "Two", "url": "https://a.example/2"})),
     ];
     let server = Server::start(script).await;
     let farm = client(&server);
     let look = ObserveOptions::whole(MARKS);
-    let got = farm.step(&lease(), &click(), &look, soon()).await.unwrap();
+    let got = farm.step(&lease(), &click(), &look, deadline()).await.unwrap();
     assert_eq!(got.failure, Some(ClientError::Other("500: cannot click".into())));
     assert_eq!(got.ac_tree.as_deref(), Some("id: 1, text: Buy, tag: button"));
     assert_eq!(got.metadata.unwrap().title, "Unknown Page");
     assert_eq!(got.screenshot.unwrap().width, 1280);
-    let again = farm.step(&lease(), &click(), &look, soon()).await.unwrap();
+    let again = farm.step(&lease(), &click(), &look, deadline()).await.unwrap();
     assert_eq!((again.failure, again.ac_tree), (None, None));
-    let paths: Vec<String> = server.asked().into_iter().map(|asked| asked.path).collect();
+    let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(
         paths,
         [
@@ -312,28 +322,32 @@ async fn farm_without_step_uses_separate_calls() {
 
 #[tokio::test]
 async fn lost_browser_ends_step_without_observing() {
-    let script =
-        vec![answer(405, &json!({})), answer(500, &json!({"detail": "gone", "code": "instance_lost"}))];
+    let script = vec![
+        json_response(405, &json!({})),
+        json_response(500, &json!({"detail": "gone", "code": "instance_lost"})),
+    ];
     let server = Server::start(script).await;
-    let problem =
-        client(&server).step(&lease(), &click(), &ObserveOptions::whole(MARKS), soon()).await.unwrap_err();
-    assert!(problem.instance_is_gone(), "{problem}");
-    assert_eq!(server.asked().len(), 2);
+    let error = client(&server)
+        .step(&lease(), &click(), &ObserveOptions::whole(MARKS), deadline())
+        .await
+        .unwrap_err();
+    assert!(error.instance_is_gone(), "{error}");
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn openapi_document_is_read_once() {
     let ours = json!({"paths": {"/step": {}, "/observe": {}}});
     for (script, wanted) in [
-        (answer(200, &ours), true),
-        (answer(200, &json!({"paths": {"/execute": {}}})), false),
-        (answer(404, &json!({"detail": "Not Found"})), false),
+        (json_response(200, &ours), true),
+        (json_response(200, &json!({"paths": {"/execute": {}}})), false),
+        (json_response(404, &json!({"detail": "Not Found"})), false),
     ] {
         let server = Server::start(vec![script]).await;
         let farm = client(&server);
-        assert_eq!(farm.supports_step(soon()).await, Ok(wanted));
-        assert_eq!(farm.clone().supports_step(soon()).await, Ok(wanted));
-        assert_eq!(server.asked().len(), 1);
+        assert_eq!(farm.supports_step(deadline()).await, Ok(wanted));
+        assert_eq!(farm.clone().supports_step(deadline()).await, Ok(wanted));
+        assert_eq!(server.requests().len(), 1);
     }
 }
 
@@ -344,12 +358,12 @@ async fn screenshot_format_is_checked() {
     body["screenshot"]["format"] = json!("jpeg");
     let mut wrong = body.clone();
     wrong["screenshot"]["format"] = json!("webp");
-    let server = Server::start(vec![answer(200, &body), answer(200, &wrong)]).await;
+    let server = Server::start(vec![json_response(200, &body), json_response(200, &wrong)]).await;
     let look = ObserveOptions { format: ImageFormat::Jpeg, ..ObserveOptions::whole(MARKS) };
     let farm = client(&server);
     assert_eq!(
-        farm.observe(&lease(), &look, soon()).await.unwrap().screenshot.unwrap().format,
+        farm.observe(&lease(), &look, deadline()).await.unwrap().screenshot.unwrap().format,
         ImageFormat::Jpeg
     );
-    assert!(matches!(farm.observe(&lease(), &look, soon()).await, Err(ClientError::InstanceLost(_))));
+    assert!(matches!(farm.observe(&lease(), &look, deadline()).await, Err(ClientError::InstanceLost(_))));
 }

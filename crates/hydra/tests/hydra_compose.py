@@ -1,5 +1,7 @@
-"""Composes cases with the real hydra-core. Reads a JSON list of cases on standard input, writes a JSON list of
-{"ok": config} or {"error": text}, in the same order."""
+"""Composes configurations with the real hydra-core.
+
+Reads a JSON list of cases from standard input and writes a JSON list of {"ok": config} or {"error": text} in the
+same order."""
 
 import json
 import math
@@ -13,11 +15,11 @@ from hydra import compose, initialize_config_dir  # noqa: E402
 from omegaconf import OmegaConf  # noqa: E402
 
 
-def plain(value):
+def to_json(value):
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [to_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
@@ -28,9 +30,9 @@ def run(case):
     try:
         with initialize_config_dir(version_base=None, config_dir=case["folder"]):
             config = compose(config_name=case["name"], overrides=case["overrides"])
-            return {"ok": plain(OmegaConf.to_container(config, resolve=True))}
-    except BaseException as problem:  # noqa: BLE001 - the kind of failure is not compared
-        return {"error": f"{type(problem).__name__}: {problem}"}
+            return {"ok": to_json(OmegaConf.to_container(config, resolve=True))}
+    except BaseException as error:  # noqa: BLE001 - the kind of failure is not compared
+        return {"error": f"{type(error).__name__}: {error}"}
     finally:
         for name in case["environment"]:
             os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-//! The composer against the real hydra-core: the same files and overrides must give the same tree, or both fail.
+//! Compares the composer with the real hydra-core: the same files and overrides must give the same tree, or fail in both.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
@@ -62,7 +62,7 @@ const BASE: &[(&str, &str)] = &[
     ("unknown_resolver", "a: ${no.such:1}\n"),
 ];
 
-/// Each is tried alone on `plain`.
+/// Each override is applied alone to `plain`.
 #[rustfmt::skip]
 const SINGLE: &[&str] = &[
     "a=b=c", "a=http://h:80/v1", "a=http://h:80/v1?x", "a=/data/x-1_2/é'", "a=a b", "a= 3 ", "a=", "a=x,y",
@@ -113,9 +113,9 @@ fn python() -> PathBuf {
     if local.exists() { local } else { "python3".into() }
 }
 
-/// What hydra-core makes of the cases, all in one Python process.
-fn hydra(folder: &Path, cases: &[Case]) -> Vec<Value> {
-    let asked: Vec<Value> = cases
+/// Composes the cases with hydra-core, all in one Python process.
+fn compose_with_hydra_core(folder: &Path, cases: &[Case]) -> Vec<Value> {
+    let input: Vec<Value> = cases
         .iter()
         .map(|case| {
             json!({"folder": folder, "name": case.name, "overrides": case.overrides,
@@ -130,14 +130,14 @@ fn hydra(folder: &Path, cases: &[Case]) -> Vec<Value> {
         .stderr(Stdio::piped())
         .spawn()
         .expect("python must run; `make setup` installs what the tests need");
-    child.stdin.take().unwrap().write_all(json!(asked).to_string().as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(json!(input).to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "hydra-core did not run; `make setup` installs it\n{complaint}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "hydra-core did not run; `make setup` installs it\n{stderr}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn ours(folder: &Path, case: &Case) -> Result<Value, String> {
+fn compose(folder: &Path, case: &Case) -> Result<Value, String> {
     let environment = HashMap::from([("WEBGYM_TEST_SET", "from the environment")]);
     let lookup = |name: &str| environment.get(name).map(ToString::to_string);
     let overrides: Vec<String> = case.overrides.iter().map(ToString::to_string).collect();
@@ -145,17 +145,17 @@ fn ours(folder: &Path, case: &Case) -> Result<Value, String> {
 }
 
 fn differences(folder: &Path, cases: &[Case]) -> Vec<String> {
-    let theirs = hydra(folder, cases);
+    let theirs = compose_with_hydra_core(folder, cases);
     assert_eq!(theirs.len(), cases.len());
     let mut differences = Vec::new();
     for (case, theirs) in cases.iter().zip(&theirs) {
-        let ours = ours(folder, case);
-        let agree = match (&ours, theirs.get("ok")) {
+        let ours = compose(folder, case);
+        let is_same = match (&ours, theirs.get("ok")) {
             (Ok(ours), Some(theirs)) => ours == theirs,
             (Err(_), None) => true,
             _ => false,
         };
-        if !agree {
+        if !is_same {
             differences
                 .push(format!("{} {:?}\n  ours   {ours:?}\n  theirs {theirs}", case.name, case.overrides));
         }
@@ -181,6 +181,6 @@ fn shipped_files_agree_with_hydra_core() {
     let overrides = vec!["save_path=/data/exp1", "env_config.server_size=4"];
     let names = ["rollout", "rollout_train", "rollout_test"];
     let cases: Vec<Case> = names.map(|name| Case { name, overrides: overrides.clone() }).into();
-    assert!(cases.iter().all(|case| ours(&folder, case).is_ok()));
+    assert!(cases.iter().all(|case| compose(&folder, case).is_ok()));
     assert_eq!(differences(&folder, &cases), Vec::<String>::new());
 }

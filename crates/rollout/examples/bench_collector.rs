@@ -1,14 +1,14 @@
-//! What the collector itself costs: thousands of episodes at once against a simulated farm and policy in another
-//! process, with latency and failures. Prints CPU a step, memory an episode and steps a second.
+//! Measures the cost of the collector: thousands of concurrent episodes against a simulated farm and policy in another
+//! process, with latency and failures. Prints CPU time per step, memory per episode and steps per second.
 //!
 //!     cargo run --release -p webgym-rollout --example bench_collector -- [EPISODES] [ROUNDS] [STEPS]
 //!     cargo run --release -p webgym-rollout --example bench_collector -- --small [EPISODES] [ROUNDS] [STEPS]
 //!     cargo run --release -p webgym-rollout --example bench_collector -- --growth
 //!
-//! The second form has pictures of a few pixels and servers that answer at once: what is left is the collector's own work,
-//! without moving and keeping pictures. The third collects 10, 100 … 100,000 such tasks of one step and says what each costs.
+//! The second form uses screenshots of a few pixels and servers without latency, so that only the collector's own work is
+//! measured. The third form collects 10, 100 … 100,000 such tasks of one step and prints the cost per task.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot go on must stop")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark stops at the first error")]
 
 use std::{
     io::{BufRead, BufReader},
@@ -47,38 +47,38 @@ const GROWTH: &str = "--growth";
 const SMALL: &str = "--small";
 const SIZES: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
 
-/// What is collected, and how the other process behaves.
+/// The number of episodes, and the behaviour of the simulated servers.
 #[derive(Clone, Copy)]
-struct Scene {
+struct Load {
     episodes: usize,
     rounds: usize,
     steps: usize,
     farm_millis: usize,
     policy_millis: usize,
-    /// Pictures of a real size; otherwise of a few pixels.
+    /// Whether screenshots have a realistic size instead of a few pixels.
     real_size: bool,
-    /// Now and then something fails.
+    /// Whether some requests fail.
     faults: bool,
 }
 
-impl Scene {
-    /// As thousands of episodes meet it: a busy farm, a model that thinks.
+impl Load {
+    /// A realistic load: a busy farm and a slow model.
     fn busy(episodes: usize, rounds: usize, steps: usize) -> Self {
         Self { episodes, rounds, steps, farm_millis: 400, policy_millis: 2000, real_size: true, faults: true }
     }
 
-    /// Nothing but the collector's own work: no pictures to speak of, nobody to wait for, nothing that fails.
+    /// Only the collector's own work: tiny screenshots, almost no latency, no failures.
     fn small(episodes: usize, rounds: usize, steps: usize) -> Self {
         Self { episodes, rounds, steps, farm_millis: 5, policy_millis: 5, real_size: false, faults: false }
     }
 
-    /// Nothing but tasks.
-    fn brief(tasks: usize) -> Self {
+    /// Tasks of a single step.
+    fn single_step(tasks: usize) -> Self {
         let episodes = tasks.min(200);
         Self::small(episodes, tasks / episodes, 1)
     }
 
-    fn to_words(self) -> Vec<String> {
+    fn to_arguments(self) -> Vec<String> {
         let flag = usize::from;
         [
             self.episodes,
@@ -93,8 +93,8 @@ impl Scene {
         .to_vec()
     }
 
-    fn from_words(words: &[String]) -> Self {
-        let number = |place: usize| words[place].parse::<usize>().expect("a whole number");
+    fn from_arguments(arguments: &[String]) -> Self {
+        let number = |index: usize| arguments[index].parse::<usize>().expect("a whole number");
         Self {
             episodes: number(0),
             rounds: number(1),
@@ -109,46 +109,46 @@ impl Scene {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |place: usize, default: usize| {
-        arguments.get(place).map_or(default, |text| text.parse().expect("a whole number"))
+    let number = |index: usize, default: usize| {
+        arguments.get(index).map_or(default, |text| text.parse().expect("a whole number"))
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     match arguments.first().map(String::as_str) {
-        Some(SERVERS) => runtime.block_on(serve(Scene::from_words(&arguments[1..]))),
+        Some(SERVERS) => runtime.block_on(serve(Load::from_arguments(&arguments[1..]))),
         Some(GROWTH) => {
             println!(
-                "| tasks | seconds | CPU ms a task | resident MiB at the end, beyond the start |\n|---|---|---|---|"
+                "| tasks | seconds | CPU ms per task | growth of resident memory in MiB |\n|---|---|---|---|"
             );
             for tasks in SIZES {
-                let cost = runtime.block_on(measure(Scene::brief(tasks)));
+                let cost = runtime.block_on(measure(Load::single_step(tasks)));
                 let each = cost.cpu * 1000.0 / tasks as f64;
                 println!("| {tasks} | {:.1} | {each:.2} | {:.0} |", cost.seconds, cost.grown / 1048576.0);
             }
         }
         Some(SMALL) => runtime.block_on(async {
-            let scene = Scene::small(number(1, 200), number(2, 10), number(3, 20));
-            tell(scene, &measure(scene).await);
+            let load = Load::small(number(1, 200), number(2, 10), number(3, 20));
+            print_cost(load, &measure(load).await);
         }),
         _ => runtime.block_on(async {
-            let scene = Scene::busy(number(0, 5000), number(1, 2), number(2, 8));
-            tell(scene, &measure(scene).await);
+            let load = Load::busy(number(0, 5000), number(1, 2), number(2, 8));
+            print_cost(load, &measure(load).await);
         }),
     }
 }
 
-/// The other process: a farm of so many instances, and a policy that answers at the last step.
-async fn serve(scene: Scene) {
+/// Runs the simulated servers: a farm with one instance per episode, and a policy that answers at the last step.
+async fn serve(load: Load) {
     let script = move |call: &testkit::sim_farm::Call| match call.total % 211 {
-        _ if !scene.faults => Fault::None,
+        _ if !load.faults => Fault::None,
         0 if call.path == "/step" => Fault::InstanceLost,
         1 if call.path == "/step" => Fault::CommandFailed,
         2 if call.path == "/observe" => Fault::NodeUnreachable,
         _ => Fault::None,
     };
     let options = SimFarmOptions {
-        capacity: scene.episodes,
-        latency: Duration::from_millis(scene.farm_millis as u64),
-        real_size: scene.real_size,
+        capacity: load.episodes,
+        latency: Duration::from_millis(load.farm_millis as u64),
+        real_size: load.real_size,
         record: false,
         ..SimFarmOptions::default()
     };
@@ -156,13 +156,13 @@ async fn serve(scene: Scene) {
     let think =
         "I look at the page, compare what it shows with the task, and go on with the next link. ".repeat(6);
     let policy = SimModel::start_with(
-        Duration::from_millis(scene.policy_millis as u64),
+        Duration::from_millis(load.policy_millis as u64),
         false,
         Arc::new(move |question| match question.number % 97 {
-            _ if question.step() >= scene.steps && !scene.faults => ModelReply::answer("42"),
+            _ if question.step() >= load.steps && !load.faults => ModelReply::answer("42"),
             0 => ModelReply::Status(503, "busy".into()),
             1 => ModelReply::RateLimited(Some(0.5)),
-            _ if question.step() >= scene.steps => ModelReply::answer("42"),
+            _ if question.step() >= load.steps => ModelReply::answer("42"),
             _ => match ModelReply::click(500, 500) {
                 ModelReply::Reply(call) => {
                     ModelReply::Reply(format!("Memory: {think}\nProgress: {think}\n{call}"))
@@ -173,7 +173,7 @@ async fn serve(scene: Scene) {
     )
     .await;
     println!("{} {}", farm.url(), policy.url());
-    // Ends with whoever started it.
+    // Ends when the parent process closes standard input.
     let _ = tokio::task::spawn_blocking(|| std::io::stdin().lines().count()).await;
 }
 
@@ -184,10 +184,10 @@ struct Servers {
 }
 
 impl Servers {
-    fn start(scene: Scene) -> Self {
+    fn start(load: Load) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(SERVERS)
-            .args(scene.to_words())
+            .args(load.to_arguments())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -206,27 +206,27 @@ impl Drop for Servers {
     }
 }
 
-/// What a scene cost the collector.
+/// The measured cost of a load.
 struct Cost {
     seconds: f64,
     cpu: f64,
     before: f64,
-    /// Resident bytes gained from the start to the end.
+    /// Growth of the resident memory in bytes.
     grown: f64,
     totals: Totals,
-    /// Steps so far and resident bytes, as they went.
+    /// Number of steps and resident bytes over time.
     samples: Vec<(u64, f64)>,
 }
 
-async fn measure(scene: Scene) -> Cost {
-    let servers = Servers::start(scene);
+async fn measure(load: Load) -> Cost {
+    let servers = Servers::start(load);
     let folder = tempfile::tempdir().unwrap();
-    let total = scene.episodes * scene.rounds;
+    let total = load.episodes * load.rounds;
     let state = Arc::new(RunState::new(0..total));
     let journal = journal(folder.path(), total);
-    let context = Arc::new(surroundings(&servers, folder.path(), &state, journal.clone(), scene.episodes));
+    let context = Arc::new(episode_context(&servers, folder.path(), &state, journal.clone(), load.episodes));
     let limits = RunLimits {
-        episodes: scene.episodes,
+        episodes: load.episodes,
         task_timeout: Duration::from_secs(3600),
         completion_threshold: 1.0,
         completion_grace: Duration::from_secs(60),
@@ -236,7 +236,7 @@ async fn measure(scene: Scene) -> Cost {
     let (before, cpu_before, since) = (memory(), cpu(), Instant::now());
     let samples = Arc::new(Mutex::new(Vec::new()));
     let sampler = tokio::spawn(sample(Arc::clone(&state), Arc::clone(&samples)));
-    let tasks = (0..total).map(|index| task(index, scene.steps)).collect();
+    let tasks = (0..total).map(|index| task(index, load.steps)).collect();
     let collected =
         run::collect(context, Judge::Reference, limits, Source::Own(tasks, total), Stop::default())
             .await
@@ -249,23 +249,23 @@ async fn measure(scene: Scene) -> Cost {
     Cost { seconds, cpu, before, grown, totals: state.totals(), samples }
 }
 
-fn tell(scene: Scene, cost: &Cost) {
-    let (Cost { totals, samples, before, .. }, episodes) = (cost, scene.episodes);
+fn print_cost(load: Load, cost: &Cost) {
+    let (Cost { totals, samples, before, .. }, episodes) = (cost, load.episodes);
     let peak = samples.iter().map(|(_, bytes)| *bytes).fold(*before, f64::max);
     println!(
-        "episodes at once          {episodes}, {} in all, {} started afresh",
-        episodes * scene.rounds,
+        "concurrent episodes       {episodes}, {} in total, {} retried",
+        episodes * load.rounds,
         totals.retried
     );
     println!("outcomes                  {:?}", totals.outcomes);
     println!(
-        "steps                     {} in {:.0} s: {:.0} a second",
+        "steps                     {} in {:.0} s: {:.0} per second",
         totals.steps,
         cost.seconds,
         totals.steps as f64 / cost.seconds
     );
-    println!("CPU of the collector      {:.2} ms a step", cost.cpu * 1000.0 / totals.steps as f64);
-    println!("memory of the collector   {:.0} KiB an episode", (peak - before) / 1024.0 / episodes as f64);
+    println!("CPU of the collector      {:.2} ms per step", cost.cpu * 1000.0 / totals.steps as f64);
+    println!("memory of the collector   {:.0} KiB per episode", (peak - before) / 1024.0 / episodes as f64);
     let done = |share: f64| samples.iter().find(|(steps, _)| *steps as f64 >= share * totals.steps as f64);
     let flat: Vec<String> = [0.25, 0.5, 0.75, 0.95]
         .iter()
@@ -315,26 +315,26 @@ fn journal(root: &std::path::Path, total: usize) -> Journal {
     Journal::create(&save_path.journal(IterationId::new(store::Split::Train, 0)), &run).unwrap()
 }
 
-fn surroundings(
+fn episode_context(
     servers: &Servers,
     root: &std::path::Path,
     state: &Arc<RunState>,
     journal: Journal,
-    many: usize,
+    episodes: usize,
 ) -> EpisodeContext {
     let retry = RetryPolicy::default();
     let timeout = Duration::from_secs(120);
     let farm = FarmOptions { operation_timeout: timeout, retry, ..FarmOptions::default() };
     let retry = RetryPolicy::default();
     let policy = ModelOptions {
-        sessions: many,
+        sessions: episodes,
         attempt_timeout: timeout,
         retry,
         images: Images::File,
         ..ModelOptions::default()
     };
-    // A farm that answers in 0.4 s and is asked for a step every 2.4 s has a sixth of the episodes at once.
-    let calls = many.div_ceil(6);
+    // Each episode sends a request of 0.4 s every 2.4 s, so a sixth of the episodes have one in flight.
+    let calls = episodes.div_ceil(6);
     let pools = HttpPools {
         metadata: calls,
         navigate: calls,
@@ -373,18 +373,18 @@ fn surroundings(
     }
 }
 
-/// Resident bytes of this process.
+/// Returns the resident memory of this process in bytes.
 fn memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").trim().parse::<f64>().unwrap() * 1024.0
 }
 
-/// Seconds of processor time of this process, all threads.
+/// Returns the CPU time of all threads of this process in seconds.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
     let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
-    // The kernel's unit towards programs is a hundredth of a second, whatever it uses inside.
+    // The kernel reports ticks of 10 ms to programs, regardless of its internal clock.
     ticks / 100.0
 }

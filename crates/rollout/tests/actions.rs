@@ -1,4 +1,4 @@
-//! What each action means for the browser: the table of actions, the grid, the errors.
+//! Which browser command each action becomes, how grid coordinates become pixels, and the errors.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const CONTEXT: ActionContext<'_> =
     ActionContext { mode: Coordinates, width: 1280, height: 768, start_url: "https://start.example" };
 
-fn step(mode: InteractionMode, call: &Value) -> ResolvedAction {
+fn resolve(mode: InteractionMode, call: &Value) -> ResolvedAction {
     let reply = Reply::parse(&format!("<tool_call>{call}</tool_call>"), mode);
     assert_eq!(reply.problem, None, "{call}");
     ResolvedAction::resolve(&reply.action, &ActionContext { mode, ..CONTEXT }).unwrap()
@@ -87,19 +87,19 @@ fn every_action_resolves_to_its_command() {
         (Coordinates, json!({"action": "tab_and_enter"}), Command::TabAndEnter),
     ];
     for (mode, call, command) in rows {
-        assert_eq!(step(mode, &call), ResolvedAction::Command(command), "{call}");
+        assert_eq!(resolve(mode, &call), ResolvedAction::Command(command), "{call}");
     }
-    assert_eq!(step(Coordinates, &json!({"action": "wait"})), ResolvedAction::Wait { seconds: 2.0 });
+    assert_eq!(resolve(Coordinates, &json!({"action": "wait"})), ResolvedAction::Wait { seconds: 2.0 });
     assert_eq!(
-        step(Coordinates, &json!({"action": "wait", "time": 5})),
+        resolve(Coordinates, &json!({"action": "wait", "time": 5})),
         ResolvedAction::Wait { seconds: 5.0 }
     );
     assert_eq!(
-        step(Coordinates, &json!({"action": "wait", "time": 1e9})),
+        resolve(Coordinates, &json!({"action": "wait", "time": 1e9})),
         ResolvedAction::Wait { seconds: 60.0 }
     );
     assert_eq!(
-        step(Coordinates, &json!({"action": "answer", "text": "42"})),
+        resolve(Coordinates, &json!({"action": "answer", "text": "42"})),
         ResolvedAction::Answer("42".into())
     );
 }
@@ -117,7 +117,7 @@ fn grid_coordinates_become_pixels_inside_the_viewport() {
     ] {
         assert!((grid_to_pixel(size, grid) - wanted).abs() < 1e-9, "{size} {grid}");
     }
-    let boxed = step(Coordinates, &json!({"action": "click", "coordinate": [400, 400, 600, 600]}));
+    let boxed = resolve(Coordinates, &json!({"action": "click", "coordinate": [400, 400, 600, 600]}));
     assert_eq!(boxed, ResolvedAction::Command(Command::ClickCoords { point: Point { x: 640.0, y: 384.0 } }));
 }
 

@@ -1,4 +1,4 @@
-//! The typed configuration as a user meets it: shipped files, overrides, errors, provenance, records.
+//! The typed configuration as users see it: shipped files, overrides, errors, origins of values, the saved record.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
@@ -11,7 +11,7 @@ use rollout::config::{
 };
 use serde_json::json;
 
-fn with(name: &str, folder: Option<&Path>, overrides: &[&str]) -> Result<Resolved, ConfigError> {
+fn load_named(name: &str, folder: Option<&Path>, overrides: &[&str]) -> Result<Resolved, ConfigError> {
     let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
     let environment = |name: &str| match name {
         "PORT" => Some("7443".to_owned()),
@@ -22,24 +22,24 @@ fn with(name: &str, folder: Option<&Path>, overrides: &[&str]) -> Result<Resolve
     load(name, &search_path(folder.map(Path::to_owned)), &overrides, &environment)
 }
 
-fn error(overrides: &[&str]) -> String {
-    with("rollout_train", None, overrides).unwrap_err().to_string()
+fn load_error(overrides: &[&str]) -> String {
+    load_named("rollout_train", None, overrides).unwrap_err().to_string()
 }
 
-fn config(overrides: &[&str]) -> Config {
-    with("rollout_train", None, overrides).unwrap().config
+fn load_train(overrides: &[&str]) -> Config {
+    load_named("rollout_train", None, overrides).unwrap().config
 }
 
 #[test]
 fn shipped_files_equal_the_defaults_in_code() {
-    assert_eq!(with("rollout", None, &[]).unwrap().config, Config::default());
-    let train = config(&[]);
+    assert_eq!(load_named("rollout", None, &[]).unwrap().config, Config::default());
+    let train = load_train(&[]);
     assert_eq!(train.env_config.difficulty_ratio.len(), 3);
     let mut same = train.clone();
     same.env_config.difficulty_ratio.clear();
     same.env_config.max_vllm_sessions = 64;
     assert_eq!(same, Config::default());
-    let test = with("rollout_test", None, &[]).unwrap().config;
+    let test = load_named("rollout_test", None, &[]).unwrap().config;
     assert_eq!(test.env_config.split, Split::Test);
 }
 
@@ -49,7 +49,7 @@ fn user_folder_overrides_built_in_files() {
     let text =
         "defaults: [rollout_test, _self_]\nenv_config: {server_size: 3, train_difficulty_max_steps: []}\n";
     std::fs::write(folder.path().join("mine.yaml"), text).unwrap();
-    let mine = with("mine", Some(folder.path()), &["env_config.monitor_port=null"]).unwrap();
+    let mine = load_named("mine", Some(folder.path()), &["env_config.monitor_port=null"]).unwrap();
     assert_eq!(mine.config.env_config.server_size, 3);
     assert_eq!(mine.config.env_config.split, Split::Test);
     assert_eq!(mine.config.env_config.train_difficulty_max_steps.hard, 30);
@@ -68,7 +68,7 @@ fn file_of_the_python_system_is_accepted() {
                 use_rich_actree: False\n  instance_lifetime_max: 45\n  train_difficulty_max_steps: []\n  split: \"test\"\n  \
                 train_tasks_rollout_size: 0\n  train_tasks: \"\"\nhydra: {run: {dir: .}}\n";
     std::fs::write(folder.path().join("theirs.yaml"), text).unwrap();
-    let got = with("theirs", Some(folder.path()), &["hydra.job.chdir=false", "data_path=/d"]).unwrap();
+    let got = load_named("theirs", Some(folder.path()), &["hydra.job.chdir=false", "data_path=/d"]).unwrap();
     assert_eq!(got.config.env_config.instance_lifetime_max, 45);
     assert_eq!(got.config.env_config.train_difficulty_max_steps, MaxSteps::TRAIN);
     assert_eq!(got.config.tasks_path().as_deref(), Some(Path::new("/d/test.jsonl")));
@@ -80,19 +80,18 @@ fn override_can_set_key_missing_in_files() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bare.yaml"), "save_path: /x\n").unwrap();
     let overrides = ["env_config.server_size=4", "+env_config.seed=1"];
-    let got = with("bare", Some(folder.path()), &overrides[..1]).unwrap().config;
+    let got = load_named("bare", Some(folder.path()), &overrides[..1]).unwrap().config;
     assert_eq!(got.env_config.server_size, 4);
     assert_eq!(got.env_config.max_retries, 2);
-    let problem = with("bare", Some(folder.path()), &overrides).unwrap_err().to_string();
+    let error = load_named("bare", Some(folder.path()), &overrides).unwrap_err().to_string();
     assert!(
-        problem
-            .contains("env_config.seed (argument \"+env_config.seed=1\"): unknown key; did you mean seed?")
+        error.contains("env_config.seed (argument \"+env_config.seed=1\"): unknown key; did you mean seed?")
     );
 }
 
 #[test]
 fn values_of_every_type_are_read() {
-    let got = config(&[
+    let got = load_train(&[
         "save_path=/data/exp-1",
         "judge=reference",
         "seed=7",
@@ -112,23 +111,23 @@ fn values_of_every_type_are_read() {
     assert_eq!(got.env_config.all_rank_weights, Some(RankWeights(vec![2.0, 1.0, 1.0])));
     assert!((got.env_config.difficulty_ratio["easy"].weight - 2.5).abs() < 1e-9);
     assert_eq!(got.env_config.master_port, 7443);
-    let listed = config(&["env_config.all_rank_weights=[2,1]", "env_config.multinode_rank=0"]);
+    let listed = load_train(&["env_config.all_rank_weights=[2,1]", "env_config.multinode_rank=0"]);
     assert_eq!(listed.env_config.all_rank_weights, Some(RankWeights(vec![2.0, 1.0])));
 }
 
 #[test]
 fn unknown_key_error_names_origin_and_nearest_key() {
-    let got = error(&["env_config.sever_size=4"]);
+    let got = load_error(&["env_config.sever_size=4"]);
     assert_eq!(
         got,
         "argument \"env_config.sever_size=4\": there is no key env_config.sever_size; did you mean env_config.server_size?"
     );
-    assert!(error(&["server_size=4"]).contains("did you mean env_config.server_size?"));
-    assert!(error(&["env_config.colour=4"]).contains("to add it, write +env_config.colour=4"));
+    assert!(load_error(&["server_size=4"]).contains("did you mean env_config.server_size?"));
+    assert!(load_error(&["env_config.colour=4"]).contains("to add it, write +env_config.colour=4"));
     let folder = tempfile::tempdir().unwrap();
     let text = "defaults: [rollout_train]\nenv_config:\n  sevrer_size: 3\npolicy_confg:\n  top_p: 1\n";
     std::fs::write(folder.path().join("typo.yaml"), text).unwrap();
-    let got = with("typo", Some(folder.path()), &[]).unwrap_err().to_string();
+    let got = load_named("typo", Some(folder.path()), &[]).unwrap_err().to_string();
     assert!(got.contains("the configuration has 2 problems"), "{got}");
     assert!(got.contains("typo.yaml:3): unknown key; did you mean env_config.server_size?"), "{got}");
     assert!(got.contains("typo.yaml:5): unknown key; did you mean policy_config?"), "{got}");
@@ -157,7 +156,7 @@ fn wrong_type_error_names_origin() {
         ("env_config.monitor_port=70000", "a whole number from 0 to 65535 is wanted"),
     ];
     for (argument, wanted) in cases {
-        let got = error(&[argument]);
+        let got = load_error(&[argument]);
         assert!(got.contains(wanted), "{argument}: {got}");
     }
 }
@@ -184,38 +183,38 @@ fn all_invalid_values_are_reported_together() {
         ("openai_config.base_url=api.example.com", "http://"),
     ];
     for (argument, wanted) in cases {
-        let got = error(&[argument]);
+        let got = load_error(&[argument]);
         assert!(got.contains(wanted) && got.contains(&format!("argument {argument:?}")), "{argument}: {got}");
     }
-    let both = error(&["env_config.server_size=0", "policy_config.top_p=3"]);
+    let both = load_error(&["env_config.server_size=0", "policy_config.top_p=3"]);
     assert!(both.contains("2 problems"), "{both}");
     let three = [
         "env_config.multinode_rank=1",
         "env_config.multinode_total_workers=2",
         "env_config.all_rank_weights='1,1,1'",
     ];
-    assert!(error(&three).contains("3 weights for 2 ranks"), "{}", error(&three));
+    assert!(load_error(&three).contains("3 weights for 2 ranks"), "{}", load_error(&three));
     for (argument, word) in
         [("merge_wait_minutes=-1", "0 or more"), ("work_queue_stale_after=0", "more than 0")]
     {
-        assert!(error(&[&format!("env_config.{argument}")]).contains(word), "{argument}");
+        assert!(load_error(&[&format!("env_config.{argument}")]).contains(word), "{argument}");
     }
-    let secret = error(&["env_config.work_queue=http://:sesame@h:1"]);
+    let secret = load_error(&["env_config.work_queue=http://:sesame@h:1"]);
     assert!(secret.contains("env_config.work_queue") && !secret.contains("sesame"), "{secret}");
-    let ratio = error(&["env_config.train_tasks_sampler=ratio", "~env_config.difficulty_ratio"]);
+    let ratio = load_error(&["env_config.train_tasks_sampler=ratio", "~env_config.difficulty_ratio"]);
     assert!(ratio.contains("needs classes"), "{ratio}");
 }
 
 #[test]
 fn secret_instead_of_variable_name_is_not_printed() {
-    let got = error(&["openai_config.openai_api_key_env_var=sk-abc.123"]);
+    let got = load_error(&["openai_config.openai_api_key_env_var=sk-abc.123"]);
     assert!(got.contains("never the secret itself") && !got.contains("sk-abc"), "{got}");
 }
 
 #[test]
 fn hyperparameters_are_appended_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
-    let got = with(
+    let got = load_named(
         "rollout",
         None,
         &[
@@ -248,19 +247,20 @@ fn hyperparameters_are_appended_without_secrets() {
 fn hyperparameters_file_reads_back_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let odd = "data_path=\"yes: 'no' # 12 \\t é | ~ \"";
-    let got =
-        with("rollout_train", None, &["save_path='010'", odd, "policy_config.base_model='1e3'"]).unwrap();
+    let got = load_named("rollout_train", None, &["save_path='010'", odd, "policy_config.base_model='1e3'"])
+        .unwrap();
     append_hyperparameters(&got, folder.path(), jiff::Timestamp::UNIX_EPOCH, &[]).unwrap();
     let text = std::fs::read_to_string(folder.path().join("hyperparameters.yaml")).unwrap();
     let text = text.replace("---\n", "").replace("timestamp: \"1970-01-01T00:00:00Z\"\n", "");
     std::fs::write(folder.path().join("again.yaml"), text).unwrap();
-    let again = with("again", Some(folder.path()), &[]).unwrap();
+    let again = load_named("again", Some(folder.path()), &[]).unwrap();
     assert_eq!(again.config, got.config);
 }
 
 #[test]
 fn config_show_prints_the_origin_of_each_value() {
-    let got = with("rollout_test", None, &["save_path=/data/exp1", "env_config.server_size=4"]).unwrap();
+    let got =
+        load_named("rollout_test", None, &["save_path=/data/exp1", "env_config.server_size=4"]).unwrap();
     insta::assert_snapshot!(got.show());
 }
 
@@ -268,7 +268,7 @@ fn config_show_prints_the_origin_of_each_value() {
 fn derived_values_follow_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     let save = format!("save_path={}", folder.path().display());
-    let mut got = config(&[&save, "data_path=/d", "policy_config.base_model=org/model"]);
+    let mut got = load_train(&[&save, "data_path=/d", "policy_config.base_model=org/model"]);
     assert_eq!(got.tasks_path().unwrap(), Path::new("/d/train.jsonl"));
     assert_eq!(got.policy_model().as_deref(), Some("org/model"));
     std::fs::write(folder.path().join("model.pt"), "").unwrap();
@@ -283,7 +283,7 @@ fn derived_values_follow_the_contract() {
         got.env_config.master_port = port;
         assert_eq!(got.farm_url().as_deref(), Some(url));
     }
-    let judge = config(&["openai_config.evaluation.model=big"]);
+    let judge = load_train(&["openai_config.evaluation.model=big"]);
     let endpoint = |model: &str| JudgeEndpoint {
         model: model.into(),
         api_key_env_var: "OPENAI_API_KEY".into(),
@@ -295,7 +295,7 @@ fn derived_values_follow_the_contract() {
 
 #[test]
 fn missing_or_unsupported_file_is_explained() {
-    let got = with("rollout_tran", None, &[]).unwrap_err().to_string();
+    let got = load_named("rollout_tran", None, &[]).unwrap_err().to_string();
     assert!(got.contains("did you mean \"rollout_train\"?"), "{got}");
     let folder = tempfile::tempdir().unwrap();
     for (text, wanted) in [
@@ -306,7 +306,7 @@ fn missing_or_unsupported_file_is_explained() {
         ("defaults: [gone]\n", "there is no configuration \"gone\", wanted by"),
     ] {
         std::fs::write(folder.path().join("x.yaml"), text).unwrap();
-        let got = with("x", Some(folder.path()), &[]).unwrap_err().to_string();
+        let got = load_named("x", Some(folder.path()), &[]).unwrap_err().to_string();
         assert!(got.contains(wanted), "{text:?}: {got}");
     }
 }

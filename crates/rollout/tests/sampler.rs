@@ -1,4 +1,4 @@
-//! Sampling rules: what is drawn, in which order, by whom.
+//! Sampling: which tasks are selected, in which order, and for which rank.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
@@ -16,7 +16,7 @@ use rollout::{
 };
 use serde_json::json;
 
-/// Task number i has the difficulty given at i, and its own site.
+/// Writes a file in which task i has the i-th difficulty and a website of its own.
 fn tasks(difficulties: &[i64]) -> (tempfile::TempDir, TaskFile) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tasks.jsonl");
@@ -30,7 +30,7 @@ fn tasks(difficulties: &[i64]) -> (tempfile::TempDir, TaskFile) {
     (folder, file)
 }
 
-fn uniform(file: &TaskFile, size: usize, seed: u64) -> Selection {
+fn draw_uniform(file: &TaskFile, size: usize, seed: u64) -> Selection {
     draw_train_tasks(
         file,
         &Draw { size, sampler: Sampler::Uniform, seed },
@@ -40,28 +40,28 @@ fn uniform(file: &TaskFile, size: usize, seed: u64) -> Selection {
     )
 }
 
-fn places(selection: &Selection) -> Vec<usize> {
+fn entry_indices(selection: &Selection) -> Vec<usize> {
     selection.tasks.iter().map(|selected| selected.entry_index).collect()
 }
 
 #[test]
 fn same_seed_draws_the_same_tasks() {
     let (_folder, file) = tasks(&[1; 100]);
-    assert_eq!(places(&uniform(&file, 6, 7)), places(&uniform(&file, 6, 7)));
-    assert_ne!(places(&uniform(&file, 6, 7)), places(&uniform(&file, 6, 8)));
-    // Written down once: a change here breaks the promise that old seeds still mean something.
-    assert_eq!(places(&uniform(&file, 6, 7)), [5, 18, 72, 44, 96, 49]);
+    assert_eq!(entry_indices(&draw_uniform(&file, 6, 7)), entry_indices(&draw_uniform(&file, 6, 7)));
+    assert_ne!(entry_indices(&draw_uniform(&file, 6, 7)), entry_indices(&draw_uniform(&file, 6, 8)));
+    // Fixed values: a change here means that old seeds select other tasks.
+    assert_eq!(entry_indices(&draw_uniform(&file, 6, 7)), [5, 18, 72, 44, 96, 49]);
 }
 
 #[test]
 fn uniform_draw_is_without_replacement() {
     let (_folder, file) = tasks(&[1; 10]);
-    let got = uniform(&file, 4, 1);
-    assert_eq!(places(&got).iter().collect::<BTreeSet<_>>().len(), 4);
+    let got = draw_uniform(&file, 4, 1);
+    assert_eq!(entry_indices(&got).iter().collect::<BTreeSet<_>>().len(), 4);
     assert!(got.notes.is_empty());
-    let all = uniform(&file, 20, 1);
+    let all = draw_uniform(&file, 20, 1);
     assert_eq!(all.tasks.len(), 10);
-    assert_eq!(all.notes, ["20 tasks were requested, but only 10 are available; all of them are used"]);
+    assert_eq!(all.notes, ["requested 20 tasks, but only 10 can be used; all of them are selected"]);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn repeated_task_is_drawn_once() {
     harder["difficulty"] = json!(2);
     std::fs::write(&path, format!("{line}\n{line}\n{harder}\n")).unwrap();
     let file = TaskFile::open(&path, false).unwrap();
-    let got = uniform(&file, 3, 1);
-    assert_eq!(places(&got), [2, 0]);
+    let got = draw_uniform(&file, 3, 1);
+    assert_eq!(entry_indices(&got), [2, 0]);
     assert!(got.notes[0].contains("1 tasks that repeat another task"), "{:?}", got.notes);
 }
 
@@ -90,12 +90,12 @@ fn blocked_and_already_used_tasks_are_left_out() {
         |key| seen.contains(key),
         &Ranks::single(),
     );
-    assert_eq!(places(&got).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 3]));
+    assert_eq!(entry_indices(&got).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 3]));
     assert!(got.notes[0].contains("1 tasks that are on websites that blocked the agent"), "{:?}", got.notes);
     assert!(got.notes[1].contains("1 tasks that were used in earlier iterations"), "{:?}", got.notes);
 }
 
-fn ratio(file: &TaskFile, size: usize, classes: &IndexMap<String, RatioClass>) -> Selection {
+fn draw_ratio(file: &TaskFile, size: usize, classes: &IndexMap<String, RatioClass>) -> Selection {
     let draw = Draw { size, sampler: Sampler::Ratio(classes), seed: 3 };
     draw_train_tasks(file, &draw, |_| false, |_| false, &Ranks::single())
 }
@@ -114,10 +114,10 @@ fn ratio_draws_each_class_by_its_weight() {
     let difficulties: Vec<i64> = (0..90).map(|i| [1, 5, 8][i % 3]).collect();
     let (_folder, file) = tasks(&difficulties);
     let classes = classes([2.0, 1.0, 1.0]);
-    let got = ratio(&file, 21, &classes);
+    let got = draw_ratio(&file, 21, &classes);
     let mut counts: HashMap<i64, usize> = HashMap::new();
-    for place in places(&got) {
-        *counts.entry(file.entries()[place].difficulty).or_default() += 1;
+    for index in entry_indices(&got) {
+        *counts.entry(file.entries()[index].difficulty).or_default() += 1;
     }
     assert_eq!(counts, HashMap::from([(1, 11), (5, 5), (8, 5)]));
 }
@@ -126,16 +126,16 @@ fn ratio_draws_each_class_by_its_weight() {
 fn ratio_notes_class_with_too_few_tasks() {
     let (_folder, file) = tasks(&[1, 1, 1, 1, 8]);
     let classes = classes([1.0, 0.0, 1.0]);
-    let got = ratio(&file, 4, &classes);
+    let got = draw_ratio(&file, 4, &classes);
     assert_eq!(got.tasks.len(), 3);
-    assert_eq!(got.notes, ["2 hard tasks were requested, but only 1 are available"]);
+    assert_eq!(got.notes, ["requested 2 hard tasks, but only 1 can be used"]);
 }
 
 #[test]
 fn test_split_repeats_the_first_tasks() {
     let (_folder, file) = tasks(&[2, 9, 2, 5]);
     let got = select_test_tasks(file.entries(), 3, 2, &Ranks::single());
-    assert_eq!(places(&got), [1, 1, 0, 0, 2, 2]);
+    assert_eq!(entry_indices(&got), [1, 1, 0, 0, 2, 2]);
     assert_eq!(got.tasks.iter().map(|s| s.trajectory_index).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     for (size, repeat, count) in [(0, 0, 4), (-1, 1, 4), (9, 1, 4), (1, 0, 1)] {
         assert_eq!(select_test_tasks(file.entries(), size, repeat, &Ranks::single()).tasks.len(), count);
@@ -145,7 +145,7 @@ fn test_split_repeats_the_first_tasks() {
 #[test]
 fn queue_is_sorted_by_difficulty() {
     let (_folder, file) = tasks(&[1, 7, 4, 7, 1]);
-    assert_eq!(places(&select_test_tasks(file.entries(), 0, 1, &Ranks::single())), [1, 3, 2, 0, 4]);
+    assert_eq!(entry_indices(&select_test_tasks(file.entries(), 0, 1, &Ranks::single())), [1, 3, 2, 0, 4]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn test_tasks_are_dealt_in_file_order() {
     let (_folder, file) = tasks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     let of_rank = |rank| {
         let ranks = Ranks::new(rank, &[2.0, 1.0, 1.0]).unwrap();
-        places(&select_test_tasks(file.entries(), 0, 1, &ranks)).into_iter().collect::<BTreeSet<_>>()
+        entry_indices(&select_test_tasks(file.entries(), 0, 1, &ranks)).into_iter().collect::<BTreeSet<_>>()
     };
     assert_eq!(of_rank(0), BTreeSet::from([0, 3, 4, 7]));
     assert_eq!(of_rank(1), BTreeSet::from([1, 5]));

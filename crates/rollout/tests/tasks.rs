@@ -1,4 +1,4 @@
-//! Task files as users write them: good ones, bad ones, huge ones.
+//! Task files: valid, invalid and very large ones.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
@@ -46,12 +46,34 @@ fn bad_lines_are_an_error_listing_the_first_twenty() {
         text.push_str("{\"task_name\": 3}\n");
     }
     let (_folder, path) = file(&text);
-    let problem = TaskFile::open(&path, false).unwrap_err().to_string();
-    assert!(problem.starts_with("25 lines are not a task:\n"), "{problem}");
-    assert!(problem.contains("tasks.jsonl:2: task_name must be a string, not a number"), "{problem}");
-    assert!(problem.contains("tasks.jsonl:21: ") && !problem.contains("tasks.jsonl:22: "), "{problem}");
-    assert!(problem.contains("… and 5 more"), "{problem}");
-    assert!(problem.contains("skip_bad_tasks=true"), "{problem}");
+    let error = TaskFile::open(&path, false).unwrap_err().to_string();
+    assert!(error.starts_with("25 lines are not a task:\n"), "{error}");
+    assert!(error.contains("tasks.jsonl:2: task_name must be a string, not a number"), "{error}");
+    assert!(error.contains("tasks.jsonl:21: ") && !error.contains("tasks.jsonl:22: "), "{error}");
+    assert!(error.contains("… and 5 more lines"), "{error}");
+    assert!(error.contains("skip_bad_tasks=true"), "{error}");
+}
+
+#[test]
+fn every_defect_of_a_line_is_reported() {
+    let mut bad = task(0);
+    bad["difficulty"] = json!(0);
+    bad["website"] = json!("");
+    bad.as_object_mut().unwrap().remove("domain");
+    let (_folder, path) = file(&format!("{}\n{bad}\n", task(0)));
+    let error = TaskFile::open(&path, false).unwrap_err().to_string();
+    let wanted = "1 line is not a task:\n  TASKS:2: domain is missing (a string is required); website \"\" is not a web \
+                  address; difficulty must be 1 or more, not 0; task_id 0 is already used in line 1\n";
+    assert!(error.starts_with(&wanted.replace("TASKS", &path.display().to_string())), "{error}");
+}
+
+#[test]
+fn skipped_line_does_not_reserve_its_task_id() {
+    let mut bad = task(0);
+    bad["difficulty"] = json!(0);
+    let (_folder, path) = file(&format!("{bad}\n{}\n", task(0)));
+    let tasks = TaskFile::open(&path, true).unwrap();
+    assert_eq!((tasks.entries().len(), tasks.skipped.count), (1, 1));
 }
 
 #[test]
@@ -70,8 +92,8 @@ fn repeated_task_id_is_reported_with_first_line() {
     let mut text_id = task(2);
     text_id["task_id"] = json!("0");
     let (_folder, path) = file(&format!("{}\n{other}\n{text_id}\n", task(0)));
-    let problem = TaskFile::open(&path, false).unwrap_err();
-    let TaskError::BadLines(bad) = problem else { panic!("{problem}") };
+    let error = TaskFile::open(&path, false).unwrap_err();
+    let TaskError::BadLines(bad) = error else { panic!("{error}") };
     assert_eq!(bad.first, [(2, "task_id 0 is already used in line 1".to_owned().into())]);
 }
 
@@ -79,8 +101,8 @@ fn repeated_task_id_is_reported_with_first_line() {
 fn empty_or_missing_file_is_an_error() {
     let (folder, path) = file("\n \n");
     assert!(matches!(TaskFile::open(&path, false), Err(TaskError::Empty { .. })));
-    let problem = TaskFile::open(&folder.path().join("none.jsonl"), false).unwrap_err().to_string();
-    assert!(problem.contains("none.jsonl"), "{problem}");
+    let error = TaskFile::open(&folder.path().join("none.jsonl"), false).unwrap_err().to_string();
+    assert!(error.contains("none.jsonl"), "{error}");
 }
 
 #[test]
@@ -88,13 +110,13 @@ fn changed_file_is_detected_while_loading() {
     let (_folder, path) = file(&format!("{}\n{}\n", task(0), task(1)));
     let tasks = TaskFile::open(&path, false).unwrap();
     std::fs::write(&path, format!("{}\n{}\n", task(5), task(6))).unwrap();
-    let problem = tasks.load(&[1]).unwrap_err().to_string();
-    assert!(problem.contains("tasks.jsonl:2: the file has changed"), "{problem}");
+    let error = tasks.load(&[1]).unwrap_err().to_string();
+    assert!(error.contains("tasks.jsonl:2: the file has changed"), "{error}");
 }
 
 #[test]
 fn huge_file_needs_little_memory() {
-    // An unoptimised build reads as correctly, only slowly.
+    // An unoptimised build is slow, so it reads fewer tasks.
     const COUNT: usize = if cfg!(debug_assertions) { 60_000 } else { 300_000 };
     let mut text = String::new();
     for number in 0..COUNT {
@@ -104,8 +126,8 @@ fn huge_file_needs_little_memory() {
     let before = resident_kib();
     let started = std::time::Instant::now();
     let tasks = TaskFile::open(&path, false).unwrap();
-    let kept = resident_kib().saturating_sub(before);
-    println!("{COUNT} tasks, {} MiB, {:?}, {kept} KiB more resident", text.len() >> 20, started.elapsed());
+    let growth = resident_kib().saturating_sub(before);
+    println!("{COUNT} tasks, {} MiB, {:?}, {growth} KiB more resident", text.len() >> 20, started.elapsed());
     assert_eq!(tasks.entries().len(), COUNT);
     assert!(size_of_val(tasks.entries()) <= COUNT * 64, "{} bytes", size_of_val(tasks.entries()));
     assert_eq!(tasks.load(&[COUNT - 1]).unwrap()[0].task_name, format!("Find item {}", COUNT - 1));

@@ -1,6 +1,6 @@
-//! Counts the heap of a thread, so that a test can say how much memory something took at most, whatever others do.
+//! Counts the heap allocations of a thread, so that a test can measure the peak memory of one operation.
 
-#![allow(unsafe_code, reason = "an allocator cannot be written without")]
+#![allow(unsafe_code, reason = "a global allocator needs unsafe code")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -15,29 +15,29 @@ thread_local! {
 }
 
 fn count(bytes: isize) {
-    // A thread that is ending has no counters any more.
+    // The counters of a thread are gone while it ends.
     let _ended = NOW.try_with(|now| {
         now.set(now.get() + bytes);
         let _ended = PEAK.try_with(|peak| peak.set(peak.get().max(now.get())));
     });
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system allocator.
 unsafe impl GlobalAlloc for CountingHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
-        // SAFETY: the caller's promise is the system's.
+        // SAFETY: the caller upholds the requirements, which are the same for the system allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-layout.size().cast_signed());
-        // SAFETY: the caller's promise is the system's.
+        // SAFETY: the caller upholds the requirements, which are the same for the system allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// Waits for `work`, on a runtime of one thread, and tells by how many bytes that thread's heap grew at most.
+/// Runs `work` on a runtime of one thread and returns by how many bytes the heap of that thread grew at its peak.
 pub(crate) async fn peak_of<F: Future>(work: F) -> (F::Output, usize) {
     let before = NOW.get();
     PEAK.set(before);

@@ -1,6 +1,6 @@
-//! A real HTTP server that answers what it is told to, in order, and remembers what it was asked.
+//! A real HTTP server that gives scripted responses in order and records the requests.
 
-#![allow(dead_code, reason = "every test file uses its own part")]
+#![allow(dead_code, reason = "each test file uses a part of this module")]
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use axum::{
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -25,7 +25,7 @@ pub(crate) struct Asked {
     pub(crate) body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -36,30 +36,34 @@ impl Asked {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
-    Say {
+pub(crate) enum ScriptedResponse {
+    Respond {
         status: u16,
         headers: Vec<(&'static str, String)>,
         body: Vec<u8>,
     },
-    /// Takes the request and never answers.
+    /// Accepts the request and never responds.
     Silence,
-    /// Starts a body and breaks off.
-    BreakOff,
+    /// Sends part of a body and closes the connection.
+    Disconnect,
 }
 
-pub(crate) fn say(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Answer {
-    Answer::Say { status, headers: vec![("content-type", content_type.to_owned())], body: body.into() }
+pub(crate) fn respond(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> ScriptedResponse {
+    ScriptedResponse::Respond {
+        status,
+        headers: vec![("content-type", content_type.to_owned())],
+        body: body.into(),
+    }
 }
 
-pub(crate) fn json(status: u16, body: &Value) -> Answer {
-    say(status, "application/json", body.to_string())
+pub(crate) fn json_response(status: u16, body: &Value) -> ScriptedResponse {
+    respond(status, "application/json", body.to_string())
 }
 
 #[derive(Clone, Default)]
 struct Script {
-    answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    responses: Arc<Mutex<VecDeque<ScriptedResponse>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 pub(crate) struct Server {
@@ -69,9 +73,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Gives the answers in order; the last one again and again.
-    pub(crate) async fn start(answers: Vec<Answer>) -> Self {
-        let script = Script { answers: Arc::new(Mutex::new(answers.into())), ..Script::default() };
+    /// Starts a server that gives the responses in order and repeats the last one.
+    pub(crate) async fn start(responses: Vec<ScriptedResponse>) -> Self {
+        let script = Script { responses: Arc::new(Mutex::new(responses.into())), ..Script::default() };
         let router = Router::new().fallback(handle).with_state(script.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -83,8 +87,8 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.script.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.script.requests.lock().unwrap().clone()
     }
 }
 
@@ -102,29 +106,30 @@ async fn handle(
     body: Bytes,
 ) -> Response<Body> {
     let query = uri.query().unwrap_or_default().to_owned();
-    let asked = Asked { method, path: uri.path().to_owned(), query, headers, body: body.to_vec() };
-    script.asked.lock().unwrap().push(asked);
-    let answer = {
-        let mut answers = script.answers.lock().unwrap();
-        if answers.len() > 1 { answers.pop_front().unwrap() } else { answers[0].clone() }
+    let request =
+        ReceivedRequest { method, path: uri.path().to_owned(), query, headers, body: body.to_vec() };
+    script.requests.lock().unwrap().push(request);
+    let response = {
+        let mut responses = script.responses.lock().unwrap();
+        if responses.len() > 1 { responses.pop_front().unwrap() } else { responses[0].clone() }
     };
-    match answer {
-        Answer::Say { status, headers, body } => {
-            let mut response = Response::builder().status(status);
+    match response {
+        ScriptedResponse::Respond { status, headers, body } => {
+            let mut builder = Response::builder().status(status);
             for (name, value) in headers {
-                response = response.header(name, value);
+                builder = builder.header(name, value);
             }
-            response.body(Body::from(body)).unwrap()
+            builder.body(Body::from(body)).unwrap()
         }
-        Answer::Silence => std::future::pending().await,
-        Answer::BreakOff => {
+        ScriptedResponse::Silence => std::future::pending().await,
+        ScriptedResponse::Disconnect => {
             Response::builder().header("content-length", "1000").body(Body::from("{\"half\":")).unwrap()
         }
     }
 }
 
-/// An address where nobody listens.
-pub(crate) async fn nobody() -> String {
+/// Returns an address at which no server listens.
+pub(crate) async fn closed_port_url() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

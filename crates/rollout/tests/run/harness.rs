@@ -1,4 +1,4 @@
-//! Puts a run together context the simulated servers, and reads what it left on disk.
+//! Assembles a run with simulated servers, and reads the trajectories it saved.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -29,12 +29,12 @@ use testkit::{
 
 pub(crate) const START: &str = "http://shop.test/";
 
-/// A run that is about to be made; tests change what they are about.
-pub(crate) struct Bench {
+/// A run that is not started yet. Tests change the fields they are about.
+pub(crate) struct Harness {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) farm: SimFarm,
     pub(crate) policy: SimModel,
-    /// Elsewhere than at `policy`.
+    /// The address of another policy server, used instead of `policy`.
     pub(crate) policy_url: Option<String>,
     pub(crate) pools: HttpPools,
     pub(crate) split: Split,
@@ -50,8 +50,8 @@ pub(crate) struct Bench {
     pub(crate) state: Arc<RunState>,
 }
 
-/// What a run left.
-pub(crate) struct Left {
+/// The result of a run and the trajectories it saved.
+pub(crate) struct RunResult {
     pub(crate) collected: Result<Collected, RunError>,
     pub(crate) trajectories: Vec<Trajectory>,
 }
@@ -64,7 +64,7 @@ pub(crate) fn retry() -> RetryPolicy {
     }
 }
 
-impl Bench {
+impl Harness {
     pub(crate) async fn new(
         farm: SimFarmOptions,
         policy: impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static,
@@ -106,7 +106,7 @@ impl Bench {
         }
     }
 
-    /// A farm that behaves except where `script` says.
+    /// Creates a run on a farm that works except for the faults of `script`.
     pub(crate) async fn faulty(
         script: impl Fn(&Call) -> Fault + Send + Sync + 'static,
         policy: impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static,
@@ -135,7 +135,7 @@ impl Bench {
         FarmClient::new(&self.farm.url(), "key", options).unwrap()
     }
 
-    fn surroundings(&self, journal: Journal) -> EpisodeContext {
+    fn episode_context(&self, journal: Journal) -> EpisodeContext {
         let options = ModelOptions {
             sessions: self.sessions,
             attempt_timeout: self.attempt_timeout,
@@ -188,34 +188,34 @@ impl Bench {
     }
 
     /// Runs the tasks to the end.
-    pub(crate) async fn run(&mut self, tasks: Vec<Task>) -> Left {
+    pub(crate) async fn run(&mut self, tasks: Vec<Task>) -> RunResult {
         let (journal, total) = (self.journal(tasks.len()), tasks.len());
-        let context = Arc::new(self.surroundings(journal.clone()));
+        let context = Arc::new(self.episode_context(journal.clone()));
         let judge = std::mem::replace(&mut self.judge, Judge::None);
         let collected =
             run::collect(context, judge, self.limits.clone(), Source::Own(tasks, total), self.stop.clone())
                 .await;
         journal.close().await.unwrap();
-        Left { collected, trajectories: self.saved() }
+        RunResult { collected, trajectories: self.saved() }
     }
 
-    /// Runs one task and gives its trajectory.
+    /// Runs one task and returns its trajectory.
     pub(crate) async fn run_one(&mut self, task: Task) -> Trajectory {
-        let mut left = self.run(vec![task]).await;
-        let Collected { finished, unfinished, .. } = left.collected.unwrap();
+        let mut result = self.run(vec![task]).await;
+        let Collected { finished, unfinished, .. } = result.collected.unwrap();
         assert_eq!((finished, unfinished), (1, 0));
-        assert_eq!(left.trajectories.len(), 1);
-        left.trajectories.remove(0)
+        assert_eq!(result.trajectories.len(), 1);
+        result.trajectories.remove(0)
     }
 
-    /// The finished trajectories of the journal, in the order of their indices.
+    /// Returns the finished trajectories of the journal, in the order of their indices.
     pub(crate) fn saved(&self) -> Vec<Trajectory> {
         let path = self.save_path().journal(self.id());
         let file = store::IterationFile::open(&path).unwrap();
-        (0..file.summaries().len()).map(|place| file.read(place).unwrap()).collect()
+        (0..file.summaries().len()).map(|index| file.read(index).unwrap()).collect()
     }
 
-    /// A judge that is the scripted server at `url`.
+    /// Uses the scripted server at `url` as the judge.
     pub(crate) fn judge_at(&mut self, url: &str) {
         self.judge = model_judge(url, |_| {});
     }
@@ -258,7 +258,7 @@ pub(crate) fn tasks(count: i64) -> Vec<Task> {
     (0..count).map(task).collect()
 }
 
-/// Clicks until step `last`, then answers rightly.
+/// Clicks until step `last`, then gives the right answer.
 pub(crate) fn clicks_then_answers(
     last: usize,
 ) -> impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static {
@@ -271,42 +271,42 @@ pub(crate) fn outcome(trajectory: &Trajectory) -> Outcome {
     trajectory.metadata.outcome.unwrap()
 }
 
-pub(crate) fn keys(trajectory: &Trajectory) -> Vec<String> {
+pub(crate) fn action_keys(trajectory: &Trajectory) -> Vec<String> {
     trajectory.steps.iter().map(|step| step.action.as_ref().unwrap().key.clone()).collect()
 }
 
-/// The environment's words about each reply.
+/// Returns the observation that was stored with each reply.
 pub(crate) fn observations(trajectory: &Trajectory) -> Vec<String> {
-    let told = trajectory
+    let texts = trajectory
         .steps
         .iter()
         .filter_map(|step| step.response.answering_tokens.get("observation")?.as_str());
-    told.filter(|words| !words.is_empty()).map(str::to_owned).collect()
+    texts.filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
 
 pub(crate) fn ending(trajectory: &Trajectory) -> String {
     trajectory.metadata.extra["ending"].as_str().unwrap().to_owned()
 }
 
-pub(crate) fn words(trajectory: &Trajectory) -> Vec<String> {
+pub(crate) fn evaluation_texts(trajectory: &Trajectory) -> Vec<String> {
     match &trajectory.steps.last().unwrap().reward.evaluation {
         Evaluation::Text(text) => vec![text.clone()],
         Evaluation::Texts(texts) => texts.clone(),
     }
 }
 
-/// The episode kept its steps, says at the last one that it was cut short, and earned nothing.
-pub(crate) fn assert_cut_short(trajectory: &Trajectory, kept: usize) {
-    assert_eq!(trajectory.steps.len(), kept + 1, "{:?}", keys(trajectory));
-    assert_eq!(keys(trajectory).last().unwrap(), Action::INVALID_STEP);
+/// Asserts that the episode kept its steps, ends with an invalid step, and has no reward.
+pub(crate) fn assert_ended_early(trajectory: &Trajectory, kept: usize) {
+    assert_eq!(trajectory.steps.len(), kept + 1, "{:?}", action_keys(trajectory));
+    assert_eq!(action_keys(trajectory).last().unwrap(), Action::INVALID_STEP);
     assert_eq!(trajectory.steps.last().unwrap().reward.reward, 0);
 }
 
-/// Waits until `happened`, for as long as a loaded machine may need.
+/// Waits until the condition holds. The limit is generous because the machine may be loaded.
 pub(crate) async fn until(what: &str, happened: impl Fn() -> bool) {
     let end = std::time::Instant::now() + Duration::from_secs(30);
     while !happened() {
-        assert!(std::time::Instant::now() < end, "{what} did not come");
+        assert!(std::time::Instant::now() < end, "waited in vain until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

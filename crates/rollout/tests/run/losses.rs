@@ -1,4 +1,4 @@
-//! Infrastructure that goes away: retried as a fresh episode, counted apart, never a failed task.
+//! Failures of the infrastructure: retried as a new episode, counted separately, never a failed task.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use testkit::{
 };
 
 use crate::harness::{
-    Bench, assert_cut_short, clicks_then_answers, ending, keys, outcome, task, tasks, until,
+    Harness, action_keys, assert_ended_early, clicks_then_answers, ending, outcome, task, tasks, until,
 };
 
-/// The second click of this lease finds no browser any more.
+/// Loses the browser at the second click of the selected leases.
 fn dies(call: &Call, lease: impl Fn(usize) -> bool) -> Fault {
     if call.runs("click_coords") && call.nth == 1 && lease(call.lease) {
         Fault::InstanceLost
@@ -24,25 +24,25 @@ fn dies(call: &Call, lease: impl Fn(usize) -> bool) -> Fault {
 
 #[tokio::test]
 async fn dead_instance_is_retried_as_new_episode() {
-    let mut bench = Bench::faulty(|call| dies(call, |lease| lease == 0), clicks_then_answers(3)).await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
+    let mut harness = Harness::faulty(|call| dies(call, |lease| lease == 0), clicks_then_answers(3)).await;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["click", "click", "answer"]);
     assert_eq!(outcome(&trajectory), Outcome::Success);
     assert_eq!(trajectory.metadata.extra["attempt"], 1);
-    assert_eq!(bench.state.totals().retried, 1);
-    let folders = std::fs::read_dir(bench.root().join("images")).unwrap().count();
-    assert_eq!(folders, 1, "the lost attempt's pictures are thrown away");
-    assert!(bench.farm.active_leases().is_empty());
+    assert_eq!(harness.state.totals().retried, 1);
+    let folders = std::fs::read_dir(harness.root().join("images")).unwrap().count();
+    assert_eq!(folders, 1, "the screenshots of the lost attempt are removed");
+    assert!(harness.farm.active_leases().is_empty());
 }
 
 #[tokio::test]
 async fn dead_instance_ends_episode_after_last_retry() {
-    let mut bench = Bench::faulty(|call| dies(call, |_| true), clicks_then_answers(3)).await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_cut_short(&trajectory, 2);
+    let mut harness = Harness::faulty(|call| dies(call, |_| true), clicks_then_answers(3)).await;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_ended_early(&trajectory, 2);
     assert_eq!(outcome(&trajectory), Outcome::InfraLost);
     assert!(ending(&trajectory).starts_with("browser lost: "), "{}", ending(&trajectory));
-    assert_eq!(bench.farm.leases_granted(), 3, "one attempt and max_infra_retries more");
+    assert_eq!(harness.farm.leases_granted(), 3, "one attempt and max_infra_retries more");
     let summary = store::Summary::of(&trajectory);
     let metrics = store::metrics::Metrics::of([&summary]);
     assert_eq!((metrics.infra_lost, metrics.scored), (1, 0), "never a failed task");
@@ -57,8 +57,8 @@ async fn every_farm_loss_is_retried() {
                 if call.lease == 0 && call.returns_screenshot() { lost.clone() } else { Fault::None }
             };
             let farm = SimFarmOptions { combined_calls, ..SimFarmOptions::default() }.with_script(script);
-            let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
-            let trajectory = bench.run_one(task(0)).await;
+            let mut harness = Harness::new(farm, clicks_then_answers(2)).await;
+            let trajectory = harness.run_one(task(0)).await;
             assert_eq!(outcome(&trajectory), Outcome::Success, "{fault:?}");
             assert_eq!(trajectory.metadata.extra["attempt"], 1, "{fault:?}");
         }
@@ -70,16 +70,16 @@ async fn lost_get_response_does_not_lose_the_lease() {
     let script = |call: &Call| {
         if call.path == "/get" && call.total == 0 { Fault::TruncatedResponse } else { Fault::None }
     };
-    let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
-    let trajectory = bench.run_one(task(0)).await;
+    let mut harness = Harness::faulty(script, clicks_then_answers(1)).await;
+    let trajectory = harness.run_one(task(0)).await;
     assert_eq!(outcome(&trajectory), Outcome::Success);
-    assert_eq!(bench.farm.leases_granted(), 1, "the repeated request gets the same instance");
-    assert!(bench.farm.active_leases().is_empty());
+    assert_eq!(harness.farm.leases_granted(), 1, "the repeated request gets the same instance");
+    assert!(harness.farm.active_leases().is_empty());
 }
 
 #[tokio::test]
 async fn unreachable_policy_ends_episode_after_retries() {
-    let mut bench = Bench::faulty(
+    let mut harness = Harness::faulty(
         |_| Fault::None,
         |question| match question.step() {
             1 => ModelReply::click(1, 1),
@@ -87,21 +87,21 @@ async fn unreachable_policy_ends_episode_after_retries() {
         },
     )
     .await;
-    bench.limits.max_infra_retries = 1;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_cut_short(&trajectory, 1);
+    harness.limits.max_infra_retries = 1;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_ended_early(&trajectory, 1);
     assert_eq!(outcome(&trajectory), Outcome::InfraLost);
     assert!(ending(&trajectory).starts_with("policy lost: "), "{}", ending(&trajectory));
     assert_eq!(
-        bench.policy.count(),
+        harness.policy.count(),
         2 * (1 + 3),
-        "two attempts, each with a first step and three tries at the second"
+        "two attempts, each with one request for the first step and three for the second"
     );
 }
 
 #[tokio::test]
 async fn temporary_policy_failure_is_retried() {
-    let mut bench = Bench::faulty(
+    let mut harness = Harness::faulty(
         |_| Fault::None,
         |question| match question.number {
             0 => ModelReply::Status(500, "oops".into()),
@@ -112,44 +112,44 @@ async fn temporary_policy_failure_is_retried() {
         },
     )
     .await;
-    bench.attempt_timeout = Duration::from_millis(300);
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!((outcome(&trajectory), bench.policy.count()), (Outcome::Success, 5));
+    harness.attempt_timeout = Duration::from_millis(300);
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!((outcome(&trajectory), harness.policy.count()), (Outcome::Success, 5));
     assert_eq!(trajectory.metadata.extra["attempt"], 0);
 }
 
 #[tokio::test]
 async fn restarted_policy_server_is_waited_for() {
-    let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(1)).await;
+    let mut harness = Harness::faulty(|_| Fault::None, clicks_then_answers(1)).await;
     let address = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
     };
-    bench.policy_url = Some(format!("http://{address}"));
-    bench.limits.max_infra_retries = 1;
-    let state = std::sync::Arc::clone(&bench.state);
+    harness.policy_url = Some(format!("http://{address}"));
+    harness.limits.max_infra_retries = 1;
+    let state = std::sync::Arc::clone(&harness.state);
     let comes_back = tokio::spawn(async move {
         until("every episode was lost once", || state.totals().retried == 4).await;
         SimModel::start_at(address, Duration::ZERO, true, std::sync::Arc::new(clicks_then_answers(1))).await
     });
-    let left = bench.run(tasks(4)).await;
+    let result = harness.run(tasks(4)).await;
     let policy = comes_back.await.unwrap();
-    assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    assert!(result.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
     assert_eq!(policy.count(), 4);
 }
 
 #[tokio::test]
 async fn invalid_policy_response_is_an_infrastructure_loss() {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Garbage).await;
-    bench.limits.max_infra_retries = 0;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_cut_short(&trajectory, 0);
+    let mut harness = Harness::faulty(|_| Fault::None, |_| ModelReply::Garbage).await;
+    harness.limits.max_infra_retries = 0;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_ended_early(&trajectory, 0);
     assert_eq!(outcome(&trajectory), Outcome::InfraLost);
 }
 
 #[tokio::test]
 async fn task_timeout_ends_episode_and_keeps_steps() {
-    let mut bench = Bench::faulty(
+    let mut harness = Harness::faulty(
         |_| Fault::None,
         |question| match question.step() {
             1 | 2 => ModelReply::click(1, 1),
@@ -157,48 +157,51 @@ async fn task_timeout_ends_episode_and_keeps_steps() {
         },
     )
     .await;
-    bench.limits.task_timeout = Duration::from_millis(1500);
-    bench.attempt_timeout = Duration::from_secs(30);
-    let trajectory = bench.run_one(task(0)).await;
-    assert_cut_short(&trajectory, 2);
+    harness.limits.task_timeout = Duration::from_millis(1500);
+    harness.attempt_timeout = Duration::from_secs(30);
+    let trajectory = harness.run_one(task(0)).await;
+    assert_ended_early(&trajectory, 2);
     assert_eq!(
         (outcome(&trajectory), ending(&trajectory)),
         (Outcome::Cancelled, "the task took too long".into())
     );
-    assert_eq!(bench.farm.leases_granted(), 1, "not retried");
-    assert!(bench.farm.active_leases().is_empty(), "the browser is given back");
+    assert_eq!(harness.farm.leases_granted(), 1, "not retried");
+    assert!(harness.farm.active_leases().is_empty(), "the browser is released");
 }
 
 #[tokio::test]
 async fn allocation_is_retried_while_farm_is_full() {
     let script = |call: &Call| if call.path == "/get" && call.total < 12 { Fault::Full } else { Fault::None };
-    let mut bench = Bench::faulty(script, clicks_then_answers(1)).await;
-    let trajectory = bench.run_one(task(0)).await;
+    let mut harness = Harness::faulty(script, clicks_then_answers(1)).await;
+    let trajectory = harness.run_one(task(0)).await;
     assert_eq!(outcome(&trajectory), Outcome::Success);
-    assert_eq!(trajectory.metadata.extra["attempt"], 0, "a full farm is waited for, not retried");
+    assert_eq!(
+        trajectory.metadata.extra["attempt"], 0,
+        "waiting for a full farm is not a retry of the episode"
+    );
 }
 
 #[tokio::test]
 async fn allocation_waits_in_the_farm_queue() {
     let farm = SimFarmOptions { capacity: 2, ..SimFarmOptions::default() };
-    let mut bench = Bench::new(farm, clicks_then_answers(2)).await;
-    let left = bench.run(tasks(8)).await;
-    assert!(left.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
-    assert_eq!((left.trajectories.len(), bench.farm.max_leased()), (8, 2));
-    let asked = bench.farm.calls().iter().filter(|call| call.path == "/get").count();
-    assert_eq!(asked, 8, "nobody had to ask twice");
+    let mut harness = Harness::new(farm, clicks_then_answers(2)).await;
+    let result = harness.run(tasks(8)).await;
+    assert!(result.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    assert_eq!((result.trajectories.len(), harness.farm.max_leased()), (8, 2));
+    let asked = harness.farm.calls().iter().filter(|call| call.path == "/get").count();
+    assert_eq!(asked, 8, "every request succeeded at the first attempt");
 }
 
 #[tokio::test]
 async fn allocation_ends_at_task_timeout() {
-    let mut bench = Bench::faulty(
+    let mut harness = Harness::faulty(
         |call| if call.path == "/get" { Fault::Full } else { Fault::None },
         clicks_then_answers(1),
     )
     .await;
-    bench.limits.task_timeout = Duration::from_millis(300);
-    let trajectory = bench.run_one(task(0)).await;
-    assert_cut_short(&trajectory, 0);
+    harness.limits.task_timeout = Duration::from_millis(300);
+    let trajectory = harness.run_one(task(0)).await;
+    assert_ended_early(&trajectory, 0);
     assert_eq!(outcome(&trajectory), Outcome::InfraLost);
     assert!(ending(&trajectory).starts_with("no browser to be had"), "{}", ending(&trajectory));
 }
@@ -208,23 +211,25 @@ async fn lost_episode_does_not_affect_others() {
     let script = |call: &Call| {
         if call.lease % 3 == 0 && call.returns_screenshot() { Fault::InstanceLost } else { Fault::None }
     };
-    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
-    bench.limits.max_infra_retries = 0;
-    let left = bench.run(tasks(9)).await;
-    let lost = left.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
-    assert_eq!((left.trajectories.len(), lost), (9, 3));
-    assert_eq!(left.collected.unwrap().finished, 9);
+    let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
+    harness.limits.max_infra_retries = 0;
+    let result = harness.run(tasks(9)).await;
+    let lost = result.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
+    assert_eq!((result.trajectories.len(), lost), (9, 3));
+    assert_eq!(result.collected.unwrap().finished, 9);
 }
 
-/// Nothing was learnt about any task, so nothing counts: the run says why and can be taken up again.
+/// Such a run gives no information about any task: it saves nothing, reports the reason and can be resumed.
 #[tokio::test]
 async fn run_that_loses_everything_stops_with_reason() {
     let script = |call: &Call| if call.returns_screenshot() { Fault::InstanceLost } else { Fault::None };
-    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
-    bench.limits.max_infra_retries = 0;
-    let left = bench.run(tasks(9)).await;
-    let Err(RunError::NothingWorks { count, why }) = left.collected else { panic!("{:?}", left.collected) };
-    assert_eq!((count, left.trajectories.len()), (9, 0));
+    let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
+    harness.limits.max_infra_retries = 0;
+    let result = harness.run(tasks(9)).await;
+    let Err(RunError::NothingWorks { count, why }) = result.collected else {
+        panic!("{:?}", result.collected)
+    };
+    assert_eq!((count, result.trajectories.len()), (9, 0));
     assert!(why.starts_with("browser lost: "), "{why}");
 }
 
@@ -233,28 +238,28 @@ async fn losses_before_first_success_are_saved() {
     let script = |call: &Call| {
         if call.lease < 4 && call.returns_screenshot() { Fault::InstanceLost } else { Fault::None }
     };
-    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
-    bench.limits.max_infra_retries = 0;
-    bench.limits.episodes = 1;
-    let left = bench.run(tasks(6)).await;
-    let lost = left.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
-    assert_eq!((left.trajectories.len(), lost), (6, 4));
-    let (count, why) = left.collected.unwrap().lost.unwrap();
+    let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
+    harness.limits.max_infra_retries = 0;
+    harness.limits.episodes = 1;
+    let result = harness.run(tasks(6)).await;
+    let lost = result.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
+    assert_eq!((result.trajectories.len(), lost), (6, 4));
+    let (count, why) = result.collected.unwrap().lost.unwrap();
     assert!(count == 4 && why.starts_with("browser lost: "), "{count} {why}");
 }
 
-/// The farm's own rules keep the page away: no result of the agent, and no attempt would do better.
+/// The farm's network rules refuse the page: this says nothing about the agent, and a retry cannot help.
 #[tokio::test]
 async fn refused_start_page_is_not_a_failed_task() {
     let script = |call: &Call| if call.runs("visit_page") { Fault::UrlRefused } else { Fault::None };
-    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_cut_short(&trajectory, 0);
+    let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_ended_early(&trajectory, 0);
     assert_eq!(outcome(&trajectory), Outcome::InfraLost);
     assert!(ending(&trajectory).starts_with("page refused: "), "{}", ending(&trajectory));
-    assert_eq!((bench.farm.leases_granted(), bench.policy.count()), (1, 0), "one look is enough");
-    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
-    let left = bench.run(tasks(4)).await;
-    let Err(RunError::NothingWorks { why, .. }) = left.collected else { panic!("{:?}", left.collected) };
+    assert_eq!((harness.farm.leases_granted(), harness.policy.count()), (1, 0), "not retried");
+    let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
+    let result = harness.run(tasks(4)).await;
+    let Err(RunError::NothingWorks { why, .. }) = result.collected else { panic!("{:?}", result.collected) };
     assert!(why.starts_with("page refused: "), "{why}");
 }

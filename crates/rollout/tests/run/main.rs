@@ -1,16 +1,16 @@
-//! Whole runs against a simulated farm, policy and judge: real HTTP servers that fail exactly where a test says so.
-//! Every rule of REFERENCE §7 and §8 has a test here that names it.
+//! Whole runs against a simulated farm, policy and judge: real HTTP servers that fail exactly where a test wants it.
+//! Every rule of the sections "Episode loop" and "Judge and rewards" of docs/contract.md has a test here.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
-mod bounds;
+mod faulty_servers;
 mod harness;
-mod hostile;
+mod judge_questions;
+mod judge_replies;
 mod judging;
+mod limits;
 mod losses;
-mod nonsense;
-mod pages;
+mod observations;
 mod planning;
 mod rejudging;
 mod stops;
-mod verdicts;

@@ -1,4 +1,4 @@
-//! What is decided before a run: steps by difficulty, blocked sites left out, unfinished journals.
+//! Planning of a run: steps by difficulty, blocked sites left out, unfinished journals.
 
 use std::{io::Write, path::Path};
 
@@ -96,5 +96,5 @@ fn unfinished_journal_is_not_replaced_silently() {
         entry.to_str().unwrap().starts_with(&format!("{name}.2"))
             && !entry.to_str().unwrap().ends_with(".json")
     });
-    assert_eq!(kept.count(), 1, "the old one is set aside, not deleted");
+    assert_eq!(kept.count(), 1, "the old journal is set aside, not deleted");
 }

@@ -1,4 +1,4 @@
-//! Judging saved iterations again: an outage is repaired, verdicts are not lost.
+//! Judging saved iterations again repairs an outage and never removes a verdict.
 
 use proto::trajectory::Outcome;
 use rollout::judge::{
@@ -12,38 +12,38 @@ use testkit::{
 };
 
 use crate::{
-    harness::{Bench, clicks_then_answers, model_judge, tasks},
-    judging::nobody,
+    harness::{Harness, clicks_then_answers, model_judge, tasks},
+    judging::closed_port_url,
 };
 
 const UNJUDGED: RejudgeOptions =
     RejudgeOptions { only_unjudged: true, iteration: None, split: None, concurrency: 3 };
 
-/// A finished iteration of five: four that the judge could not decide on, one that was lost.
-async fn after_an_outage() -> Bench {
-    let mut bench = Bench::faulty(
+/// Creates a finished iteration of five trajectories: four unjudged, one lost to the infrastructure.
+async fn harness_after_outage() -> Harness {
+    let mut harness = Harness::faulty(
         |call| if call.lease == 0 && call.runs("click_coords") { Fault::InstanceLost } else { Fault::None },
         clicks_then_answers(2),
     )
     .await;
-    bench.limits.max_infra_retries = 0;
-    bench.limits.episodes = 1;
-    bench.judge_at(&nobody().await);
-    bench.run(tasks(5)).await.collected.unwrap();
-    store::finish_iteration(&bench.save_path(), bench.id()).unwrap();
-    bench
+    harness.limits.max_infra_retries = 0;
+    harness.limits.episodes = 1;
+    harness.judge_at(&closed_port_url().await);
+    harness.run(tasks(5)).await.collected.unwrap();
+    store::finish_iteration(&harness.save_path(), harness.id()).unwrap();
+    harness
 }
 
-fn outcomes(bench: &Bench) -> Vec<Outcome> {
-    let file = IterationFile::open(&bench.save_path().iteration_file(bench.id())).unwrap();
+fn outcomes(harness: &Harness) -> Vec<Outcome> {
+    let file = IterationFile::open(&harness.save_path().iteration_file(harness.id())).unwrap();
     file.summaries().iter().map(|summary| summary.outcome.unwrap()).collect()
 }
 
 #[tokio::test]
 async fn rejudging_repairs_an_outage() {
-    let bench = after_an_outage().await;
+    let harness = harness_after_outage().await;
     let (lost, away) = (Outcome::InfraLost, Outcome::JudgeError);
-    assert_eq!(outcomes(&bench), [lost, away, away, away, away]);
+    assert_eq!(outcomes(&harness), [lost, away, away, away, away]);
     let judge = SimModel::start(|question| {
         let text =
             if question.text.contains("Blocked: YES") { "Blocked: NO" } else { "YES\nVerdict: SUCCESS" };
@@ -52,45 +52,45 @@ async fn rejudging_repairs_an_outage() {
     })
     .await;
     let judge = model_judge(&judge.url(), |_| {});
-    let report = rejudge(&bench.save_path(), &judge, &UNJUDGED).await.unwrap();
+    let report = rejudge(&harness.save_path(), &judge, &UNJUDGED).await.unwrap();
     let wanted = RejudgeReport { judged: 4, changed: 4, skipped: 1, ..RejudgeReport::default() };
     assert_eq!(report, wanted);
     assert_eq!(
-        outcomes(&bench),
+        outcomes(&harness),
         [lost, Outcome::Success, Outcome::Success, Outcome::Failure, Outcome::Success]
     );
-    let file = IterationFile::open(&bench.save_path().iteration_file(bench.id())).unwrap();
+    let file = IterationFile::open(&harness.save_path().iteration_file(harness.id())).unwrap();
     let trajectory = file.read(1).unwrap();
     assert_eq!((trajectory.steps.len(), trajectory.steps[1].reward.reward), (2, 1));
     let metrics = store::metrics::Metrics::of(file.summaries());
     assert_eq!((metrics.scored, metrics.successes, metrics.judge_errors), (4, 3, 0));
-    let again = rejudge(&bench.save_path(), &judge, &UNJUDGED).await.unwrap();
+    let again = rejudge(&harness.save_path(), &judge, &UNJUDGED).await.unwrap();
     assert_eq!((again.judged, again.skipped), (0, 5), "nothing is left to judge");
 }
 
 #[tokio::test]
 async fn rejudging_during_outage_keeps_earlier_verdicts() {
-    let bench = after_an_outage().await;
-    let away = model_judge(&nobody().await, |_| {});
-    let report = rejudge(&bench.save_path(), &away, &UNJUDGED).await.unwrap();
+    let harness = harness_after_outage().await;
+    let away = model_judge(&closed_port_url().await, |_| {});
+    let report = rejudge(&harness.save_path(), &away, &UNJUDGED).await.unwrap();
     assert_eq!((report.judged, report.still_unjudged, report.changed), (4, 4, 0));
-    rejudge(&bench.save_path(), &Judge::Reference, &UNJUDGED).await.unwrap();
-    let decided = outcomes(&bench);
+    rejudge(&harness.save_path(), &Judge::Reference, &UNJUDGED).await.unwrap();
+    let decided = outcomes(&harness);
     assert_eq!(decided[1], Outcome::Success);
     let everything = RejudgeOptions { only_unjudged: false, ..UNJUDGED };
-    let report = rejudge(&bench.save_path(), &away, &everything).await.unwrap();
+    let report = rejudge(&harness.save_path(), &away, &everything).await.unwrap();
     assert_eq!((report.judged, report.kept, report.changed), (4, 4, 0));
-    assert_eq!(outcomes(&bench), decided);
+    assert_eq!(outcomes(&harness), decided);
 }
 
 #[tokio::test]
 async fn rejudging_is_limited_to_selected_iterations() {
-    let bench = after_an_outage().await;
+    let harness = harness_after_outage().await;
     let nothing = RejudgeOptions { iteration: Some(7), ..UNJUDGED };
-    let refused = rejudge(&bench.save_path(), &Judge::Reference, &nothing).await.unwrap_err();
+    let refused = rejudge(&harness.save_path(), &Judge::Reference, &nothing).await.unwrap_err();
     assert!(matches!(refused, RejudgeError::NoIteration { .. }), "{refused}");
     let test = RejudgeOptions { split: Some(Split::Test), ..UNJUDGED };
-    assert!(rejudge(&bench.save_path(), &Judge::Reference, &test).await.is_err());
+    assert!(rejudge(&harness.save_path(), &Judge::Reference, &test).await.is_err());
     let first = RejudgeOptions { iteration: Some(0), split: Some(Split::Train), ..UNJUDGED };
-    assert_eq!(rejudge(&bench.save_path(), &Judge::Reference, &first).await.unwrap().judged, 4);
+    assert_eq!(rejudge(&harness.save_path(), &Judge::Reference, &first).await.unwrap().judged, 4);
 }

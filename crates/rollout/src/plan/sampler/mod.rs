@@ -104,7 +104,7 @@ pub fn select_test_tasks(entries: &[TaskEntry], size: i64, repeat: u32, ranks: &
         own.map(|(trajectory_index, position)| Selected { entry_index: chosen[*position], trajectory_index });
     let mut notes = Vec::new();
     if size > 0 && (size as usize) > entries.len() {
-        notes.push(format!("{size} test tasks were requested, but the file has only {}", entries.len()));
+        notes.push(format!("requested {size} test tasks, but the file has only {}", entries.len()));
     }
     Selection { tasks: tasks.collect(), notes, total: chosen.len() }
 }
@@ -146,7 +146,7 @@ fn uniform(
 ) -> Vec<usize> {
     if candidates.len() < size {
         notes.push(format!(
-            "{size} tasks were requested, but only {} are available; all of them are used",
+            "requested {size} tasks, but only {} can be used; all of them are selected",
             candidates.len()
         ));
     }
@@ -173,10 +173,7 @@ fn ratio(
             |index: &&usize| (low..=high).contains(&entries[**index].difficulty) && !taken.contains(*index);
         let mut class_tasks: Vec<usize> = candidates.iter().filter(is_in_class).copied().collect();
         if class_tasks.len() < count {
-            notes.push(format!(
-                "{count} {name} tasks were requested, but only {} are available",
-                class_tasks.len()
-            ));
+            notes.push(format!("requested {count} {name} tasks, but only {} can be used", class_tasks.len()));
         }
         random.partial_shuffle(&mut class_tasks, count);
         class_tasks.truncate(count);

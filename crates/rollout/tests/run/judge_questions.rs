@@ -1,4 +1,4 @@
-//! The judge, question by question, against a scripted judge server: every branch of REFERENCE §8.
+//! The judge, question by question, against a scripted judge server: every branch of the section "Judge and rewards" of docs/contract.md.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use testkit::sim_model::{ModelReply, ModelRequest, SimModel};
 use crate::harness::{model_judge, task};
 
 const YES: &str = "It shows the thing.\nYES";
-const OPEN: &str = "Nothing in the way.\nBlocked: NO";
+const NOT_BLOCKED: &str = "Nothing in the way.\nBlocked: NO";
 pub(crate) const PASSED: &str = "All there.\nVerdict: SUCCESS";
 const FAILED: &str = "Not there.\nVerdict: NOT SUCCESS";
 
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn kind(question: &ModelRequest) -> Kind {
-    let says = |words: &str| question.text.contains(words);
+    let says = |evaluation_texts: &str| question.text.contains(evaluation_texts);
     match () {
         () if says("only YES or NO") => Kind::Keypoint,
         () if says("Blocked: YES") => Kind::Blocking,
@@ -35,17 +35,17 @@ pub(crate) fn kind(question: &ModelRequest) -> Kind {
     }
 }
 
-/// Says yes to everything but what `but` says otherwise about.
-pub(crate) fn kindly(
-    but: impl Fn(Kind, &ModelRequest) -> Option<ModelReply>,
+/// Creates a judge that gives every question the passing reply, except where `except` returns another one.
+pub(crate) fn pass_except(
+    except: impl Fn(Kind, &ModelRequest) -> Option<ModelReply>,
 ) -> impl Fn(&ModelRequest) -> ModelReply {
     move |question| {
         let kind = kind(question);
-        but(kind, question).unwrap_or_else(|| {
+        except(kind, question).unwrap_or_else(|| {
             ModelReply::Reply(
                 match kind {
                     Kind::Keypoint => YES,
-                    Kind::Blocking => OPEN,
+                    Kind::Blocking => NOT_BLOCKED,
                     _ => PASSED,
                 }
                 .to_owned(),
@@ -58,7 +58,7 @@ fn reply(text: &str) -> Option<ModelReply> {
     Some(ModelReply::Reply(text.to_owned()))
 }
 
-/// An episode of so many steps, with pictures on disk, that ends with this action.
+/// Creates an episode with this many steps and screenshots on disk, which ends with the action `last`.
 pub(crate) fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Trajectory {
     let step = |number: usize| {
         let image = folder.join(format!("{number}.png"));
@@ -86,19 +86,19 @@ pub(crate) fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Tra
     Trajectory { task, steps: (0..steps).map(step).collect(), metadata }
 }
 
-pub(crate) struct Judged {
+pub(crate) struct JudgedEpisode {
     pub(crate) trajectory: Trajectory,
     verdict: Verdict,
     asked: Vec<ModelRequest>,
     max_concurrent: usize,
 }
 
-impl Judged {
+impl JudgedEpisode {
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.asked.iter().map(kind).filter(|kind| *kind != Kind::Keypoint).collect()
     }
 
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn evaluation_texts(&self) -> String {
         format!("{:?}", self.verdict.evaluation)
     }
 
@@ -110,32 +110,32 @@ impl Judged {
 pub(crate) async fn judged(
     steps: usize,
     last: &str,
-    speaker: impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static,
-) -> Judged {
-    let server = SimModel::start(speaker).await;
+    reply_to: impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static,
+) -> JudgedEpisode {
+    let server = SimModel::start(reply_to).await;
     let judge = model_judge(&server.url(), |_| {});
     judged_by(&judge, &server, steps, last).await
 }
 
-async fn judged_by(judge: &Judge, server: &SimModel, steps: usize, last: &str) -> Judged {
+async fn judged_by(judge: &Judge, server: &SimModel, steps: usize, last: &str) -> JudgedEpisode {
     let folder = tempfile::tempdir().unwrap();
     let mut trajectory = episode(folder.path(), steps, last);
     let verdict = judge.judge(&trajectory).await;
     verdict.clone().apply(&mut trajectory);
-    Judged { trajectory, verdict, asked: server.requests(), max_concurrent: server.max_concurrent() }
+    JudgedEpisode { trajectory, verdict, asked: server.requests(), max_concurrent: server.max_concurrent() }
 }
 
-pub(crate) fn reward(judged: &Judged) -> (Outcome, i64) {
+pub(crate) fn reward(judged: &JudgedEpisode) -> (Outcome, i64) {
     (judged.trajectory.metadata.outcome.unwrap(), judged.trajectory.steps.last().unwrap().reward.reward)
 }
 
 #[tokio::test]
 async fn passing_every_question_gives_reward_one() {
-    let judged = judged(3, "answer", kindly(|_, _| None)).await;
+    let judged = judged(3, "answer", pass_except(|_, _| None)).await;
     assert_eq!(reward(&judged), (Outcome::Success, 1));
     let wanted = [Kind::Blocking, Kind::Supported, Kind::Item, Kind::Item, Kind::Item, Kind::Reference];
     assert_eq!(judged.kinds(), wanted);
-    let texts = judged.words();
+    let texts = judged.evaluation_texts();
     for part in [
         "Blocking: ",
         "Criterion B: ",
@@ -152,7 +152,7 @@ async fn keypoint_questions_run_concurrently() {
     let judged = judged(
         9,
         "answer",
-        kindly(|kind, question| {
+        pass_except(|kind, question| {
             let even = question.text.contains("Screenshot of step 1:")
                 || question.text.contains("Screenshot of step 5:");
             match kind {
@@ -170,13 +170,13 @@ async fn keypoint_questions_run_concurrently() {
     assert!(steps[0].reward.submit && !steps[1].reward.submit && steps[8].reward.submit);
     assert_eq!(steps[1].reward.submission_judgment.as_deref(), Some("Nothing.\nNO"));
     let supported = judged.asked.iter().find(|one| kind(one) == Kind::Supported).unwrap();
-    assert_eq!(supported.images.len(), 3, "only what was submitted is shown");
+    assert_eq!(supported.images.len(), 3, "only submitted screenshots are sent");
     assert!(supported.images[0].starts_with("data:image/png;base64,"));
 }
 
 #[tokio::test]
 async fn only_the_last_48_screenshots_are_submitted() {
-    let judged = judged(60, "answer", kindly(|_, _| None)).await;
+    let judged = judged(60, "answer", pass_except(|_, _| None)).await;
     assert_eq!(judged.submitted(), (12..60).collect::<Vec<i64>>());
     let of = |wanted| judged.asked.iter().find(|one| kind(one) == wanted).unwrap().images.len();
     assert_eq!((of(Kind::Supported), of(Kind::Blocking)), (48, 20));
@@ -185,7 +185,7 @@ async fn only_the_last_48_screenshots_are_submitted() {
 #[tokio::test]
 async fn evaluation_workers_bound_concurrent_questions() {
     let server =
-        SimModel::start(kindly(|_, _| Some(ModelReply::Delayed(Duration::from_millis(20), YES.into()))))
+        SimModel::start(pass_except(|_, _| Some(ModelReply::Delayed(Duration::from_millis(20), YES.into()))))
             .await;
     let judge = model_judge(&server.url(), |config| config.env_config.evaluation_workers = 3);
     let folder = tempfile::tempdir().unwrap();
@@ -201,19 +201,19 @@ async fn blocked_site_ends_the_questions() {
         _ => None,
     };
     for (last, steps) in [("answer", 3), ("click", 3)] {
-        let judged = judged(steps, last, kindly(blocked)).await;
+        let judged = judged(steps, last, pass_except(blocked)).await;
         assert_eq!(reward(&judged), (Outcome::Blocked, 0));
         assert!(judged.trajectory.steps.last().unwrap().reward.is_blocked);
         assert_eq!(judged.kinds(), [Kind::Blocking]);
         let site = rollout::judge::blocked_site(&judged.verdict, &judged.trajectory).unwrap();
-        assert_eq!(site.domain, "site1.test", "the page that blocked, not the last one");
+        assert_eq!(site.domain, "site1.test", "the page that blocked the agent, not the last one");
         assert!(site.screenshot_path.unwrap().ends_with("/1.png"));
     }
 }
 
 #[tokio::test]
 async fn episode_without_answer_is_asked_only_about_blocking() {
-    let judged = judged(4, "click", kindly(|_, _| None)).await;
+    let judged = judged(4, "click", pass_except(|_, _| None)).await;
     assert_eq!(judged.asked.len(), 1);
     assert_eq!((judged.kinds(), reward(&judged)), (vec![Kind::Blocking], (Outcome::Failure, 0)));
     assert!(
@@ -225,9 +225,12 @@ async fn episode_without_answer_is_asked_only_about_blocking() {
 
 #[tokio::test]
 async fn unsupported_answer_ends_the_questions() {
-    let judged =
-        judged(2, "answer", kindly(|kind, _| (kind == Kind::Supported).then(|| reply(FAILED)).flatten()))
-            .await;
+    let judged = judged(
+        2,
+        "answer",
+        pass_except(|kind, _| (kind == Kind::Supported).then(|| reply(FAILED)).flatten()),
+    )
+    .await;
     assert_eq!(
         (reward(&judged), judged.kinds()),
         ((Outcome::Failure, 0), vec![Kind::Blocking, Kind::Supported])
@@ -239,21 +242,24 @@ async fn failed_rubric_item_ends_the_questions() {
     let judged = judged(
         2,
         "answer",
-        kindly(|_, question| {
+        pass_except(|_, question| {
             question.text.contains("second thing\n\nDo the").then(|| reply(FAILED)).flatten()
         }),
     )
     .await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
     assert_eq!(judged.kinds(), [Kind::Blocking, Kind::Supported, Kind::Item, Kind::Item]);
-    assert!(judged.words().contains("Criterion A, item 2: "));
+    assert!(judged.evaluation_texts().contains("Criterion A, item 2: "));
 }
 
 #[tokio::test]
 async fn answer_different_from_reference_fails() {
-    let judged =
-        judged(2, "answer", kindly(|kind, _| (kind == Kind::Reference).then(|| reply(FAILED)).flatten()))
-            .await;
+    let judged = judged(
+        2,
+        "answer",
+        pass_except(|kind, _| (kind == Kind::Reference).then(|| reply(FAILED)).flatten()),
+    )
+    .await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
     let asked = judged.asked.last().unwrap();
     assert!(asked.images.is_empty() && asked.text.contains("The agent's answer: the answer is 42"));
@@ -263,7 +269,7 @@ async fn answer_different_from_reference_fails() {
 async fn rate_limited_judge_is_retried_after_requested_delay() {
     let judged = judged(2, "answer", |question: &ModelRequest| match question.number {
         0..6 => ModelReply::RateLimited(Some(0.3)),
-        _ => kindly(|_, _| None)(question),
+        _ => pass_except(|_, _| None)(question),
     });
     let since = std::time::Instant::now();
     let judged = judged.await;
@@ -280,13 +286,15 @@ async fn failed_question_leaves_episode_unjudged_with_reason() {
         (|| ModelReply::Status(401, "who are you".into()), "who are you"),
         (|| ModelReply::Garbage, "cannot be used"),
     ];
-    for (said, why) in refusals {
-        let judged = judged(2, "answer", kindly(move |kind, _| (kind == Kind::Supported).then(said))).await;
-        assert_eq!(reward(&judged), (Outcome::JudgeError, 0), "{why}");
+    for (bad_reply, expected) in refusals {
+        let judged =
+            judged(2, "answer", pass_except(move |kind, _| (kind == Kind::Supported).then(bad_reply))).await;
+        assert_eq!(reward(&judged), (Outcome::JudgeError, 0), "{expected}");
         assert!(
-            judged.words().contains("Not judged: ") && judged.words().contains(why),
+            judged.evaluation_texts().contains("Not judged: ")
+                && judged.evaluation_texts().contains(expected),
             "{}",
-            judged.words()
+            judged.evaluation_texts()
         );
         let metrics = store::metrics::Metrics::of([&store::Summary::of(&judged.trajectory)]);
         assert_eq!((metrics.judge_errors, metrics.scored), (1, 0), "excluded from success_rate");
@@ -296,12 +304,12 @@ async fn failed_question_leaves_episode_unjudged_with_reason() {
 #[tokio::test]
 async fn silent_judge_leaves_episode_unjudged() {
     let silent = |kind, _: &ModelRequest| (kind == Kind::Supported).then_some(ModelReply::Never);
-    let server = SimModel::start(kindly(silent)).await;
+    let server = SimModel::start(pass_except(silent)).await;
     let Judge::Model(judge) = model_judge(&server.url(), |_| {}) else { panic!("a judge with a model") };
     let judge = Judge::Model(Box::new(judge.with_question_timeout(std::time::Duration::from_secs(1))));
     let judged = judged_by(&judge, &server, 2, "answer").await;
     assert_eq!(reward(&judged), (Outcome::JudgeError, 0));
-    assert!(judged.words().contains("Not judged: "), "{}", judged.words());
+    assert!(judged.evaluation_texts().contains("Not judged: "), "{}", judged.evaluation_texts());
     assert!(judged.kinds().contains(&Kind::Supported), "{:?}", judged.kinds());
 }
 
@@ -309,7 +317,7 @@ async fn silent_judge_leaves_episode_unjudged() {
 async fn temporary_judge_failure_is_retried() {
     let judged = judged(1, "answer", |question: &ModelRequest| match question.number {
         0 | 1 => ModelReply::Status(503, "busy".into()),
-        _ => kindly(|_, _| None)(question),
+        _ => pass_except(|_, _| None)(question),
     })
     .await;
     assert_eq!(reward(&judged), (Outcome::Success, 1));
@@ -317,7 +325,7 @@ async fn temporary_judge_failure_is_retried() {
 
 #[tokio::test]
 async fn missing_screenshot_leaves_episode_unjudged() {
-    let server = SimModel::start(kindly(|_, _| None)).await;
+    let server = SimModel::start(pass_except(|_, _| None)).await;
     let judge = model_judge(&server.url(), |_| {});
     let folder = tempfile::tempdir().unwrap();
     let trajectory = episode(folder.path(), 2, "answer");
@@ -329,7 +337,7 @@ async fn missing_screenshot_leaves_episode_unjudged() {
 #[tokio::test]
 async fn each_question_kind_uses_its_own_model() {
     let (main, other) =
-        (SimModel::start(kindly(|_, _| None)).await, SimModel::start(kindly(|_, _| None)).await);
+        (SimModel::start(pass_except(|_, _| None)).await, SimModel::start(pass_except(|_, _| None)).await);
     let url = other.url();
     let judge = model_judge(&main.url(), move |config| {
         config.openai_config.keypoint_detection.model = Some("small".into());
@@ -348,11 +356,11 @@ async fn each_question_kind_uses_its_own_model() {
 
 #[tokio::test]
 async fn text_of_every_question() {
-    let judged = judged(2, "answer", kindly(|_, _| None)).await;
+    let judged = judged(2, "answer", pass_except(|_, _| None)).await;
     let texts: Vec<String> = judged
         .asked
         .iter()
-        .map(|one| format!("=== {:?}, {} pictures\n{}", kind(one), one.images.len(), one.text.trim_end()))
+        .map(|one| format!("=== {:?}, {} screenshots\n{}", kind(one), one.images.len(), one.text.trim_end()))
         .collect();
     insta::assert_snapshot!(texts.join("\n\n"));
 }

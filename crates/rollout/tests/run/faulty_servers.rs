@@ -1,5 +1,5 @@
-//! Whole runs whose policy or judge is a server that breaks every rule: an episode is lost or left unjudged and says
-//! why, a run goes on or stops in words, and none of it ever counts as a failed task.
+//! Whole runs with a policy or judge server that violates the protocol: the episode is lost or stays unjudged with a
+//! reason, the run continues or stops with a message, and nothing counts as a failed task.
 
 use std::time::Duration;
 
@@ -21,11 +21,12 @@ use testkit::{
 };
 
 use crate::harness::{
-    Bench, assert_cut_short, clicks_then_answers, ending, model_judge, outcome, task, tasks, words,
+    Harness, assert_ended_early, clicks_then_answers, ending, evaluation_texts, model_judge, outcome, task,
+    tasks,
 };
 
-/// Everything a server may do wrong, and what is said about it.
-fn wrongs() -> Vec<(RogueReply, &'static str)> {
+/// Returns the faults of a server, each with a part of the expected error message.
+fn server_faults() -> Vec<(RogueReply, &'static str)> {
     let json = "content-type: application/json";
     let long = json!({"choices": [{"message": {"content": "so ".repeat(3 << 20)}}]}).to_string();
     let half = [head("200 OK", &[json, "content-length: 1000"]), b"{\"choices\":".to_vec()].concat();
@@ -50,44 +51,44 @@ fn wrongs() -> Vec<(RogueReply, &'static str)> {
     ]
 }
 
-/// A run whose policy is this server, with little patience.
-async fn with_policy(rogue: &RogueServer) -> Bench {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::Never).await;
-    bench.policy_url = Some(rogue.url());
-    bench.limits.max_infra_retries = 1;
-    bench.attempt_timeout = Duration::from_secs(2);
-    bench
+/// Creates a run with this server as the policy, one retry and a short timeout.
+async fn with_policy(rogue: &RogueServer) -> Harness {
+    let mut harness = Harness::faulty(|_| Fault::None, |_| ModelReply::Never).await;
+    harness.policy_url = Some(rogue.url());
+    harness.limits.max_infra_retries = 1;
+    harness.attempt_timeout = Duration::from_secs(2);
+    harness
 }
 
 #[tokio::test]
 async fn faulty_policy_server_loses_episode_with_reason() {
-    join_all(wrongs().into_iter().map(|(wrong, named)| async move {
-        let rogue = RogueServer::start(move |_, _| wrong.clone()).await;
-        let mut bench = with_policy(&rogue).await;
-        let trajectory = bench.run_one(task(0)).await;
-        assert_cut_short(&trajectory, 0);
-        assert_eq!(outcome(&trajectory), Outcome::InfraLost, "{named}");
-        let why = ending(&trajectory);
-        assert!(why.starts_with("policy lost: ") && why.contains(named), "{named}: {why}");
-        assert_eq!(bench.farm.leases_granted(), 2, "{named}: tried afresh once");
-        assert!(bench.farm.active_leases().is_empty(), "{named}");
+    join_all(server_faults().into_iter().map(|(fault, expected)| async move {
+        let rogue = RogueServer::start(move |_, _| fault.clone()).await;
+        let mut harness = with_policy(&rogue).await;
+        let trajectory = harness.run_one(task(0)).await;
+        assert_ended_early(&trajectory, 0);
+        assert_eq!(outcome(&trajectory), Outcome::InfraLost, "{expected}");
+        let reason = ending(&trajectory);
+        assert!(reason.starts_with("policy lost: ") && reason.contains(expected), "{expected}: {reason}");
+        assert_eq!(harness.farm.leases_granted(), 2, "{expected}: one retry");
+        assert!(harness.farm.active_leases().is_empty(), "{expected}");
         let metrics = store::metrics::Metrics::of([&store::Summary::of(&trajectory)]);
-        assert_eq!((metrics.infra_lost, metrics.scored), (1, 0), "{named}: never a failed task");
+        assert_eq!((metrics.infra_lost, metrics.scored), (1, 0), "{expected}: never a failed task");
     }))
     .await;
 }
 
 #[tokio::test]
 async fn policy_server_that_recovers_loses_no_episode() {
-    join_all(wrongs().into_iter().map(|(wrong, named)| async move {
+    join_all(server_faults().into_iter().map(|(fault, expected)| async move {
         let answer = r#"<tool_call>{"action": "answer", "text": "42"}</tool_call>"#;
         let rogue =
             RogueServer::start(
-                move |before, _| if before == 0 { wrong.clone() } else { RogueReply::completion(answer) },
+                move |before, _| if before == 0 { fault.clone() } else { RogueReply::completion(answer) },
             )
             .await;
         let trajectory = with_policy(&rogue).await.run_one(task(0)).await;
-        assert_eq!(outcome(&trajectory), Outcome::Success, "{named}");
+        assert_eq!(outcome(&trajectory), Outcome::Success, "{expected}");
     }))
     .await;
 }
@@ -98,10 +99,12 @@ async fn run_stops_with_reason_if_policy_always_fails() {
         RogueReply::http("200 OK", &["content-type: text/html"], "<h1>Sign in</h1>")
     })
     .await;
-    let mut bench = with_policy(&rogue).await;
-    let left = bench.run(tasks(6)).await;
-    let Err(RunError::NothingWorks { count, why }) = left.collected else { panic!("{:?}", left.collected) };
-    assert_eq!((count, left.trajectories.len()), (6, 0), "nothing counts, all of it can be resumed");
+    let mut harness = with_policy(&rogue).await;
+    let result = harness.run(tasks(6)).await;
+    let Err(RunError::NothingWorks { count, why }) = result.collected else {
+        panic!("{:?}", result.collected)
+    };
+    assert_eq!((count, result.trajectories.len()), (6, 0), "nothing is saved, so the run can be resumed");
     assert!(why.contains("text/html") && why.contains("Sign in"), "{why}");
 }
 
@@ -114,20 +117,20 @@ async fn policy_failure_on_one_task_does_not_affect_others() {
         RogueReply::completion(r#"<tool_call>{"action": "answer", "text": "42"}</tool_call>"#)
     })
     .await;
-    let left = with_policy(&rogue).await.run(tasks(5)).await;
-    assert_eq!(left.collected.unwrap().finished, 5);
-    let outcomes: Vec<Outcome> = left.trajectories.iter().map(outcome).collect();
+    let result = with_policy(&rogue).await.run(tasks(5)).await;
+    assert_eq!(result.collected.unwrap().finished, 5);
+    let outcomes: Vec<Outcome> = result.trajectories.iter().map(outcome).collect();
     assert_eq!(outcomes.iter().filter(|one| **one == Outcome::Success).count(), 4);
     assert_eq!(outcomes[2], Outcome::InfraLost);
 }
 
-/// Patience uses up no retry, so that the task's own time ends it.
+/// Waiting because of a rate limit uses up no retry, so the task's timeout ends the episode.
 #[tokio::test]
 async fn endless_rate_limiting_is_not_a_failed_task() {
     let rogue = RogueServer::start(|_, _| RogueReply::http("429 Slow down", &[], "")).await;
-    let mut bench = with_policy(&rogue).await;
-    bench.limits.task_timeout = Duration::from_secs(1);
-    let trajectory = bench.run_one(task(0)).await;
+    let mut harness = with_policy(&rogue).await;
+    harness.limits.task_timeout = Duration::from_secs(1);
+    let trajectory = harness.run_one(task(0)).await;
     assert!(
         matches!(outcome(&trajectory), Outcome::InfraLost | Outcome::Cancelled),
         "{}",
@@ -137,38 +140,42 @@ async fn endless_rate_limiting_is_not_a_failed_task() {
     assert!(metrics.scored == 0 && rogue.request_count() > 3, "{}", ending(&trajectory));
 }
 
-fn impatient(url: &str) -> Judge {
+fn judge_with_short_timeout(url: &str) -> Judge {
     let Judge::Model(judge) = model_judge(url, |_| {}) else { panic!("a judge with a model") };
     Judge::Model(Box::new(judge.with_question_timeout(Duration::from_secs(5))))
 }
 
 #[tokio::test]
 async fn faulty_judge_leaves_episode_unjudged_until_rejudged() {
-    let good = SimModel::start(|question| {
+    let passing = SimModel::start(|question| {
         ModelReply::Reply(
             if question.text.contains("Blocked: YES") { "Blocked: NO" } else { "YES\nVerdict: SUCCESS" }
                 .into(),
         )
     })
     .await;
-    let good = model_judge(&good.url(), |_| {});
-    join_all(wrongs().into_iter().map(|(wrong, named)| {
-        let good = &good;
+    let passing = model_judge(&passing.url(), |_| {});
+    join_all(server_faults().into_iter().map(|(fault, expected)| {
+        let passing = &passing;
         async move {
-            let rogue = RogueServer::start(move |_, _| wrong.clone()).await;
-            let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(2)).await;
-            bench.judge = impatient(&rogue.url());
-            let trajectory = bench.run_one(task(0)).await;
-            assert_eq!((outcome(&trajectory), trajectory.steps.len()), (Outcome::JudgeError, 2), "{named}");
-            let told = words(&trajectory).join("\n");
-            assert!(told.contains("Not judged: ") && told.contains(named), "{named}: {told}");
+            let rogue = RogueServer::start(move |_, _| fault.clone()).await;
+            let mut harness = Harness::faulty(|_| Fault::None, clicks_then_answers(2)).await;
+            harness.judge = judge_with_short_timeout(&rogue.url());
+            let trajectory = harness.run_one(task(0)).await;
+            assert_eq!(
+                (outcome(&trajectory), trajectory.steps.len()),
+                (Outcome::JudgeError, 2),
+                "{expected}"
+            );
+            let text = evaluation_texts(&trajectory).join("\n");
+            assert!(text.contains("Not judged: ") && text.contains(expected), "{expected}: {text}");
             let metrics = store::metrics::Metrics::of([&store::Summary::of(&trajectory)]);
-            assert_eq!((metrics.judge_errors, metrics.scored), (1, 0), "{named}");
-            store::finish_iteration(&bench.save_path(), bench.id()).unwrap();
+            assert_eq!((metrics.judge_errors, metrics.scored), (1, 0), "{expected}");
+            store::finish_iteration(&harness.save_path(), harness.id()).unwrap();
             let what = RejudgeOptions { only_unjudged: true, iteration: None, split: None, concurrency: 1 };
-            rejudge(&bench.save_path(), good, &what).await.unwrap();
-            let file = IterationFile::open(&bench.save_path().iteration_file(bench.id())).unwrap();
-            assert_eq!(file.summaries()[0].outcome, Some(Outcome::Success), "{named}");
+            rejudge(&harness.save_path(), passing, &what).await.unwrap();
+            let file = IterationFile::open(&harness.save_path().iteration_file(harness.id())).unwrap();
+            assert_eq!(file.summaries()[0].outcome, Some(Outcome::Success), "{expected}");
         }
     }))
     .await;

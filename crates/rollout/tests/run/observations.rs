@@ -1,4 +1,4 @@
-//! What the agent is shown and told, step by step.
+//! What the agent observes at each step, and how its actions are executed.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use testkit::{
 };
 
 use crate::harness::{
-    Bench, START, assert_cut_short, clicks_then_answers, ending, keys, observations, outcome, task,
+    Harness, START, action_keys, assert_ended_early, clicks_then_answers, ending, observations, outcome, task,
 };
 
 #[tokio::test]
 async fn episode_continues_until_the_answer() {
-    let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(3)).await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
+    let mut harness = Harness::faulty(|_| Fault::None, clicks_then_answers(3)).await;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["click", "click", "answer"]);
     assert_eq!((outcome(&trajectory), trajectory.steps[2].reward.reward), (Outcome::Success, 1));
-    assert_eq!(bench.farm.commands(), ["visit_page", "click_coords", "click_coords"]);
-    assert!(bench.farm.active_leases().is_empty(), "the browser is given back");
+    assert_eq!(harness.farm.commands(), ["visit_page", "click_coords", "click_coords"]);
+    assert!(harness.farm.active_leases().is_empty(), "the browser is released");
     for (number, step) in trajectory.steps.iter().enumerate() {
         let path = std::path::Path::new(&step.observation.image_path);
         assert!(path.is_file() && path.ends_with(format!("step_{number:03}.png")), "{path:?}");
-        assert!(path.starts_with(bench.root().join("images")));
+        assert!(path.starts_with(harness.root().join("images")));
     }
     assert_eq!(trajectory.steps[0].same_as_next_screenshot, Some(false));
     assert_eq!(trajectory.steps[2].same_as_next_screenshot, None);
@@ -33,16 +33,20 @@ async fn episode_continues_until_the_answer() {
 #[tokio::test]
 async fn saved_prompts_equal_sent_prompts() {
     for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
-        let mut bench = Bench::faulty(|_| Fault::None, clicks_then_answers(8)).await;
-        bench.mode = mode;
-        bench.page_text_lines = if mode == InteractionMode::SetOfMarks { 50 } else { 0 };
-        let trajectory = bench.run_one(task(0)).await;
-        let asked = bench.policy.requests();
+        let mut harness = Harness::faulty(|_| Fault::None, clicks_then_answers(8)).await;
+        harness.mode = mode;
+        harness.page_text_lines = if mode == InteractionMode::SetOfMarks { 50 } else { 0 };
+        let trajectory = harness.run_one(task(0)).await;
+        let asked = harness.policy.requests();
         assert_eq!((trajectory.steps.len(), asked.len()), (8, 8));
         for (step, question) in trajectory.steps.iter().zip(&asked) {
             assert_eq!(step.response.raw_prompt, question.body["messages"].to_string());
-            let told = format!("Text of the page:\\n```\\nYou are at {}\\n```", step.observation.url);
-            assert_eq!(step.response.raw_prompt.contains(&told), bench.page_text_lines > 0, "{told}");
+            let expected = format!("Text of the page:\\n```\\nYou are at {}\\n```", step.observation.url);
+            assert_eq!(
+                step.response.raw_prompt.contains(&expected),
+                harness.page_text_lines > 0,
+                "{expected}"
+            );
         }
     }
 }
@@ -53,19 +57,19 @@ async fn farm_without_step_gives_the_same_trajectory() {
         let mut found = Vec::new();
         for combined_calls in [true, false] {
             let farm = SimFarmOptions { combined_calls, ..SimFarmOptions::default() };
-            let mut bench = Bench::new(farm, clicks_then_answers(3)).await;
-            bench.mode = mode;
-            let trajectory = bench.run_one(task(0)).await;
-            let one_trips = bench.farm.max_in_flight("step") + bench.farm.max_in_flight("observe");
-            assert_eq!(one_trips > 0, combined_calls);
-            let seen = trajectory.steps.iter().map(|step| {
+            let mut harness = Harness::new(farm, clicks_then_answers(3)).await;
+            harness.mode = mode;
+            let trajectory = harness.run_one(task(0)).await;
+            let combined = harness.farm.max_in_flight("step") + harness.farm.max_in_flight("observe");
+            assert_eq!(combined > 0, combined_calls);
+            let pages = trajectory.steps.iter().map(|step| {
                 (
                     step.observation.url.clone(),
                     step.observation.title.clone(),
                     step.observation.ac_tree.clone(),
                 )
             });
-            found.push((keys(&trajectory), observations(&trajectory), seen.collect::<Vec<_>>()));
+            found.push((action_keys(&trajectory), observations(&trajectory), pages.collect::<Vec<_>>()));
         }
         assert_eq!(found[0], found[1]);
         assert_eq!(found[0].2[0].2.is_some(), mode == InteractionMode::SetOfMarks);
@@ -74,15 +78,15 @@ async fn farm_without_step_gives_the_same_trajectory() {
 
 #[tokio::test]
 async fn max_steps_ends_episode_without_reward() {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::click(1, 1)).await;
-    let trajectory = bench.run_one(proto::trajectory::Task { max_steps: 3, ..task(0) }).await;
-    assert_eq!(keys(&trajectory), ["click"; 3]);
+    let mut harness = Harness::faulty(|_| Fault::None, |_| ModelReply::click(1, 1)).await;
+    let trajectory = harness.run_one(proto::trajectory::Task { max_steps: 3, ..task(0) }).await;
+    assert_eq!(action_keys(&trajectory), ["click"; 3]);
     assert_eq!((outcome(&trajectory), ending(&trajectory)), (Outcome::Failure, "out of steps".into()));
     assert_eq!(trajectory.steps[2].reward.reward, 0);
     assert_eq!(
-        bench.farm.commands().len(),
+        harness.farm.commands().len(),
         3,
-        "the last action is not carried out: nobody would see what it did"
+        "the last action is not executed because its result would not be observed"
     );
 }
 
@@ -91,17 +95,17 @@ async fn failed_start_page_is_recorded_and_episode_continues() {
     let script = |call: &testkit::sim_farm::Call| {
         if call.url == START { Fault::NavigationFailed } else { Fault::None }
     };
-    let mut bench = Bench::faulty(script, |question| match question.step() {
+    let mut harness = Harness::faulty(script, |question| match question.step() {
         1 => ModelReply::navigate("http://else.test/"),
         _ => ModelReply::answer("42"),
     })
     .await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(keys(&trajectory), ["navigate", "answer"]);
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["navigate", "answer"]);
     assert_eq!(trajectory.steps[1].observation.url, "http://else.test/");
-    let noted = std::fs::read_to_string(bench.root().join("navigation_error_websites.txt")).unwrap();
+    let noted = std::fs::read_to_string(harness.root().join("navigation_error_websites.txt")).unwrap();
     assert_eq!(noted, format!("{START}\n"));
-    assert_eq!(bench.farm.commands().iter().filter(|one| *one == "visit_page").count(), 4, "two retries");
+    assert_eq!(harness.farm.commands().iter().filter(|one| *one == "visit_page").count(), 4, "two retries");
 }
 
 #[tokio::test]
@@ -110,9 +114,9 @@ async fn blank_screenshot_is_retried_until_page_is_drawn() {
         let early = call.path == "/step" || (call.path == "/observe" && (1..3).contains(&call.nth));
         if early { Fault::BlankScreenshot } else { Fault::None }
     };
-    let mut bench = Bench::faulty(script, clicks_then_answers(2)).await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(keys(&trajectory), ["click", "answer"]);
+    let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["click", "answer"]);
     assert_eq!(outcome(&trajectory), Outcome::Success);
     assert_eq!(observations(&trajectory), [format!("The page changed; you are at {START}.")]);
 }
@@ -126,10 +130,10 @@ async fn permanently_blank_screenshot_fails_the_episode() {
             Fault::None
         }
     };
-    let mut bench = Bench::faulty(white, |_| ModelReply::click(1, 1)).await;
-    bench.operation_timeout = Duration::from_millis(400);
-    let trajectory = bench.run_one(task(0)).await;
-    assert_cut_short(&trajectory, 1);
+    let mut harness = Harness::faulty(white, |_| ModelReply::click(1, 1)).await;
+    harness.operation_timeout = Duration::from_millis(400);
+    let trajectory = harness.run_one(task(0)).await;
+    assert_ended_early(&trajectory, 1);
     assert_eq!(
         (outcome(&trajectory), ending(&trajectory)),
         (Outcome::Failure, "the page stayed blank".into())
@@ -145,19 +149,19 @@ async fn blank_after_navigate_keeps_previous_screenshot() {
             Fault::None
         }
     };
-    let mut bench = Bench::faulty(white, |question| match question.step() {
+    let mut harness = Harness::faulty(white, |question| match question.step() {
         1 => ModelReply::navigate("http://nowhere.test/"),
         _ => ModelReply::answer("42"),
     })
     .await;
-    bench.operation_timeout = Duration::from_millis(400);
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(keys(&trajectory), ["navigate", "answer"]);
-    let told = format!("The page http://nowhere.test/ could not be opened; you are still at {START}.");
-    assert_eq!(observations(&trajectory), [told.clone()]);
-    assert!(bench.policy.requests()[1].text.contains(&told));
-    let picture = |step: usize| std::fs::read(&trajectory.steps[step].observation.image_path).unwrap();
-    assert_eq!(picture(0), picture(1), "the previous screenshot is used");
+    harness.operation_timeout = Duration::from_millis(400);
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["navigate", "answer"]);
+    let expected = format!("The page http://nowhere.test/ could not be opened; you are still at {START}.");
+    assert_eq!(observations(&trajectory), [expected.clone()]);
+    assert!(harness.policy.requests()[1].text.contains(&expected));
+    let screenshot = |step: usize| std::fs::read(&trajectory.steps[step].observation.image_path).unwrap();
+    assert_eq!(screenshot(0), screenshot(1), "the previous screenshot is used");
     assert_eq!(trajectory.steps[1].observation.url, START);
 }
 
@@ -169,14 +173,14 @@ async fn observation_states_change_and_url() {
             (_, _, "http://broken.test/") => Fault::NavigationFailed,
             _ => Fault::None,
         };
-    let mut bench = Bench::faulty(script, |question| match question.step() {
+    let mut harness = Harness::faulty(script, |question| match question.step() {
         1 | 2 => ModelReply::click(1, 1),
         3 => ModelReply::navigate("http://broken.test/"),
         4 => ModelReply::navigate("other.test"),
         _ => ModelReply::answer("42"),
     })
     .await;
-    let trajectory = bench.run_one(task(0)).await;
+    let trajectory = harness.run_one(task(0)).await;
     assert_eq!(
         observations(&trajectory),
         [
@@ -199,28 +203,28 @@ async fn failed_command_does_not_end_the_episode() {
             _ => Fault::TruncatedResponse,
         };
         let farm = SimFarmOptions { combined_calls, ..SimFarmOptions::default() }.with_script(script);
-        let mut bench = Bench::new(farm, clicks_then_answers(3)).await;
-        let trajectory = bench.run_one(task(0)).await;
-        assert_eq!(keys(&trajectory), ["click", "click", "answer"]);
+        let mut harness = Harness::new(farm, clicks_then_answers(3)).await;
+        let trajectory = harness.run_one(task(0)).await;
+        assert_eq!(action_keys(&trajectory), ["click", "click", "answer"]);
         assert_eq!(outcome(&trajectory), Outcome::Success);
-        let words = observations(&trajectory);
-        assert_eq!(words[0], format!("The page did not change; you are at {START}."));
+        let outcomes = observations(&trajectory);
+        assert_eq!(outcomes[0], format!("The page did not change; you are at {START}."));
         assert_eq!(
-            words[1],
+            outcomes[1],
             format!("The page changed; you are at {START}."),
-            "it was carried out all the same"
+            "the command was executed although its response was lost"
         );
-        let clicks = bench.farm.commands().iter().filter(|one| *one == "click_coords").count();
+        let clicks = harness.farm.commands().iter().filter(|one| *one == "click_coords").count();
         assert_eq!(clicks, 2, "a click that may have happened is not sent again");
     }
 }
 
 #[tokio::test]
 async fn repeated_back_on_start_page_ends_train_episode() {
-    let mut bench = Bench::faulty(|_| Fault::None, |_| ModelReply::go_back()).await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(keys(&trajectory), ["goback"; 3]);
-    assert_eq!(bench.farm.commands(), ["visit_page", "visit_page"], "one reload, no more");
+    let mut harness = Harness::faulty(|_| Fault::None, |_| ModelReply::go_back()).await;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["goback"; 3]);
+    assert_eq!(harness.farm.commands(), ["visit_page", "visit_page"], "only one reload");
     assert_eq!(trajectory.steps[2].reward.reward, 0);
     assert_eq!(outcome(&trajectory), Outcome::Failure);
     assert_eq!(ending(&trajectory), "went back three times on the start page");
@@ -232,17 +236,17 @@ async fn repeated_back_on_start_page_continues_test_episode() {
         5.. => ModelReply::answer("42"),
         _ => ModelReply::go_back(),
     };
-    let mut bench = Bench::faulty(|_| Fault::None, answer_at_five).await;
-    bench.split = Split::Test;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(keys(&trajectory), ["goback", "goback", "goback", "goback", "answer"]);
-    assert_eq!(bench.farm.commands(), ["visit_page", "visit_page"]);
+    let mut harness = Harness::faulty(|_| Fault::None, answer_at_five).await;
+    harness.split = Split::Test;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["goback", "goback", "goback", "goback", "answer"]);
+    assert_eq!(harness.farm.commands(), ["visit_page", "visit_page"]);
     assert_eq!(outcome(&trajectory), Outcome::Success);
 }
 
 #[tokio::test]
 async fn back_on_another_page_navigates_back() {
-    let mut bench = Bench::faulty(
+    let mut harness = Harness::faulty(
         |_| Fault::None,
         |question| match question.step() {
             1 => ModelReply::navigate("http://else.test/"),
@@ -251,14 +255,14 @@ async fn back_on_another_page_navigates_back() {
         },
     )
     .await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(bench.farm.commands(), ["visit_page", "visit_page", "back"]);
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(harness.farm.commands(), ["visit_page", "visit_page", "back"]);
     assert_eq!(trajectory.steps[2].observation.url, START);
 }
 
 #[tokio::test]
 async fn unusable_reply_waits_and_episode_continues() {
-    let mut bench = Bench::faulty(
+    let mut harness = Harness::faulty(
         |_| Fault::None,
         |question| match question.step() {
             1 => ModelReply::call("computer_use", &serde_json::json!({"action": "wait", "time": 0.01})),
@@ -267,7 +271,7 @@ async fn unusable_reply_waits_and_episode_continues() {
         },
     )
     .await;
-    let trajectory = bench.run_one(task(0)).await;
-    assert_eq!(keys(&trajectory), ["wait", "wait", "answer"]);
-    assert_eq!(bench.farm.commands(), ["visit_page"], "a wait is taken on this side");
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["wait", "wait", "answer"]);
+    assert_eq!(harness.farm.commands(), ["visit_page"], "a wait sends no command");
 }
