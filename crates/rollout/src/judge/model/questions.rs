@@ -52,9 +52,8 @@ pub(super) fn blocking(trajectory: &Trajectory) -> Vec<Message> {
         })
         .collect();
     let text = format!(
-        "Task: {}\nWhat the agent did:\n{}\n\nDid the website block the agent, so that the task could not be done, for \
-         example with a captcha, a robot check, an access-denied or rate-limit page, or a login for which the agent has no \
-         account? A page that is only missing, slow or unhelpful does not count. Give the reason in one or two sentences. \
+        "Task: {}\nWhat the agent did:\n{}\n\nDid the website block the agent, so that the task could not be done, by a \
+         captcha, a robot check, an access-denied or rate-limit page, or a login for which the agent has no account? A page that is only missing, slow or unhelpful does not count. Give the reason in one or two sentences. \
          If the website did block the agent, name the step that shows the blocking page, on a line of its own such as\n\
          Step: 3\nThen end with one line:\nBlocked: YES\nor\nBlocked: NO",
         escape_markers(&trajectory.task.task_name),
