@@ -1,11 +1,12 @@
-//! One suite, every topology: the contract of REFERENCE §1 and §2, checked through a master, a node and a lone
-//! instance, all in one process and apart, with and without Redis. Real processes, real browsers, real pages.
+//! The contract suite ("Tiers and HTTP API" and "Browser commands" in `docs/contract.md`), run on every topology:
+//! through a master, a node and a single instance, in one process and in several, with and without Redis. Real
+//! processes, real browsers, real pages.
 
 mod commands;
-mod input;
+mod invalid_requests;
 mod leases;
-mod looking;
-mod open;
+mod observation;
+mod self_description;
 mod topology;
 
 use std::{pin::Pin, process::ExitCode, sync::Arc};
@@ -17,29 +18,29 @@ use tokio::runtime::Runtime;
 
 use topology::{NAMES, Topologies};
 
-/// What a check is given: a farm to speak to, and pages to visit.
-pub struct World {
+/// What every check gets: a farm to call and pages to visit.
+pub struct Context {
     pub farm: Farm,
     pub sites: Arc<Sites>,
 }
 
-impl World {
+impl Context {
     pub fn page(&self, path: &str) -> String {
         self.sites.url(path)
     }
 
-    pub fn is(&self, tier: Tier) -> bool {
+    pub fn is_tier(&self, tier: Tier) -> bool {
         self.farm.tier == tier
     }
 }
 
-type Checked = Pin<Box<dyn Future<Output = ()> + Send>>;
-type Check = (&'static str, fn(World) -> Checked);
+type CheckFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Check = (&'static str, fn(Context) -> CheckFuture);
 
 /// Lists checks under their own names.
 macro_rules! checks {
     ($($name:ident),* $(,)?) => {
-        pub(crate) const CHECKS: &[crate::Check] = &[$((stringify!($name), |world| Box::pin($name(world)))),*];
+        pub(crate) const CHECKS: &[crate::Check] = &[$((stringify!($name), |context| Box::pin($name(context)))),*];
     };
 }
 pub(crate) use checks;
@@ -50,20 +51,26 @@ fn main() -> ExitCode {
     let topologies = Arc::new(Topologies::new());
     let mut trials = Vec::new();
     for topology in NAMES {
-        let groups = [leases::CHECKS, looking::CHECKS, commands::CHECKS, input::CHECKS, open::CHECKS];
+        let groups = [
+            leases::CHECKS,
+            observation::CHECKS,
+            commands::CHECKS,
+            invalid_requests::CHECKS,
+            self_description::CHECKS,
+        ];
         for (name, check) in groups.into_iter().flatten() {
             let (runtime, topologies) = (Arc::clone(&runtime), Arc::clone(&topologies));
             trials.push(Trial::test(format!("{topology}::{name}"), move || {
                 runtime.block_on(async {
-                    let world = topologies.world(topology).await;
-                    check(world).await;
+                    let context = topologies.context(topology).await;
+                    check(context).await;
                 });
                 Ok(())
             }));
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    let topologies = Arc::into_inner(topologies).expect("the trials are over");
+    let topologies = Arc::into_inner(topologies).expect("all trials have ended");
     runtime.block_on(topologies.stop());
     conclusion.exit_code()
 }

@@ -1,5 +1,5 @@
-//! The shapes a farm comes in. Each is started when the first check needs it, shared by all its checks, and asked
-//! to stop at the end, which must leave nothing behind.
+//! The topologies of a farm. Each is started when the first check needs it, shared by all its checks, and stopped at
+//! the end, which must leave no browser behind.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -7,10 +7,10 @@ use practice::Sites;
 use testkit::{Browser, Farm, Redis, Webgym, eventually};
 use tokio::sync::OnceCell;
 
-use crate::World;
+use crate::Context;
 
 pub(crate) const NAMES: [&str; 5] =
-    ["one_process", "node_alone", "master_and_node", "two_nodes_and_redis", "lone_instance"];
+    ["one_process", "node_alone", "master_and_node", "two_nodes_and_redis", "single_instance"];
 
 const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
 
@@ -30,14 +30,14 @@ impl Topologies {
         Self { sites: OnceCell::new(), started: [const { OnceCell::const_new() }; NAMES.len()] }
     }
 
-    pub(crate) async fn world(&self, name: &str) -> World {
+    pub(crate) async fn context(&self, name: &str) -> Context {
         let sites = self.sites.get_or_init(async || {
             Arc::new(Sites::start(SocketAddr::from(([127, 0, 0, 1], 0))).expect("the practice sites start"))
         });
         let sites = Arc::clone(sites.await);
         let index = NAMES.iter().position(|known| *known == name).expect("a known topology");
         let topology = self.started[index].get_or_init(|| Topology::start(name)).await;
-        World { farm: topology.front.clone(), sites }
+        Context { farm: topology.front.clone(), sites }
     }
 
     pub(crate) async fn stop(self) {
@@ -47,11 +47,11 @@ impl Topologies {
     }
 }
 
-const PAGES: [&str; 1] = ["--allow-private-network"];
+const ALLOW_TEST_PAGES: [&str; 1] = ["--allow-private-network"];
 
 async fn start(command: &str, arguments: &[&str]) -> Webgym {
-    let words: Vec<&str> = command.split_whitespace().chain(arguments.iter().copied()).collect();
-    Webgym::start(WEBGYM, &words).await
+    let arguments: Vec<&str> = command.split_whitespace().chain(arguments.iter().copied()).collect();
+    Webgym::start(WEBGYM, &arguments).await
 }
 
 impl Topology {
@@ -61,19 +61,19 @@ impl Topology {
             "node_alone" => Self::one_process(true).await,
             "master_and_node" => Self::master_and_node().await,
             "two_nodes_and_redis" => Self::two_nodes_and_redis().await,
-            "lone_instance" => Self::lone_instance().await,
-            other => panic!("no topology {other}"),
+            "single_instance" => Self::single_instance().await,
+            other => panic!("unknown topology {other}"),
         }
     }
 
     async fn one_process(through_node: bool) -> Self {
-        let webgym = start("serve 3 --master-port 0 --node-port 0", &PAGES).await;
+        let webgym = start("serve 3 --master-port 0 --node-port 0", &ALLOW_TEST_PAGES).await;
         let front = if through_node { webgym.node() } else { webgym.master() };
         Self { front, processes: vec![webgym], _redis: None }
     }
 
     async fn master_and_node() -> Self {
-        let node = start("node 2 --port 0", &PAGES).await;
+        let node = start("node 2 --port 0", &ALLOW_TEST_PAGES).await;
         let master = start("master --port 0 --node", &[&node.url("node")]).await;
         Self { front: master.master(), processes: vec![master, node], _redis: None }
     }
@@ -81,20 +81,20 @@ impl Topology {
     async fn two_nodes_and_redis() -> Self {
         let redis = Redis::start().await;
         let url = redis.url();
-        let arguments = [PAGES[0], "--redis", &url];
+        let arguments = [ALLOW_TEST_PAGES[0], "--redis", &url];
         let first = start("node 1 --port 0", &arguments).await;
         let second = start("node 1 --port 0 --no-mirror", &arguments).await;
         let master = start("master --port 0 --redis", &[&url]).await;
         let front = master.master();
-        eventually("the master has found both nodes", Duration::from_secs(30), async || {
+        eventually("the master has found both nodes", Duration::from_secs(60), async || {
             front.info().await["nodes"].as_array().is_some_and(|nodes| nodes.len() == 2)
         })
         .await;
         Self { front, processes: vec![master, first, second], _redis: Some(redis) }
     }
 
-    async fn lone_instance() -> Self {
-        let webgym = start("instance --port 0", &PAGES).await;
+    async fn single_instance() -> Self {
+        let webgym = start("instance --port 0", &ALLOW_TEST_PAGES).await;
         Self { front: webgym.instance(), processes: vec![webgym], _redis: None }
     }
 

@@ -1,17 +1,17 @@
-//! Tests named after faults: what breaks in a farm, and what must hold all the same. Real processes, killed and
-//! frozen for real.
+//! Fault tests of a farm: each test is named after a fault and checks what must hold in spite of it. The processes are
+//! real and are really killed and frozen.
 
 mod browsers;
-mod crowds;
+mod contention;
 mod draining;
-mod ending;
 mod identity;
 mod masters;
-mod mixed;
 mod network;
 mod nodes;
+mod python_interop;
 mod redis;
-mod secrets;
+mod redis_auth;
+mod shutdown;
 mod tenants;
 
 use std::{net::SocketAddr, time::Duration};
@@ -21,17 +21,17 @@ use testkit::Webgym;
 
 const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
 
-/// A few browsers take moments to start; on a machine that also builds, rather more.
-const SECONDS: Duration = Duration::from_secs(30);
+/// Limit for everything that must happen. It is generous because browsers start slowly on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `webgym` with these words, ready.
-async fn webgym(words: &str) -> Webgym {
-    Webgym::start(WEBGYM, &words.split_whitespace().collect::<Vec<_>>()).await
+/// Starts `webgym` with these arguments and waits until it is ready.
+async fn webgym(arguments: &str) -> Webgym {
+    Webgym::start(WEBGYM, &arguments.split_whitespace().collect::<Vec<_>>()).await
 }
 
-/// `webgym serve` on free ports, with pages on this machine allowed.
-async fn serve(words: &str) -> Webgym {
-    webgym(&format!("serve --master-port 0 --node-port 0 --allow-private-network {words}")).await
+/// Starts `webgym serve` on free ports, with access to pages on this machine.
+async fn serve(arguments: &str) -> Webgym {
+    webgym(&format!("serve --master-port 0 --node-port 0 --allow-private-network {arguments}")).await
 }
 
 fn sites() -> Sites {

@@ -1,4 +1,4 @@
-//! Several masters for the same nodes: a client may ask either and is served as by one.
+//! Several masters with the same nodes: a client may use any of them.
 
 use std::{
     sync::{
@@ -11,7 +11,7 @@ use std::{
 use testkit::{Farm, Lease, Redis, SlotMonitor, Slots, Webgym, eventually};
 use tokio::task::JoinSet;
 
-use crate::{SECONDS, crowds::waits, webgym};
+use crate::{TIMEOUT, contention::queue_length, webgym};
 
 struct Cluster {
     redis: Redis,
@@ -23,14 +23,16 @@ impl Cluster {
     async fn start(nodes: &[&str]) -> Self {
         let redis = Redis::start().await;
         let mut started = Vec::new();
-        for words in nodes {
-            started.push(webgym(&format!("{words} --no-mirror --redis {}", redis.url())).await);
+        for arguments in nodes {
+            started.push(webgym(&format!("{arguments} --no-mirror --redis {}", redis.url())).await);
         }
         let count = started.len();
-        eventually("all are registered", SECONDS, async || redis.registered_nodes().await.len() == count)
-            .await;
-        let words = format!("master --port 0 --redis {}", redis.url());
-        let fronts = [webgym(&words).await, webgym(&words).await];
+        eventually("all nodes are registered", TIMEOUT, async || {
+            redis.registered_nodes().await.len() == count
+        })
+        .await;
+        let arguments = format!("master --port 0 --redis {}", redis.url());
+        let fronts = [webgym(&arguments).await, webgym(&arguments).await];
         Self { redis, nodes: started, fronts }
     }
 
@@ -47,69 +49,69 @@ impl Cluster {
     }
 }
 
-async fn ask(master: &Farm, key: &str) -> Lease {
+async fn get_with_key(master: &Farm, key: &str) -> Lease {
     Lease::parse(&master.try_get(&[("idempotency_key", key), ("wait_secs", "60")]).await.ok())
 }
 
 #[tokio::test]
-async fn key_asked_of_two_masters() {
+async fn same_key_on_two_masters() {
     let cluster = Cluster::start(&["node 2 --port 0", "node 2 --port 0"]).await;
     let [one, other] = cluster.masters();
-    let first = ask(&one, "k").await;
-    assert_eq!(ask(&other, "k").await, first, "the other master knows what was given");
-    assert_eq!(ask(&one, "k").await, first);
+    let first = get_with_key(&one, "k").await;
+    assert_eq!(get_with_key(&other, "k").await, first, "the other master returns the same lease");
+    assert_eq!(get_with_key(&one, "k").await, first);
     assert_eq!(cluster.in_use().await, 1);
     other.reset(&first).await.ok();
-    let second = ask(&one, "k").await;
-    assert_ne!(second.id, first.id, "what was given back is over, whoever took it back");
+    let second = get_with_key(&one, "k").await;
+    assert_ne!(second.id, first.id, "a released lease has ended, whichever master released it");
     one.reset(&second).await.ok();
 
-    // The same key at both at the same moment.
+    // The same key on both masters at the same time.
     let mut pairs = JoinSet::new();
     for pair in 0..12 {
         let (one, other) = (one.clone(), other.clone());
         pairs.spawn(async move {
             let key = format!("pair {pair}");
-            let (left, right) = tokio::join!(ask(&one, &key), ask(&other, &key));
+            let (left, right) = tokio::join!(get_with_key(&one, &key), get_with_key(&other, &key));
             assert_eq!(left, right, "{key}");
             one.reset(&left).await.ok();
         });
     }
     while let Some(pair) = pairs.join_next().await {
-        pair.expect("one lease a key");
+        pair.expect("one lease per key");
     }
     for node in &cluster.nodes {
-        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, TIMEOUT).await;
     }
 }
 
-/// Otherwise the one behind would hold the slot that the one before it waits for, and neither would move.
+/// If the second request queued behind the first, it would hold the slot that the first waits for: a deadlock.
 #[tokio::test]
-async fn key_served_elsewhere_does_not_wait_in_line() {
+async fn key_served_by_other_master_skips_queue() {
     let cluster = Cluster::start(&["node 1 --port 0"]).await;
     let [one, other] = cluster.masters();
-    let held = ask(&one, "k").await;
-    let asking = other.clone();
-    let first = tokio::spawn(async move { ask(&asking, "another").await });
-    eventually("somebody waits there", SECONDS, async || waits(&other).await == 1).await;
-    assert_eq!(ask(&other, "k").await, held, "what it holds already");
+    let held = get_with_key(&one, "k").await;
+    let caller = other.clone();
+    let first = tokio::spawn(async move { get_with_key(&caller, "another").await });
+    eventually("a request is queued there", TIMEOUT, async || queue_length(&other).await == 1).await;
+    assert_eq!(get_with_key(&other, "k").await, held, "the lease that it already has");
     other.reset(&held).await.ok();
-    let served = first.await.expect("the first in line is served");
+    let served = first.await.expect("the queued request is served");
     other.reset(&served).await.ok();
-    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
+    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn client_that_lost_its_answer_asks_the_other_master() {
+async fn lost_response_is_retried_on_other_master() {
     let cluster = Cluster::start(&["node 1 --port 0", "node 1 --port 0"]).await;
     let [one, other] = cluster.masters();
-    // Both nodes think while the client loses patience.
+    // Both nodes are frozen until the client gives up.
     for node in &cluster.nodes {
         node.freeze().await;
     }
-    let asking = one.clone();
-    let client = tokio::spawn(async move { ask(&asking, "k").await });
-    eventually("the first master is at it", SECONDS, async || {
+    let caller = one.clone();
+    let client = tokio::spawn(async move { get_with_key(&caller, "k").await });
+    eventually("the first master is handling the request", TIMEOUT, async || {
         !cluster.redis.query(1, &["KEYS", "webgym:keys:*"]).await.is_empty()
     })
     .await;
@@ -117,11 +119,11 @@ async fn client_that_lost_its_answer_asks_the_other_master() {
     for node in &cluster.nodes {
         node.resume();
     }
-    let lease = ask(&other, "k").await;
+    let lease = get_with_key(&other, "k").await;
     other.probe(&lease).await.ok();
-    assert_eq!(ask(&one, "k").await, lease);
-    eventually("there is one lease, not two", SECONDS, async || cluster.in_use().await == 1).await;
-    // Whoever looks out for lost leases must not take this one away.
+    assert_eq!(get_with_key(&one, "k").await, lease);
+    eventually("there is exactly one lease", TIMEOUT, async || cluster.in_use().await == 1).await;
+    // The cleanup of abandoned leases must not end this one.
     let until = Instant::now() + Duration::from_secs(4);
     while Instant::now() < until {
         other.probe(&lease).await.ok();
@@ -129,24 +131,24 @@ async fn client_that_lost_its_answer_asks_the_other_master() {
     }
     one.reset(&lease).await.ok();
     for node in &cluster.nodes {
-        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, TIMEOUT).await;
     }
 }
 
 #[tokio::test]
-async fn keys_while_redis_is_away() {
+async fn keys_without_redis() {
     let mut cluster = Cluster::start(&["node 2 --port 0"]).await;
     cluster.redis.kill().await;
     let [one, other] = cluster.masters();
-    let lease = ask(&one, "k").await;
-    assert_eq!(ask(&one, "k").await, lease, "each master still knows its own");
-    assert_eq!(ask(&other, "k").await, lease, "and a node knows what it gave under a key");
+    let lease = get_with_key(&one, "k").await;
+    assert_eq!(get_with_key(&one, "k").await, lease, "each master still knows its own keys");
+    assert_eq!(get_with_key(&other, "k").await, lease, "the node knows which lease belongs to a key");
     one.reset(&lease).await.ok();
-    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
+    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, TIMEOUT).await;
 }
 
-/// Takes, uses and gives back until told to stop; counts.
-async fn work(master: Farm, rounds: Arc<AtomicUsize>, stop: Arc<AtomicBool>) {
+/// Leases, uses and releases until stopped, and counts the rounds.
+async fn lease_in_loop(master: Farm, rounds: Arc<AtomicUsize>, stop: Arc<AtomicBool>) {
     while !stop.load(Ordering::Relaxed) {
         let lease = master.get().await;
         master.probe(&lease).await.ok();
@@ -156,53 +158,56 @@ async fn work(master: Farm, rounds: Arc<AtomicUsize>, stop: Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn crowd_at_one_master_does_not_starve_the_other() {
+async fn busy_master_does_not_starve_other() {
     const ROUNDS: usize = 12;
     let cluster = Cluster::start(&["node 2 --port 0"]).await;
     let watch = SlotMonitor::start(&cluster.nodes[0].node().http);
-    let [crowded, quiet] = cluster.masters();
+    let [busy, quiet] = cluster.masters();
     let stop = Arc::<AtomicBool>::default();
     let rounds: [Arc<AtomicUsize>; 2] = Default::default();
     let mut clients = JoinSet::new();
     for _ in 0..10 {
-        clients.spawn(work(crowded.clone(), Arc::clone(&rounds[0]), Arc::clone(&stop)));
+        clients.spawn(lease_in_loop(busy.clone(), Arc::clone(&rounds[0]), Arc::clone(&stop)));
     }
-    eventually("the crowd is at work", SECONDS, async || rounds[0].load(Ordering::Relaxed) > 4).await;
+    eventually("the clients of the busy master are served", TIMEOUT, async || {
+        rounds[0].load(Ordering::Relaxed) > 4
+    })
+    .await;
     let started = Instant::now();
     let before = rounds[0].load(Ordering::Relaxed);
-    clients.spawn(work(quiet, Arc::clone(&rounds[1]), Arc::clone(&stop)));
-    eventually("the lone client is served too", SECONDS * 2, async || {
+    clients.spawn(lease_in_loop(quiet, Arc::clone(&rounds[1]), Arc::clone(&stop)));
+    eventually("the client of the quiet master is served too", TIMEOUT * 2, async || {
         rounds[1].load(Ordering::Relaxed) >= ROUNDS
     })
     .await;
-    let crowd = rounds[0].load(Ordering::Relaxed) - before;
+    let busy_rounds = rounds[0].load(Ordering::Relaxed) - before;
     println!(
-        "{ROUNDS} leases for one client at the quiet master in {:?}, {crowd} for ten at the other",
+        "{ROUNDS} leases for one client at the quiet master in {:?}, {busy_rounds} for ten at the busy one",
         started.elapsed()
     );
     stop.store(true, Ordering::Relaxed);
     while let Some(client) = clients.join_next().await {
-        client.expect("everybody is served");
+        client.expect("every client is served");
     }
-    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, SECONDS).await;
+    Slots::wait_all_free(&cluster.nodes[0], &cluster.nodes[0].node().http, TIMEOUT).await;
     watch.assert_consistent().await;
 }
 
 #[tokio::test]
-async fn keys_of_leases_that_are_over_do_not_pile_up() {
+async fn keys_of_ended_leases_are_removed() {
     let cluster = Cluster::start(&["node 2 --port 0"]).await;
     let [one, _] = cluster.masters();
     let keys = async || cluster.redis.query(1, &["KEYS", "webgym:keys:*"]).await;
     for round in 0..5 {
-        let lease = ask(&one, &format!("k{round}")).await;
+        let lease = get_with_key(&one, &format!("k{round}")).await;
         assert_eq!(
             keys().await.last(),
             Some(&format!("webgym:keys:k{round}")),
-            "it is shared while it is held"
+            "the key is shared while the lease is held"
         );
         one.reset(&lease).await.ok();
-        eventually("its key goes with the lease", SECONDS, async || keys().await.is_empty()).await;
+        eventually("its key is removed with the lease", TIMEOUT, async || keys().await.is_empty()).await;
     }
-    let again = ask(&one, "k0").await;
-    assert_eq!(ask(&one, "k0").await, again, "a key may be used again");
+    let repeated = get_with_key(&one, "k0").await;
+    assert_eq!(get_with_key(&one, "k0").await, repeated, "a key can be used again");
 }

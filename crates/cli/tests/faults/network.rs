@@ -1,17 +1,15 @@
-//! Pages that reach for addresses they have no business at, and keys that protect nothing.
-
-use std::time::Duration;
+//! Pages that try to reach private addresses, and API keys that would not protect a farm.
 
 use serde_json::json;
 use testkit::{Farm, Http, Lease, RecordingServer, Served, Slots, Tier, Webgym, poll_until};
 
-use crate::{SECONDS, WEBGYM, webgym};
+use crate::{TIMEOUT, WEBGYM, webgym};
 
-/// A page that tries every road to `target`, and says when it is through.
-fn nosy(target: &str) -> String {
+/// Returns a page that tries every way to reach `target` and reports when it is done.
+fn probing_page(target: &str) -> String {
     let socket = target.replace("http:", "ws:");
     format!(
-        r#"<!doctype html><title>Nosy</title><link rel=stylesheet href="{target}/style.css"><link rel=prefetch href="{target}/prefetch">
+        r#"<!doctype html><title>Probing</title><link rel=stylesheet href="{target}/style.css"><link rel=prefetch href="{target}/prefetch">
 <link rel=preconnect href="{target}"><img src="{target}/image.png"><iframe src="{target}/frame"></iframe><script src="{target}/script.js"></script>
 <video src="{target}/video.mp4"></video><object data="{target}/object"></object><a id=link href="{target}/link">A link</a>
 <form action="{target}/form" method=post><button>Send a form</button></form><button onclick="open('{target}/popup')">Open a window</button>
@@ -28,7 +26,7 @@ Promise.all(tries).then((seen) => document.getElementById('result').textContent 
     )
 }
 
-async fn refused(farm: &Farm, lease: &Lease, url: &str) {
+async fn assert_refused(farm: &Farm, lease: &Lease, url: &str) {
     let reply = farm.execute(lease, json!({"visit_page": {"url": url}})).await;
     assert_eq!((reply.status, reply.code().as_str()), (400, "url_refused"), "{url}: {}", reply.text());
 }
@@ -36,13 +34,16 @@ async fn refused(farm: &Farm, lease: &Lease, url: &str) {
 async fn click(farm: &Farm, lease: &Lease, name: &str) {
     let seen = farm.observe(lease, json!({"include": ["screenshot", "ac_tree"]})).await.ok();
     let tree = seen["ac_tree"].as_str().unwrap_or_default().to_owned();
-    let line = tree.lines().find(|line| line.contains(&format!("text: {name},"))).expect("it is on the page");
-    let id = line.trim_start_matches("id: ").split(',').next().expect("a number").to_owned();
+    let line = tree
+        .lines()
+        .find(|line| line.contains(&format!("text: {name},")))
+        .expect("the element is on the page");
+    let id = line.trim_start_matches("id: ").split(',').next().expect("an id").to_owned();
     farm.execute(lease, json!({"click_id": {"id": id}})).await;
 }
 
 #[tokio::test]
-async fn private_addresses_refused() {
+async fn private_addresses_are_refused() {
     let (outside, inside) = (RecordingServer::start().await, RecordingServer::start().await);
     let allowed = format!("allowed.localhost:{}", outside.address.port());
     let farm = webgym(&format!("serve 1 --master-port 0 --node-port 0 --allow-host {allowed}")).await;
@@ -59,83 +60,83 @@ async fn private_addresses_refused() {
         "2130706433",
         "[::ffff:127.0.0.1]",
     ] {
-        refused(&master, &lease, &format!("http://{host}:{port}/visit")).await;
+        assert_refused(&master, &lease, &format!("http://{host}:{port}/visit")).await;
     }
-    refused(&master, &lease, &format!("http://not-allowed.localhost:{}/", outside.address.port())).await;
-    for elsewhere in [
+    assert_refused(&master, &lease, &format!("http://not-allowed.localhost:{}/", outside.address.port()))
+        .await;
+    for url in [
         "http://169.254.169.254/latest/meta-data/",
         "http://10.0.0.1/",
         "http://192.168.1.1/",
         "https://[fd00::1]/",
     ] {
-        refused(&master, &lease, elsewhere).await;
+        assert_refused(&master, &lease, url).await;
     }
     let base = format!("http://{allowed}");
     for target in [format!("http://127.0.0.1:{port}"), format!("http://deep.localhost:{port}")] {
-        outside.serve("/nosy", Served::Page(nosy(&target)));
+        outside.serve("/probing", Served::Page(probing_page(&target)));
         outside.serve("/redirect", Served::Redirect(format!("{target}/redirected")));
-        master.visit(&lease, &format!("{base}/nosy")).await;
-        let text = poll_until("the page has tried everything", SECONDS, async || {
+        master.visit(&lease, &format!("{base}/probing")).await;
+        let text = poll_until("the page has tried every way", TIMEOUT, async || {
             let text = master.text(&lease).await;
             text.contains("tried:").then_some(text)
         })
         .await;
         assert!(!text.contains(RecordingServer::SECRET), "{text}");
         for name in ["A link", "Send a form", "Open a window"] {
-            master.visit(&lease, &format!("{base}/nosy")).await;
+            master.visit(&lease, &format!("{base}/probing")).await;
             click(&master, &lease, name).await;
         }
         let _ = master.execute(&lease, json!({"visit_page": {"url": format!("{base}/redirect")}})).await;
         let text = master.text(&lease).await;
         assert!(!text.contains(RecordingServer::SECRET), "{text}");
     }
-    assert_eq!(inside.requests(), Vec::<String>::new(), "nothing got through");
+    assert_eq!(inside.requests(), Vec::<String>::new(), "no request reached the private address");
     assert!(outside.requests().iter().any(|one| one == "GET /redirect"), "the allowed host was reached");
     let metrics = master.http.get("/metrics", &[]).await.text();
     let refusals = metrics.lines().find_map(|line| line.strip_prefix("webgym_addresses_refused_total "));
     assert!(refusals.is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count > 10)), "{refusals:?}");
     master.reset(&lease).await.ok();
-    Slots::wait_all_free(&farm, &master.http, SECONDS).await;
+    Slots::wait_all_free(&farm, &master.http, TIMEOUT).await;
 }
 
-/// A step into a forbidden address looks all the same, and says what happened.
+/// A step to a refused address still returns an observation, with the error.
 #[tokio::test]
-async fn a_step_into_a_private_address_is_refused_and_looks() {
+async fn refused_step_still_observes() {
     let farm = webgym("instance --port 0").await;
     let instance = farm.instance();
     let lease = instance.get().await;
     let step = json!({"command": {"visit_page": {"url": "http://127.0.0.1:1/"}}, "include": ["metadata"]});
     let seen = instance.step(&lease, step).await.ok();
     assert_eq!(seen["error"]["code"], "url_refused", "{seen}");
-    assert!(seen["error"]["detail"].as_str().is_some_and(|why| why.contains("--allow-host")), "{seen}");
+    assert!(seen["error"]["detail"].as_str().is_some_and(|detail| detail.contains("--allow-host")), "{seen}");
     assert_eq!(seen["metadata"]["url"], "about:blank");
     instance.reset(&lease).await.ok();
 }
 
 #[tokio::test]
-async fn default_key_refused_beyond_loopback() {
-    for (words, variables, why) in [
+async fn default_key_is_refused_beyond_loopback() {
+    for (arguments, variables, reason) in [
         ("serve 1 --host 0.0.0.0 --master-port 0 --node-port 0", vec![], "default key"),
         ("master --host 0.0.0.0 --port 0", vec![], "default key"),
         ("serve 1 --master-port 0 --node-port 0", vec![("WEBGYM_API_KEY", "")], "key is empty"),
         ("node 1 --port 0 --api-key a\u{1}b", vec![], "cannot be sent as a header"),
     ] {
-        let words: Vec<&str> = words.split(' ').collect();
-        let mut webgym = Webgym::spawn_with(WEBGYM, &words, &variables);
-        let status = webgym.wait_for_exit(SECONDS).await;
-        assert!(!status.success(), "{words:?}");
-        poll_until("it says why", Duration::from_secs(5), async || webgym.log().contains(why).then_some(()))
-            .await;
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let mut webgym = Webgym::spawn_with(WEBGYM, &arguments, &variables);
+        let status = webgym.wait_for_exit(TIMEOUT).await;
+        assert!(!status.success(), "{arguments:?}");
+        poll_until("it logs the reason", TIMEOUT, async || webgym.log().contains(reason).then_some(())).await;
         assert_eq!(webgym.leftovers(), Vec::<String>::new());
     }
 }
 
 #[tokio::test]
-async fn own_key_opens_and_is_never_told() {
+async fn configured_key_works_and_is_not_logged() {
     const KEY: &str = "a-key-nobody-guesses-7319";
-    let words = "-vv serve 1 --host 0.0.0.0 --advertise-ip 127.0.0.1 --master-port 0 --node-port 0 --allow-private-network";
-    let words: Vec<&str> = words.split(' ').collect();
-    let mut webgym = Webgym::spawn_with(WEBGYM, &words, &[("WEBGYM_API_KEY", KEY)]);
+    let arguments = "-vv serve 1 --host 0.0.0.0 --advertise-ip 127.0.0.1 --master-port 0 --node-port 0 --allow-private-network";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let mut webgym = Webgym::spawn_with(WEBGYM, &arguments, &[("WEBGYM_API_KEY", KEY)]);
     webgym.wait_for_event("ready").await;
     let url = webgym.url("master");
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
@@ -154,6 +155,6 @@ async fn own_key_opens_and_is_never_told() {
     let lease = farm.get().await;
     farm.probe(&lease).await.ok();
     farm.reset(&lease).await.ok();
-    assert!(webgym.log().contains("ready"), "it says what it does: {}", webgym.log());
-    assert!(!webgym.log().contains(KEY), "but not the key");
+    assert!(webgym.log().contains("ready"), "it logs its progress: {}", webgym.log());
+    assert!(!webgym.log().contains(KEY), "it does not log the key");
 }

@@ -1,4 +1,4 @@
-//! Nodes that die, freeze, come back, or are of another kind.
+//! Nodes that are killed, frozen or restarted, and nodes of the Python system.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::{Farm, Lease, NodeFault, PythonNode, SlotMonitor, Slots, Webgym, eventually, open_connections};
 
-use crate::{SECONDS, webgym};
+use crate::{TIMEOUT, webgym};
 
-/// What the master says of one node.
-async fn told(master: &Farm, node: &str) -> Value {
+/// Returns what the master reports about one node.
+async fn node_info(master: &Farm, node: &str) -> Value {
     let info = master.info().await;
     let nodes = info["nodes"].as_array().cloned().unwrap_or_default();
     nodes.into_iter().find(|one| one["hash"] == node).unwrap_or_default()
 }
 
-async fn healthy(master: &Farm, node: &str, wanted: bool) {
+async fn wait_until_healthy(master: &Farm, node: &str, wanted: bool) {
     let what = format!("{node} is {}healthy", if wanted { "" } else { "not " });
-    eventually(&what, SECONDS, async || told(master, node).await["healthy"] == wanted).await;
+    eventually(&what, TIMEOUT, async || node_info(master, node).await["healthy"] == wanted).await;
 }
 
-/// A master and two nodes that it knows by name.
+/// Starts two nodes and a master that knows both by URL.
 async fn cluster() -> (Webgym, [Webgym; 2]) {
     let nodes = [webgym("node 1 --port 0").await, webgym("node 1 --port 0").await];
     let [first, second] = nodes.each_ref().map(|node| node.url("node"));
@@ -34,36 +34,36 @@ async fn node_killed() {
     let master = front.master();
     let leases = [master.get().await, master.get().await];
     let (dead, alive) = (first.url("node"), second.url("node"));
-    let lost = leases.iter().find(|lease| lease.node == dead).expect("one lease a node").clone();
-    let kept = leases.iter().find(|lease| lease.node == alive).expect("one lease a node").clone();
+    let lost = leases.iter().find(|lease| lease.node == dead).expect("one lease per node").clone();
+    let kept = leases.iter().find(|lease| lease.node == alive).expect("one lease per node").clone();
     let browsers = first.browsers();
     first.signal(Signal::KILL);
-    eventually("calls for it fail as they should", SECONDS, async || {
+    eventually("calls to it fail with node_unreachable", TIMEOUT, async || {
         let reply = master.execute(&lost, json!({"back": {}})).await;
         (reply.status, reply.code().as_str()) == (502, "node_unreachable")
     })
     .await;
-    healthy(&master, &dead, false).await;
+    wait_until_healthy(&master, &dead, false).await;
     master.probe(&kept).await.ok();
     master.reset(&kept).await.ok();
     for _ in 0..3 {
         let lease = master.get().await;
-        assert_eq!(lease.node, alive, "new leases go where there is somebody");
+        assert_eq!(lease.node, alive, "new leases go to the running node");
         master.reset(&lease).await.ok();
     }
-    first.assert_no_leftovers(SECONDS).await;
+    first.assert_no_leftovers(TIMEOUT).await;
     assert!(browsers.iter().all(testkit::Browser::is_gone));
     let port = dead.rsplit(':').next().expect("a port").to_owned();
-    let reborn = webgym(&format!("node 1 --port {port}")).await;
-    healthy(&master, &dead, true).await;
+    let restarted = webgym(&format!("node 1 --port {port}")).await;
+    wait_until_healthy(&master, &dead, true).await;
     master.probe(&lost).await.assert_error(400, "invalid_instance", "Invalid instance UUID");
     let leases = [master.get().await, master.get().await];
-    assert!(leases.iter().any(|lease| lease.node == dead), "it is used again: {leases:?}");
+    assert!(leases.iter().any(|lease| lease.node == dead), "the restarted node is used again: {leases:?}");
     for lease in leases {
         master.reset(&lease).await.ok();
     }
-    Slots::wait_all_free(&reborn, &reborn.node().http, SECONDS).await;
-    Slots::wait_all_free(&second, &second.node().http, SECONDS).await;
+    Slots::wait_all_free(&restarted, &restarted.node().http, TIMEOUT).await;
+    Slots::wait_all_free(&second, &second.node().http, TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -71,31 +71,31 @@ async fn node_frozen() {
     let (front, [first, second]) = cluster().await;
     let master = front.master();
     let leases = [master.get().await, master.get().await];
-    let (cold, warm) = (first.url("node"), second.url("node"));
-    let held = leases.iter().find(|lease| lease.node == cold).expect("one lease a node").clone();
-    let other = leases.iter().find(|lease| lease.node == warm).expect("one lease a node").clone();
+    let (frozen, running) = (first.url("node"), second.url("node"));
+    let held = leases.iter().find(|lease| lease.node == frozen).expect("one lease per node").clone();
+    let other = leases.iter().find(|lease| lease.node == running).expect("one lease per node").clone();
     first.freeze().await;
     let (calling, lease) = (master.clone(), held.clone());
     let waiting = tokio::spawn(async move { calling.probe(&lease).await });
-    healthy(&master, &cold, false).await;
+    wait_until_healthy(&master, &frozen, false).await;
     master.reset(&other).await.ok();
-    let asked = Instant::now();
+    let started = Instant::now();
     let lease = master.get().await;
-    assert_eq!(lease.node, warm);
-    assert!(asked.elapsed() < Duration::from_secs(20), "a frozen node does not hold up the others");
+    assert_eq!(lease.node, running);
+    assert!(started.elapsed() < Duration::from_secs(20), "a frozen node must not delay the others");
     master.reset(&lease).await.ok();
     first.resume();
-    healthy(&master, &cold, true).await;
-    assert_eq!(waiting.await.expect("it runs").status, 200, "what was asked meanwhile is answered");
+    wait_until_healthy(&master, &frozen, true).await;
+    assert_eq!(waiting.await.expect("the task runs").status, 200, "the request sent meanwhile is answered");
     master.probe(&held).await.ok();
     master.reset(&held).await.ok();
     for node in [&first, &second] {
-        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, TIMEOUT).await;
     }
 }
 
 #[tokio::test]
-async fn node_frozen_while_it_is_asked_for_a_lease() {
+async fn node_frozen_during_get() {
     let node = webgym("node 2 --port 0").await;
     let front = webgym(&format!("master --port 0 --node {}", node.url("node"))).await;
     let master = front.master();
@@ -104,43 +104,42 @@ async fn node_frozen_while_it_is_asked_for_a_lease() {
     let reply = master.try_get(&[("wait_secs", "0")]).await;
     reply.assert_error(503, "no_capacity", "No available nodes");
     node.resume();
-    // The node gave out a lease that its master had given up on. Nobody must have to wait for it to run out.
-    eventually("the lease nobody heard of is given back", SECONDS, async || {
+    // The node granted a lease after its master had timed out. It must be released before it expires.
+    eventually("the abandoned lease is released", TIMEOUT, async || {
         Slots::fetch(&node.node().http).await.in_use == 0
     })
     .await;
-    healthy(&master, &node.url("node"), true).await;
-    Slots::wait_all_free(&node, &node.node().http, SECONDS).await;
+    wait_until_healthy(&master, &node.url("node"), true).await;
+    Slots::wait_all_free(&node, &node.node().http, TIMEOUT).await;
     let leases = [master.get().await, master.get().await];
     for lease in leases {
         master.reset(&lease).await.ok();
     }
-    Slots::wait_all_free(&node, &node.node().http, SECONDS).await;
+    Slots::wait_all_free(&node, &node.node().http, TIMEOUT).await;
     watch.assert_consistent().await;
 }
 
 #[tokio::test]
-async fn client_gone_while_a_node_thinks() {
+async fn client_disconnects_during_get() {
     let node = webgym("node 1 --port 0").await;
     let front = webgym(&format!("master --port 0 --node {}", node.url("node"))).await;
     let master = front.master();
     node.freeze().await;
-    let asking = master.clone();
-    let client = tokio::spawn(async move { asking.try_get(&[("wait_secs", "0")]).await });
-    // Nothing tells when the request has reached the frozen node; if it has not, there is merely less to find.
+    let caller = master.clone();
+    let client = tokio::spawn(async move { caller.try_get(&[("wait_secs", "0")]).await });
+    // There is no sign that the request has reached the frozen node; if it has not, the test is only less strict.
     tokio::time::sleep(Duration::from_millis(300)).await;
     client.abort();
-    // Only then is it certain that nobody waits for the answer.
     let port = front.url("master").rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-    eventually("the master has seen its client go", SECONDS, async || open_connections(port) == 0).await;
+    eventually("the master has noticed the disconnect", TIMEOUT, async || open_connections(port) == 0).await;
     node.resume();
-    Slots::wait_all_free(&node, &node.node().http, SECONDS).await;
+    Slots::wait_all_free(&node, &node.node().http, TIMEOUT).await;
     let lease = master.get().await;
     master.reset(&lease).await.ok();
 }
 
 #[tokio::test]
-async fn python_node_beside_ours() {
+async fn python_node_next_to_ours() {
     let python = PythonNode::start(2).await;
     let ours = webgym("node 1 --port 0").await;
     let front = webgym(&format!("master --port 0 --node {} --node {}", python.url, ours.url("node"))).await;
@@ -152,14 +151,15 @@ async fn python_node_beside_ours() {
         "no_capacity",
         "No available nodes with capacity",
     );
-    let lease = leases.iter().find(|lease| lease.node == python.url).expect("one there").clone();
+    let lease =
+        leases.iter().find(|lease| lease.node == python.url).expect("a lease on the Python node").clone();
     master.execute(&lease, json!({"click_coords": {"x": "3", "y": 4}})).await.ok();
     assert_eq!(python.executed(), [json!({"click_coords": {"x": 3.0, "y": 4.0}})]);
     assert_eq!(master.metadata(&lease).await.ok(), json!({"width": 1280, "height": 768}));
     assert_eq!(master.probe(&lease).await.ok()["message"], "Probe successful");
-    let picture = master.screenshot(&lease, &[]).await;
+    let screenshot = master.screenshot(&lease, &[]).await;
     assert_eq!(
-        (picture.status, picture.content_type(), &picture.body[1..4]),
+        (screenshot.status, screenshot.content_type(), &screenshot.body[1..4]),
         (200, "image/png", &b"PNG"[..])
     );
     python.set_fault(NodeFault::DeadBrowsers);
@@ -178,7 +178,7 @@ async fn python_node_beside_ours() {
     assert_eq!(python.in_use(), 0);
     let key = [("idempotency_key", "k"), ("wait_secs", "30")];
     let first = Lease::parse(&master.try_get(&key).await.ok());
-    assert_eq!(first, Lease::parse(&master.try_get(&key).await.ok()), "though such a node knows no keys");
+    assert_eq!(first, Lease::parse(&master.try_get(&key).await.ok()), "although such a node ignores keys");
     assert_eq!(python.in_use(), usize::from(first.node == python.url));
     master.reset(&first).await.ok();
 }

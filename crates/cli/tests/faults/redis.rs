@@ -1,4 +1,4 @@
-//! The registry: nodes that find their master through it, and a Redis that goes away and comes back.
+//! The Redis registry: masters find nodes through it, and Redis may disappear and come back.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use testkit::{Farm, Redis, SlotMonitor, Slots, eventually};
 
-use crate::{SECONDS, webgym};
+use crate::{TIMEOUT, webgym};
 
 async fn nodes_of(master: &Farm) -> usize {
     master.info().await["nodes"].as_array().map_or(0, Vec::len)
@@ -29,64 +29,64 @@ async fn redis_restarted() {
     let ttl = redis.number(1, &["TTL", &names[0]]).await;
     assert!((85..=120).contains(&ttl), "{ttl}");
     redis.kill().await;
-    // Without Redis everything goes on.
+    // The farm keeps working without Redis.
     master.probe(&lease).await.ok();
     let second = master.get().await;
     master.try_get(&[("wait_secs", "0")]).await.assert_error(503, "no_capacity", "No available nodes");
     assert_ne!(second.id, lease.id);
     redis.restart().await;
-    // It has forgotten everything, and is told again.
+    // Redis has lost its data; the node writes it again.
     redis.wait_for_members(0, "in_use", vec![lease.id.clone(), second.id.clone()]).await;
-    eventually("the node is in the registry again", SECONDS, async || {
+    eventually("the node is registered again", TIMEOUT, async || {
         redis.query(1, &["KEYS", "omnibox:nodes:*"]).await.len() == 1
     })
     .await;
-    assert_eq!(nodes_of(&master).await, 1, "the master never lost sight of it");
+    assert_eq!(nodes_of(&master).await, 1, "the master still knows the node");
     for lease in [lease, second] {
         master.reset(&lease).await.ok();
     }
     redis.wait_for_members(0, "available", vec!["9000".into(), "9001".into()]).await;
-    Slots::wait_all_free(&node, &own.http, SECONDS).await;
+    Slots::wait_all_free(&node, &own.http, TIMEOUT).await;
     watch.assert_consistent().await;
     node.stop().await;
     assert!(
         redis.query(1, &["KEYS", "omnibox:nodes:*"]).await.is_empty(),
-        "a node that stops takes its name out"
+        "a node that stops removes its registry entry"
     );
     redis.wait_for_members(0, "available", Vec::new()).await;
 }
 
 #[tokio::test]
-async fn two_nodes_of_one_name() {
+async fn two_nodes_with_the_same_name() {
     let redis = Redis::start().await;
-    let words = format!("node 1 --port 0 --redis {}", redis.url());
-    let plain = words.clone() + " --no-mirror";
-    let (first, second) = tokio::join!(webgym(&words), webgym(&plain));
+    let arguments = format!("node 1 --port 0 --redis {}", redis.url());
+    let plain = arguments.clone() + " --no-mirror";
+    let (first, second) = tokio::join!(webgym(&arguments), webgym(&plain));
     let front = webgym(&format!("master --port 0 --redis {}", redis.url())).await;
     let master = front.master();
-    eventually("the master finds both", SECONDS, async || nodes_of(&master).await == 2).await;
+    eventually("the master finds both nodes", TIMEOUT, async || nodes_of(&master).await == 2).await;
     let leases = [master.get().await, master.get().await];
     assert_ne!(leases[0].node, leases[1].node);
-    let mirrored = leases.iter().find(|lease| lease.node == first.url("node")).expect("one lease a node");
+    let mirrored = leases.iter().find(|lease| lease.node == first.url("node")).expect("one lease per node");
     redis.wait_for_members(0, "in_use", vec![mirrored.id.clone()]).await;
     for lease in &leases {
         master.reset(lease).await.ok();
     }
-    // A node that dies without a word leaves the table once neither it nor its entry is there.
+    // A killed node is removed when it neither responds nor has a registry entry.
     second.signal(Signal::KILL);
-    let gone = second.url("node");
+    let killed = second.url("node");
     for name in redis.query(1, &["KEYS", "omnibox:nodes:*"]).await {
-        if redis.query(1, &["GET", &name]).await == [gone.clone()] {
+        if redis.query(1, &["GET", &name]).await == [killed.clone()] {
             redis.number(1, &["DEL", &name]).await;
         }
     }
-    eventually("the dead node has left", SECONDS, async || nodes_of(&master).await == 1).await;
-    let astray = testkit::Lease { node: gone, ..leases[0].clone() };
-    master.execute(&astray, json!({"back": {}})).await.assert_error(400, "unknown_node", "is not found");
+    eventually("the killed node is removed", TIMEOUT, async || nodes_of(&master).await == 1).await;
+    let wrong_node = testkit::Lease { node: killed, ..leases[0].clone() };
+    master.execute(&wrong_node, json!({"back": {}})).await.assert_error(400, "unknown_node", "is not found");
 }
 
 #[tokio::test]
-async fn redis_absent_from_the_start() {
+async fn redis_absent_at_start() {
     let mut redis = Redis::start().await;
     let url = redis.url();
     redis.kill().await;
@@ -96,7 +96,7 @@ async fn redis_absent_from_the_start() {
     let lease = master.get().await;
     master.reset(&lease).await.ok();
     redis.restart().await;
-    eventually("the node registers once there is a registry", SECONDS, async || {
+    eventually("the node registers when Redis is available", TIMEOUT, async || {
         !redis.query(1, &["KEYS", "omnibox:nodes:*"]).await.is_empty()
     })
     .await;

@@ -227,7 +227,7 @@ async fn a_queue_behind_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_absent_from_the_start() {
+async fn redis_absent_at_start() {
     let mut redis = Redis::start().await;
     let scene = Scene::new(2).await.queued(&redis.url(), 60.0);
     redis.kill().await;

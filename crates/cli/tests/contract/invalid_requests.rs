@@ -1,4 +1,4 @@
-//! Requests that are wrong in every way a request can be: refused with the right status and a sentence that helps.
+//! Invalid requests are refused with the right status and a helpful message.
 
 use std::time::{Duration, Instant};
 
@@ -6,33 +6,34 @@ use hyper::Method;
 use serde_json::{Value, json};
 use testkit::{ENDPOINTS, Tier};
 
-use crate::{World, checks};
+use crate::{Context, checks};
 
 checks![
-    keys_are_required_and_compared,
-    bad_commands_are_named_with_what_is_accepted,
-    bad_bodies_are_refused,
+    wrong_api_key_is_refused,
+    invalid_commands_are_explained,
+    malformed_bodies_are_refused,
     large_bodies_are_refused,
-    missing_elements_are_told_at_once,
-    pages_that_do_not_load_leave_the_one_before,
+    missing_elements_fail_quickly,
+    failed_navigation_keeps_previous_page,
     local_schemes_are_refused,
-    what_is_not_there_is_404_and_405,
+    unknown_path_and_method_are_refused,
 ];
 
-async fn keys_are_required_and_compared(world: World) {
+async fn wrong_api_key_is_refused(context: Context) {
     for (path, method) in ENDPOINTS {
-        let none = world.farm.http.with_key(None).send(method.clone(), path, &[], "", &[]).await;
+        let none = context.farm.http.with_key(None).send(method.clone(), path, &[], "", &[]).await;
         none.assert_error(401, "missing_key", "API Key is missing");
         assert_eq!(none.detail(), "API Key is missing");
         for wrong in ["", "default_ke", "default_keys", "DEFAULT_KEY"] {
-            let reply = world.farm.http.with_key(Some(wrong)).send(method.clone(), path, &[], "", &[]).await;
+            let reply =
+                context.farm.http.with_key(Some(wrong)).send(method.clone(), path, &[], "", &[]).await;
             assert_eq!((reply.status, reply.detail().as_str()), (401, "Invalid API Key."), "{path} {wrong}");
         }
     }
 }
 
-async fn bad_commands_are_named_with_what_is_accepted(world: World) {
-    let farm = &world.farm;
+async fn invalid_commands_are_explained(context: Context) {
+    let farm = &context.farm;
     let lease = farm.get().await;
     let cases: &[(Value, &str)] = &[
         (json!({}), "no command given; send exactly one of: visit_page"),
@@ -51,18 +52,18 @@ async fn bad_commands_are_named_with_what_is_accepted(world: World) {
         (json!({"sleep": {"duration": "long"}}), "duration must be a number"),
         (json!({"screenshot": {"interaction_mode": "x"}}), "interaction_mode must be"),
     ];
-    for (command, words) in cases {
+    for (command, message) in cases {
         let reply = farm.execute(&lease, command.clone()).await;
-        reply.assert_error(400, "bad_request", words);
-        if world.is(Tier::Master) {
+        reply.assert_error(400, "bad_request", message);
+        if context.is_tier(Tier::Master) {
             assert_eq!(reply.json()["status"], "error");
         }
     }
     farm.reset(&lease).await.ok();
 }
 
-async fn bad_bodies_are_refused(world: World) {
-    let farm = &world.farm;
+async fn malformed_bodies_are_refused(context: Context) {
+    let farm = &context.farm;
     let lease = farm.get().await;
     let query = [("instance_id", lease.id.as_str())];
     for path in ["/execute", "/observe", "/step"] {
@@ -82,8 +83,8 @@ async fn bad_bodies_are_refused(world: World) {
     farm.reset(&lease).await.ok();
 }
 
-async fn large_bodies_are_refused(world: World) {
-    let farm = &world.farm;
+async fn large_bodies_are_refused(context: Context) {
+    let farm = &context.farm;
     let lease = farm.get().await;
     let value = "x".repeat(3 << 20);
     let reply = farm.execute(&lease, json!({"fill_coords": {"x": 1, "y": 1, "value": value}})).await;
@@ -92,10 +93,10 @@ async fn large_bodies_are_refused(world: World) {
     farm.reset(&lease).await.ok();
 }
 
-async fn missing_elements_are_told_at_once(world: World) {
-    let farm = &world.farm;
+async fn missing_elements_fail_quickly(context: Context) {
+    let farm = &context.farm;
     let lease = farm.get().await;
-    farm.visit(&lease, &world.page("/course/buttons")).await;
+    farm.visit(&lease, &context.page("/course/buttons")).await;
     farm.screenshot(&lease, &[]).await;
     for command in [
         json!({"click_id": {"id": 4321}}),
@@ -104,28 +105,28 @@ async fn missing_elements_are_told_at_once(world: World) {
         json!({"select_option": {"id": 4321}}),
         json!({"scroll_id": {"id": 4321, "direction": "down"}}),
     ] {
-        let asked = Instant::now();
+        let started = Instant::now();
         farm.execute(&lease, command).await.assert_error(422, "element_not_found", "4321");
-        assert!(asked.elapsed() < Duration::from_secs(15), "{:?}", asked.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     }
     farm.reset(&lease).await.ok();
 }
 
-async fn pages_that_do_not_load_leave_the_one_before(world: World) {
-    let farm = &world.farm;
+async fn failed_navigation_keeps_previous_page(context: Context) {
+    let farm = &context.farm;
     let lease = farm.get().await;
-    farm.visit(&lease, &world.page("/course/buttons")).await;
+    farm.visit(&lease, &context.page("/course/buttons")).await;
     let reply = farm.execute(&lease, json!({"visit_page": {"url": "http://127.0.0.1:1/"}})).await;
     reply.assert_error(422, "navigation_failed", "ERR_");
-    let reply = farm.execute(&lease, json!({"visit_page": {"url": world.page("/course/reset")}})).await;
+    let reply = farm.execute(&lease, json!({"visit_page": {"url": context.page("/course/reset")}})).await;
     reply.assert_error(422, "navigation_failed", "ERR_");
     let page = farm.execute(&lease, json!({"get_page_metadata": {}})).await.ok();
-    assert_eq!(page["url"], world.page("/course/buttons"));
+    assert_eq!(page["url"], context.page("/course/buttons"));
     farm.reset(&lease).await.ok();
 }
 
-async fn local_schemes_are_refused(world: World) {
-    let farm = &world.farm;
+async fn local_schemes_are_refused(context: Context) {
+    let farm = &context.farm;
     let lease = farm.get().await;
     for url in [
         "file:///etc/passwd",
@@ -140,20 +141,20 @@ async fn local_schemes_are_refused(world: World) {
         let reply = farm.execute(&lease, json!({"visit_page": {"url": url}})).await;
         assert_eq!((reply.status, reply.code().as_str()), (400, "url_refused"), "{url}: {}", reply.text());
     }
-    farm.visit(&lease, &world.page("/course/schemes")).await;
+    farm.visit(&lease, &context.page("/course/schemes")).await;
     farm.screenshot(&lease, &[]).await;
     let info = farm.execute(&lease, json!({"get_screenshot_info": {}})).await.ok();
     for name in ["file:", "mailto:", "javascript:"] {
-        let id = crate::commands::shown(&info, name).unwrap_or_else(|| panic!("{name} in {info}"));
+        let id = crate::commands::mark_of(&info, name).unwrap_or_else(|| panic!("no {name} in {info}"));
         farm.execute(&lease, json!({"click_id": {"id": id}})).await.ok();
         let page = farm.execute(&lease, json!({"get_page_metadata": {}})).await.ok();
-        assert_eq!(page["url"], world.page("/course/schemes"), "after a click on {name}");
+        assert_eq!(page["url"], context.page("/course/schemes"), "after a click on {name}");
     }
     farm.reset(&lease).await.ok();
 }
 
-async fn what_is_not_there_is_404_and_405(world: World) {
-    let http = &world.farm.http;
+async fn unknown_path_and_method_are_refused(context: Context) {
+    let http = &context.farm.http;
     http.get("/nothing", &[]).await.assert_error(404, "not_found", "/nothing");
     http.get("/", &[]).await.assert_error(404, "not_found", "nothing at /");
     let reply = http.get("/get", &[]).await;

@@ -1,19 +1,19 @@
-//! Clusters of both systems: our nodes under a master that behaves like the Python system's, and its nodes, found in the
-//! registry, under ours.
+//! Clusters of both systems: our nodes under a master that behaves like the Python system's, and registered Python nodes
+//! under our master.
 
 use std::sync::Arc;
 
 use serde_json::json;
 use testkit::{Farm, Lease, PythonMaster, PythonNode, Redis, Slots, Tier, eventually};
 
-use crate::{SECONDS, sites, webgym};
+use crate::{TIMEOUT, sites, webgym};
 
 #[tokio::test]
-async fn our_nodes_under_a_python_master() {
+async fn our_nodes_under_python_master() {
     let redis = Arc::new(Redis::start().await);
-    let words = format!("node 1 --port 0 --no-mirror --allow-private-network --redis {}", redis.url());
-    let nodes = [webgym(&words).await, webgym(&words).await];
-    eventually("both are registered", SECONDS, async || redis.registered_nodes().await.len() == 2).await;
+    let arguments = format!("node 1 --port 0 --no-mirror --allow-private-network --redis {}", redis.url());
+    let nodes = [webgym(&arguments).await, webgym(&arguments).await];
+    eventually("both are registered", TIMEOUT, async || redis.registered_nodes().await.len() == 2).await;
     for (name, url) in redis.registered_nodes().await {
         assert!(nodes.iter().any(|node| node.url("node") == url), "{url}");
         let ttl = redis.number(1, &["TTL", &format!("omnibox:nodes:{name}")]).await;
@@ -23,15 +23,15 @@ async fn our_nodes_under_a_python_master() {
     let master = Farm::new(Tier::Master, &python.url);
     let leases =
         [Lease::parse(&master.try_get(&[]).await.ok()), Lease::parse(&master.try_get(&[]).await.ok())];
-    assert_ne!(leases[0].node, leases[1].node, "the freest first");
+    assert_ne!(leases[0].node, leases[1].node, "the node with more free slots is chosen");
     assert_eq!(master.try_get(&[]).await.status, 503);
     let pages = sites();
     for lease in &leases {
         master.visit(lease, &pages.url("/shop/")).await;
         assert!(master.text(lease).await.len() > 20);
-        let picture = master.screenshot(lease, &[("interaction_mode", "coordinates")]).await;
+        let screenshot = master.screenshot(lease, &[("interaction_mode", "coordinates")]).await;
         assert_eq!(
-            (picture.status, picture.content_type(), &picture.body[1..4]),
+            (screenshot.status, screenshot.content_type(), &screenshot.body[1..4]),
             (200, "image/png", &b"PNG"[..])
         );
         assert_eq!(master.metadata(lease).await.ok(), json!({"width": 1280, "height": 768}));
@@ -39,15 +39,15 @@ async fn our_nodes_under_a_python_master() {
         let info = master.info().await;
         let node =
             info["nodes"].as_array().expect("nodes").iter().find(|node| node["url"] == lease.node.as_str());
-        assert_eq!(node.expect("it is listed")["instances"], json!([lease.id]));
+        assert_eq!(node.expect("the node is listed")["instances"], json!([lease.id]));
         assert_eq!(master.reset(lease).await.ok(), json!({"status": "success"}));
-        let again = master.reset(lease).await;
-        assert_eq!((again.status, again.detail()), (400, "Instance not in use or already released".into()));
+        let second = master.reset(lease).await;
+        assert_eq!((second.status, second.detail()), (400, "Instance not in use or already released".into()));
         let stale = master.probe(lease).await;
         assert_eq!((stale.status, stale.detail()), (400, "Invalid instance UUID".into()));
     }
     for node in &nodes {
-        Slots::wait_all_free(node, &node.node().http, SECONDS).await;
+        Slots::wait_all_free(node, &node.node().http, TIMEOUT).await;
     }
 }
 
@@ -55,8 +55,8 @@ async fn our_nodes_under_a_python_master() {
 async fn python_nodes_found_by_our_master() {
     let redis = Redis::start().await;
     let python = [PythonNode::start(1).await, PythonNode::start(1).await];
-    for (place, node) in python.iter().enumerate() {
-        redis.query(1, &["SET", &format!("omnibox:nodes:py{place}"), &node.url, "EX", "120"]).await;
+    for (index, node) in python.iter().enumerate() {
+        redis.query(1, &["SET", &format!("omnibox:nodes:py{index}"), &node.url, "EX", "120"]).await;
     }
     let front = webgym(&format!("master --port 0 --registry-pace 20 --redis {}", redis.url())).await;
     let master = front.master();
@@ -64,7 +64,7 @@ async fn python_nodes_found_by_our_master() {
     assert_ne!(leases[0].node, leases[1].node);
     master.try_get(&[("wait_secs", "0")]).await.assert_error(503, "no_capacity", "No available nodes");
     for node in &python {
-        // It knows neither waiting nor keys; what it is sent beyond the contract must not matter to it.
+        // It supports neither waiting nor keys; parameters beyond its contract must not matter.
         assert!(
             node.get_queries().iter().all(|query| query["lifetime_mins"] == "60"),
             "{:?}",
@@ -75,11 +75,11 @@ async fn python_nodes_found_by_our_master() {
         master.execute(lease, json!({"page_down": {}})).await.ok();
         master.reset(lease).await.ok();
     }
-    // One that leaves the registry and does not answer any more is gone.
+    // A node without a registry entry that does not respond is removed.
     let [gone, stays] = python;
     redis.number(1, &["DEL", "omnibox:nodes:py0"]).await;
     drop(gone);
-    eventually("only one is left", SECONDS, async || {
+    eventually("only one node is left", TIMEOUT, async || {
         let info = master.info().await;
         info["nodes"]
             .as_array()

@@ -1,4 +1,4 @@
-//! `/screenshot`, `/metadata`, `/probe`, `/observe`, `/step`: what is seen, and in which form.
+//! `/screenshot`, `/metadata`, `/probe`, `/observe`, `/step`: content and formats of the responses.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
@@ -6,20 +6,20 @@ use serde_bytes::ByteBuf;
 use serde_json::{Value, json};
 use testkit::{Lease, Reply};
 
-use crate::{World, checks};
+use crate::{Context, checks};
 
 checks![
-    screenshots_come_in_every_mode_and_format,
-    size_and_life_are_told_exactly,
-    observe_in_json,
-    observe_in_msgpack,
-    step_acts_and_looks,
-    a_step_that_fails_still_looks,
-    nothing_asked_for_is_nothing_sent,
+    screenshot_modes_and_formats,
+    metadata_and_probe_match_contract,
+    observe_returns_json,
+    observe_returns_msgpack,
+    step_executes_and_observes,
+    failed_step_still_observes,
+    observe_returns_only_included_parts,
 ];
 
-/// Format and size of a picture, by its own first bytes.
-fn picture(bytes: &[u8]) -> (&'static str, Option<(u32, u32)>) {
+/// Returns the format and, for PNG, the size of an image, from its first bytes.
+fn image_info(bytes: &[u8]) -> (&'static str, Option<(u32, u32)>) {
     let number = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => ("png", Some((number(16), number(20)))),
@@ -29,31 +29,32 @@ fn picture(bytes: &[u8]) -> (&'static str, Option<(u32, u32)>) {
     }
 }
 
-async fn on_buttons(world: &World) -> Lease {
-    let lease = world.farm.get().await;
-    world.farm.visit(&lease, &world.page("/course/buttons")).await;
+async fn open_buttons_page(context: &Context) -> Lease {
+    let lease = context.farm.get().await;
+    context.farm.visit(&lease, &context.page("/course/buttons")).await;
     lease
 }
 
-async fn screenshots_come_in_every_mode_and_format(world: World) {
-    let farm = &world.farm;
-    let lease = on_buttons(&world).await;
-    let is = |reply: Reply, kind: &str, format: &str| {
-        assert_eq!((reply.status, reply.content_type()), (200, kind), "{}", reply.text());
-        let (seen, size) = picture(&reply.body);
-        assert_eq!(seen, format);
+async fn screenshot_modes_and_formats(context: Context) {
+    let farm = &context.farm;
+    let lease = open_buttons_page(&context).await;
+    let check = |reply: Reply, content_type: &str, format: &str| {
+        assert_eq!((reply.status, reply.content_type()), (200, content_type), "{}", reply.text());
+        let (found, size) = image_info(&reply.body);
+        assert_eq!(found, format);
         assert!(size.is_none_or(|size| size == (1280, 768)), "{size:?}");
         reply.body
     };
-    let marked = is(farm.screenshot(&lease, &[]).await, "image/png", "png");
-    let plain = is(farm.screenshot(&lease, &[("interaction_mode", "coordinates")]).await, "image/png", "png");
-    assert_ne!(marked, plain, "without being asked otherwise the marks are drawn");
+    let marked = check(farm.screenshot(&lease, &[]).await, "image/png", "png");
+    let plain =
+        check(farm.screenshot(&lease, &[("interaction_mode", "coordinates")]).await, "image/png", "png");
+    assert_ne!(marked, plain, "marks are drawn by default");
     let marked_again =
-        is(farm.screenshot(&lease, &[("interaction_mode", "set_of_marks")]).await, "image/png", "png");
+        check(farm.screenshot(&lease, &[("interaction_mode", "set_of_marks")]).await, "image/png", "png");
     assert_eq!(marked, marked_again);
-    is(farm.screenshot(&lease, &[("format", "jpeg")]).await, "image/jpeg", "jpeg");
+    check(farm.screenshot(&lease, &[("format", "jpeg")]).await, "image/jpeg", "jpeg");
     let webp = [("format", "webp"), ("interaction_mode", "coordinates")];
-    is(farm.screenshot(&lease, &webp).await, "image/webp", "webp");
+    check(farm.screenshot(&lease, &webp).await, "image/webp", "webp");
     farm.screenshot(&lease, &[("interaction_mode", "marks")]).await.assert_error(
         400,
         "bad_request",
@@ -63,46 +64,46 @@ async fn screenshots_come_in_every_mode_and_format(world: World) {
     farm.reset(&lease).await.ok();
 }
 
-async fn size_and_life_are_told_exactly(world: World) {
-    let lease = world.farm.get().await;
-    let size = world.farm.metadata(&lease).await;
+async fn metadata_and_probe_match_contract(context: Context) {
+    let lease = context.farm.get().await;
+    let size = context.farm.metadata(&lease).await;
     assert_eq!(size.content_type(), "application/json");
     assert_eq!(size.ok(), json!({"width": 1280, "height": 768}));
-    let probe = world.farm.probe(&lease).await.ok();
+    let probe = context.farm.probe(&lease).await.ok();
     assert_eq!(probe, json!({"status": "success", "message": "Probe successful"}));
-    world.farm.reset(&lease).await.ok();
+    context.farm.reset(&lease).await.ok();
 }
 
-async fn observe_in_json(world: World) {
-    let farm = &world.farm;
-    let lease = on_buttons(&world).await;
+async fn observe_returns_json(context: Context) {
+    let farm = &context.farm;
+    let lease = open_buttons_page(&context).await;
     for format in ["png", "jpeg", "webp"] {
-        let asked = json!({"format": format, "include": ["screenshot", "metadata", "ac_tree", "rects"]});
-        let seen = farm.observe(&lease, asked).await.ok();
+        let request = json!({"format": format, "include": ["screenshot", "metadata", "ac_tree", "rects"]});
+        let seen = farm.observe(&lease, request).await.ok();
         let data = STANDARD.decode(seen["screenshot"]["data"].as_str().expect("base64")).expect("base64");
-        assert_eq!(picture(&data).0, format);
-        let shot = &seen["screenshot"];
+        assert_eq!(image_info(&data).0, format);
+        let screenshot = &seen["screenshot"];
         assert_eq!(
-            (&shot["format"], &shot["width"], &shot["height"]),
+            (&screenshot["format"], &screenshot["width"], &screenshot["height"]),
             (&json!(format), &json!(1280), &json!(768))
         );
-        assert_eq!(seen["metadata"]["url"], world.page("/course/buttons"));
+        assert_eq!(seen["metadata"]["url"], context.page("/course/buttons"));
         let tree = seen["ac_tree"].as_str().expect("a tree");
         assert!(tree.lines().any(|line| line.ends_with("text: Count up, tag: button")), "{tree}");
         assert!(seen["screenshot_info"]["id_mapping"]["1"].is_string(), "{}", seen["screenshot_info"]);
         assert_eq!((&seen["result"], &seen["error"]), (&Value::Null, &Value::Null));
     }
     let same = farm.observe(&lease, json!({"format": "webp"})).await.ok();
-    assert_eq!(same["unchanged"], true, "the page has not changed since the last picture in this form");
+    assert_eq!(same["unchanged"], true, "the page has not changed since the last screenshot in this format");
     farm.reset(&lease).await.ok();
 }
 
 #[derive(Deserialize)]
-struct Seen {
+struct Observation {
     screenshot: Screenshot,
     metadata: Metadata,
     settled: bool,
-    result: Option<Done>,
+    result: Option<CommandResult>,
 }
 
 #[derive(Deserialize)]
@@ -117,33 +118,33 @@ struct Metadata {
 }
 
 #[derive(Deserialize)]
-struct Done {
+struct CommandResult {
     status: String,
 }
 
-async fn observe_in_msgpack(world: World) {
-    let farm = &world.farm;
-    let lease = on_buttons(&world).await;
+async fn observe_returns_msgpack(context: Context) {
+    let farm = &context.farm;
+    let lease = open_buttons_page(&context).await;
     for format in ["png", "jpeg", "webp"] {
         let accept = [("accept", "application/msgpack")];
         let reply = farm.post_observation("/observe", &lease, json!({"format": format}), &accept).await;
         assert_eq!((reply.status, reply.content_type()), (200, "application/msgpack"), "{}", reply.text());
-        let seen: Seen = rmp_serde::from_slice(&reply.body).expect("msgpack");
-        assert_eq!((picture(&seen.screenshot.data).0, seen.screenshot.format.as_str()), (format, format));
-        assert_eq!(seen.metadata.url, world.page("/course/buttons"));
+        let seen: Observation = rmp_serde::from_slice(&reply.body).expect("msgpack");
+        assert_eq!((image_info(&seen.screenshot.data).0, seen.screenshot.format.as_str()), (format, format));
+        assert_eq!(seen.metadata.url, context.page("/course/buttons"));
         assert!(seen.settled && seen.result.is_none());
     }
     let step = json!({"command": {"page_down": {}}});
     let reply = farm.post_observation("/step", &lease, step, &[("accept", "application/msgpack")]).await;
-    let seen: Seen = rmp_serde::from_slice(&reply.body).expect("msgpack");
-    assert_eq!(seen.result.map(|done| done.status).as_deref(), Some("success"));
+    let seen: Observation = rmp_serde::from_slice(&reply.body).expect("msgpack");
+    assert_eq!(seen.result.map(|result| result.status).as_deref(), Some("success"));
     farm.reset(&lease).await.ok();
 }
 
-async fn step_acts_and_looks(world: World) {
-    let farm = &world.farm;
+async fn step_executes_and_observes(context: Context) {
+    let farm = &context.farm;
     let lease = farm.get().await;
-    let visit = json!({"command": {"visit_page": {"url": world.page("/course/buttons")}}, "include": ["metadata", "ac_tree"]});
+    let visit = json!({"command": {"visit_page": {"url": context.page("/course/buttons")}}, "include": ["metadata", "ac_tree"]});
     let seen = farm.step(&lease, visit).await.ok();
     assert_eq!(seen["result"], json!({"status": "success"}));
     assert_eq!(
@@ -162,16 +163,16 @@ async fn step_acts_and_looks(world: World) {
     farm.reset(&lease).await.ok();
 }
 
-async fn a_step_that_fails_still_looks(world: World) {
-    let farm = &world.farm;
-    let lease = on_buttons(&world).await;
+async fn failed_step_still_observes(context: Context) {
+    let farm = &context.farm;
+    let lease = open_buttons_page(&context).await;
     let seen = farm
         .step(&lease, json!({"command": {"click_id": {"id": "9999"}}, "include": ["metadata"]}))
         .await
         .ok();
     assert_eq!(seen["error"]["code"], "element_not_found", "{seen}");
     assert!(seen["error"]["detail"].as_str().is_some_and(|detail| detail.contains("9999")), "{seen}");
-    assert_eq!(seen["metadata"]["url"], world.page("/course/buttons"));
+    assert_eq!(seen["metadata"]["url"], context.page("/course/buttons"));
     let refused =
         json!({"command": {"visit_page": {"url": "file:///etc/hostname"}}, "include": ["metadata"]});
     let seen = farm.step(&lease, refused).await.ok();
@@ -179,14 +180,14 @@ async fn a_step_that_fails_still_looks(world: World) {
     farm.reset(&lease).await.ok();
 }
 
-async fn nothing_asked_for_is_nothing_sent(world: World) {
-    let farm = &world.farm;
+async fn observe_returns_only_included_parts(context: Context) {
+    let farm = &context.farm;
     let lease = farm.get().await;
     let seen = farm.observe(&lease, json!({"include": []})).await.ok();
     for absent in ["screenshot", "metadata", "ac_tree", "screenshot_info"] {
         assert!(seen[absent].is_null(), "{seen}");
     }
-    for (path, body, words) in [
+    for (path, body, message) in [
         ("/step", json!({}), "needs a \"command\""),
         ("/observe", json!({"command": {"back": {}}}), "use /step"),
         ("/observe", json!({"include": ["title"]}), "include"),
@@ -194,7 +195,7 @@ async fn nothing_asked_for_is_nothing_sent(world: World) {
         ("/observe", json!({"formt": "png"}), "formt"),
         ("/step", json!({"command": {"back": {}, "sleep": {"duration": 1}}}), "2 commands"),
     ] {
-        farm.post_observation(path, &lease, body, &[]).await.assert_error(400, "bad_request", words);
+        farm.post_observation(path, &lease, body, &[]).await.assert_error(400, "bad_request", message);
     }
     farm.reset(&lease).await.ok();
 }
