@@ -1,13 +1,13 @@
-//! `webgym demo` as a newcomer runs it: farm, practice sites, baseline policy and judge in one process.
+//! `webgym demo` with default arguments: farm, practice sites, baseline policy and judge in one process.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
 use std::{path::Path, process::Command};
 
 use proto::trajectory::Outcome;
 use store::{IterationFile, IterationId, SavePath, Split};
 
-/// Task, outcome and steps of each.
+/// Task name, outcome and number of steps of each trajectory.
 type Outcomes = Vec<(String, String, u64)>;
 
 fn demo(folder: &Path, more: &[&str]) -> (String, Outcomes) {
@@ -17,9 +17,9 @@ fn demo(folder: &Path, more: &[&str]) -> (String, Outcomes) {
         .args(more)
         .output()
         .expect("webgym runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{complained}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stdout}\n{stderr}");
     let saved = SavePath::new(folder).iteration_file(IterationId::new(Split::Train, 0));
     let summaries = IterationFile::open(&saved).expect("the iteration's file");
     let mut outcomes: Outcomes = summaries
@@ -28,13 +28,13 @@ fn demo(folder: &Path, more: &[&str]) -> (String, Outcomes) {
         .map(|one| (one.task_name.clone(), one.outcome.map_or("none", Outcome::as_str).to_owned(), one.steps))
         .collect();
     outcomes.sort();
-    (said, outcomes)
+    (stdout, outcomes)
 }
 
 #[test]
-fn the_demo_succeeds_at_part_of_its_tasks_and_says_what_to_do_next() {
+fn demo_solves_some_tasks_and_prints_next_steps() {
     let folder = tempfile::tempdir().unwrap();
-    let (said, outcomes) = demo(folder.path(), &[]);
+    let (stdout, outcomes) = demo(folder.path(), &[]);
     assert!(outcomes.len() >= 30, "{} tasks", outcomes.len());
     let succeeded = outcomes.iter().filter(|(_, outcome, _)| outcome == "success").count();
     let share = 100 * succeeded / outcomes.len();
@@ -43,13 +43,13 @@ fn the_demo_succeeds_at_part_of_its_tasks_and_says_what_to_do_next() {
         outcomes.iter().all(|(_, outcome, _)| outcome == "success" || outcome == "failure"),
         "{outcomes:?}"
     );
-    for words in ["overall", "trajectories show", "vllm_server_url="] {
-        assert!(said.contains(words), "{words} is missing in:\n{said}");
+    for text in ["overall", "trajectories show", "vllm_server_url="] {
+        assert!(stdout.contains(text), "{text} is missing in:\n{stdout}");
     }
 }
 
 #[test]
-fn the_same_seed_gives_the_same_outcomes() {
+fn same_seed_gives_same_outcomes() {
     let folder = tempfile::tempdir().unwrap();
     let few = ["--tasks", "12", "--instances", "3", "--seed", "11"];
     let (_, first) = demo(&folder.path().join("first"), &few);

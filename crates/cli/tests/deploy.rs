@@ -1,8 +1,7 @@
-//! What deploy/ says about us is true: every metric in alerts, dashboard and autoscaler is one that a live farm or a live
-//! run exports, every flag is one that the command takes, every endpoint of a probe answers, and the nginx examples are what
-//! `webgym nginx-config` prints.
+//! Checks that deploy/ matches the program: every metric in alerts, dashboard and autoscaler is exported by a farm or a
+//! run, every flag exists, every probe endpoint responds, and the nginx examples are the output of `webgym nginx-config`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
 use std::{
     collections::BTreeSet,
@@ -28,15 +27,15 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
-/// The words of a text that begin so and go on with letters, digits and underscores.
+/// Returns the identifiers in a text that start with a prefix.
 fn names(text: &str, prefix: &str) -> BTreeSet<String> {
-    let inside = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let words = text.split(|letter| !inside(letter));
+    let in_identifier = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words = text.split(|letter| !in_identifier(letter));
     words.filter(|word| word.starts_with(prefix) && word.len() > prefix.len()).map(str::to_owned).collect()
 }
 
-/// Every series that what `/metrics` describes can have.
-fn exported(text: &str) -> BTreeSet<String> {
+/// Returns every series name that the metrics of a `/metrics` text can have.
+fn exported_series(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for line in text.lines() {
         let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) else {
@@ -53,7 +52,7 @@ fn exported(text: &str) -> BTreeSet<String> {
         };
         found.extend(suffixes.iter().map(|suffix| format!("{name}{suffix}")));
     }
-    assert!(found.len() >= 6, "hardly any metrics: {text}");
+    assert!(found.len() >= 6, "too few metrics: {text}");
     found
 }
 
@@ -62,13 +61,13 @@ async fn metrics_of_a_run() -> BTreeSet<String> {
     let out = folder.path().to_str().unwrap();
     let demo = Webgym::spawn(WEBGYM, &["demo", "--out", out, "--tasks", "6", "--instances", "1"]);
     let link = demo.monitor_url().await;
-    exported(&Http::new(&link, None).get("/metrics", &[]).await.text())
+    exported_series(&Http::new(&link, None).get("/metrics", &[]).await.text())
 }
 
 #[tokio::test]
-async fn every_metric_that_is_named_exists() {
+async fn every_used_metric_exists() {
     let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port", "0", "--node-port", "0"]).await;
-    let mut known = exported(&farm.master().http.get("/metrics", &[]).await.text());
+    let mut known = exported_series(&farm.master().http.get("/metrics", &[]).await.text());
     known.extend(metrics_of_a_run().await);
     let mut named = 0;
     for path in [
@@ -81,29 +80,26 @@ async fn every_metric_that_is_named_exists() {
     ] {
         let used = names(&read(path), "webgym_");
         let unknown: Vec<_> = used.difference(&known).collect();
-        assert!(
-            unknown.is_empty(),
-            "{path} names metrics that nothing exports: {unknown:?}; there are {known:?}"
-        );
+        assert!(unknown.is_empty(), "{path} uses unknown metrics {unknown:?}; exported are {known:?}");
         named += used.len();
     }
-    assert!(named > 40, "only {named} metrics were found in deploy/: is this test still looking?");
+    assert!(named > 40, "only {named} metrics were found in deploy/; does this test still find them?");
 }
 
 #[tokio::test]
-async fn the_endpoints_of_the_probes_answer() {
+async fn probe_endpoints_respond() {
     let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port", "0", "--node-port", "0"]).await;
-    let mut asked = 0;
+    let mut probes = 0;
     for (file, tier) in [("master", "master"), ("node", "node")] {
         let text = read(&format!("deploy/helm/webgym/templates/{file}.yaml"));
         let http = Http::new(&farm.url(tier), None);
         for path in text.lines().filter_map(|line| line.split("httpGet: {path: ").nth(1)) {
             let path = path.split(',').next().unwrap();
             http.get(path, &[]).await.ok();
-            asked += 1;
+            probes += 1;
         }
     }
-    assert_eq!(asked, 5);
+    assert_eq!(probes, 5);
 }
 
 async fn flags_of(subcommand: &str) -> BTreeSet<String> {
@@ -119,7 +115,7 @@ fn flags(text: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn every_flag_that_is_given_is_taken() {
+async fn every_used_flag_exists() {
     let line_of = |path: &str, start: &str| -> String {
         let text = read(path).replace("\\\n", " ");
         let line = text.lines().find(|line| line.trim_start().starts_with(start));
@@ -143,18 +139,18 @@ async fn every_flag_that_is_given_is_taken() {
     ] {
         let (given, known) = (flags(&given), flags_of(subcommand).await);
         let unknown: Vec<_> = given.difference(&known).collect();
-        assert!(!given.is_empty() && unknown.is_empty(), "webgym {subcommand} does not take {unknown:?}");
+        assert!(!given.is_empty() && unknown.is_empty(), "webgym {subcommand} does not accept {unknown:?}");
     }
 }
 
 #[tokio::test]
-async fn every_variable_that_is_set_is_read() {
+async fn every_set_variable_is_read() {
     let mut read_by_us = BTreeSet::new();
     for subcommand in ["master", "node", "rollout", "monitor"] {
         let help = Command::new(WEBGYM).args([subcommand, "--help"]).output().await.unwrap();
         read_by_us.extend(names(&String::from_utf8(help.stdout).unwrap(), "WEBGYM_"));
     }
-    // What the unit files themselves put into command lines.
+    // Variables that the unit files put into command lines.
     let in_units: BTreeSet<String> = files_below(&root().join("deploy/systemd"))
         .iter()
         .filter(|path| path.extension().is_some_and(|kind| kind == "service"))
@@ -167,19 +163,23 @@ async fn every_variable_that_is_set_is_read() {
             read_by_us.contains(*name) || in_units.contains(*name) || in_compose.contains(*name)
         };
         let unknown: Vec<_> = used.iter().filter(|name| !known(name)).collect();
-        assert!(unknown.is_empty(), "{} sets what nobody reads: {unknown:?}", path.display());
+        assert!(unknown.is_empty(), "{} sets variables that are never read: {unknown:?}", path.display());
     }
 }
 
 #[tokio::test]
-async fn the_nginx_examples_are_what_the_command_prints() {
+async fn nginx_examples_match_generated_config() {
     let proxy = "--master 10.0.0.1:7000 --master 10.0.0.2:7000 --monitor 10.0.0.9:5000 --server-name farm.example.org \
                  --tls-cert /etc/ssl/webgym/fullchain.pem --tls-key /etc/ssl/webgym/privkey.pem";
     let compose = "--master master-1:7000 --master master-2:7000 --listen 7000";
-    for (path, words) in [("deploy/proxy/nginx.conf", proxy), ("deploy/docker/nginx.conf", compose)] {
-        let printed =
-            Command::new(WEBGYM).arg("nginx-config").args(words.split_whitespace()).output().await.unwrap();
+    for (path, arguments) in [("deploy/proxy/nginx.conf", proxy), ("deploy/docker/nginx.conf", compose)] {
+        let printed = Command::new(WEBGYM)
+            .arg("nginx-config")
+            .args(arguments.split_whitespace())
+            .output()
+            .await
+            .unwrap();
         let printed = String::from_utf8(printed.stdout).unwrap();
-        assert_eq!(read(path), printed, "write {path} afresh: webgym nginx-config {words} > {path}");
+        assert_eq!(read(path), printed, "update it with: webgym nginx-config {arguments} > {path}");
     }
 }

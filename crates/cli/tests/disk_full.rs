@@ -1,7 +1,7 @@
-//! A disk that fills up in the middle of a run, for real: a small tmpfs in a mount namespace of the test's own. The run
-//! stops and says so; once there is room again, `--resume` collects exactly the rest.
+//! A disk that fills up during a run: a small tmpfs in its own mount namespace. The run stops with a message; when there is
+//! space again, `--resume` collects exactly the rest.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -14,7 +14,7 @@ use testkit::{
 
 const TASKS: usize = 40;
 
-/// Arguments: where the small disk goes, where to copy what it holds, then the command.
+/// Arguments: the mount point of the small disk, the folder for copies of its content, then the command.
 const SCRIPT: &str = r#"
 set -eu
 disk=$1 kept=$2; shift 2
@@ -29,20 +29,20 @@ echo "$code" >"$kept/second.code"
 cp -r "$disk" "$kept/run"
 "#;
 
-fn reply(question: &ModelRequest) -> ModelReply {
-    if question.step() < 4 { ModelReply::click(500, 500) } else { ModelReply::answer("42") }
+fn reply(request: &ModelRequest) -> ModelReply {
+    if request.step() < 4 { ModelReply::click(500, 500) } else { ModelReply::answer("42") }
 }
 
 fn indices(path: &Path) -> BTreeSet<i64> {
     let file = IterationFile::open(path).unwrap();
     let all: Vec<i64> = file.summaries().iter().map(|one| one.trajectory_index).collect();
     let set: BTreeSet<i64> = all.iter().copied().collect();
-    assert_eq!(set.len(), all.len(), "nothing is there twice");
+    assert_eq!(set.len(), all.len(), "no trajectory is there twice");
     set
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn disk_full_stops_the_run_in_words_and_resumes() {
+async fn full_disk_stops_run_and_resume_finishes() {
     let folder = tempfile::tempdir().unwrap();
     let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
     std::fs::create_dir(&disk).unwrap();
@@ -79,10 +79,10 @@ async fn disk_full_stops_the_run_in_words_and_resumes() {
     let output = command.kill_on_drop(true).output().await.expect("unshare runs (package util-linux)");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let read = |name: &str| std::fs::read_to_string(kept.join(name)).unwrap();
-    let (code, words) = (read("first.code"), read("first.err"));
-    assert_ne!(code.trim(), "0", "a full disk is not a success:\n{words}");
-    assert!(words.to_lowercase().contains("no space left") && words.contains("--resume"), "{words}");
-    assert!(!words.contains("panicked"), "{words}");
+    let (code, stderr) = (read("first.code"), read("first.err"));
+    assert_ne!(code.trim(), "0", "a full disk is not a success:\n{stderr}");
+    assert!(stderr.to_lowercase().contains("no space left") && stderr.contains("--resume"), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
     let again = read("again.err");
     assert_ne!(read("again.code").trim(), "0", "the disk is still full:\n{again}");
     assert!(again.to_lowercase().contains("no space left"), "{again}");
@@ -92,8 +92,8 @@ async fn disk_full_stops_the_run_in_words_and_resumes() {
     assert_eq!(read("second.code").trim(), "0", "{}", read("second.err"));
     let run = SavePath::new(kept.join("run"));
     assert_eq!(indices(&run.iteration_file(id)), (0..TASKS as i64).collect());
-    let pictures = std::fs::read_dir(run.images()).unwrap().count();
-    assert_eq!(pictures, TASKS, "the pictures of attempts that were cut short are thrown away");
+    let image_folders = std::fs::read_dir(run.images()).unwrap().count();
+    assert_eq!(image_folders, TASKS, "screenshots of interrupted attempts are removed");
     let record = std::fs::read_to_string(run.root().join("hyperparameters.yaml")).unwrap();
     let keys = |document: &str| -> Vec<String> {
         let top = document.lines().filter(|line| !line.starts_with([' ', '-']) && line.contains(':'));
@@ -101,5 +101,8 @@ async fn disk_full_stops_the_run_in_words_and_resumes() {
     };
     let documents: Vec<Vec<String>> = record.split("---\n").skip(1).map(keys).collect();
     assert!(documents.len() >= 2, "{record}");
-    assert!(documents.iter().all(|keys| *keys == documents[0]), "a refused write leaves no half:\n{record}");
+    assert!(
+        documents.iter().all(|keys| *keys == documents[0]),
+        "a failed write leaves no partial document:\n{record}"
+    );
 }

@@ -1,6 +1,6 @@
 //! A real nginx with the configuration that `webgym nginx-config` prints, in front of two masters and a run's monitor.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,12 +16,12 @@ use tokio::{
 };
 
 const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
-const SECONDS: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the command prints for these words.
-async fn printed(words: &[&str]) -> String {
-    let output = Command::new(WEBGYM).arg("nginx-config").args(words).output().await.unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+/// Returns what `webgym nginx-config` prints for these arguments.
+async fn generate_config(arguments: &[&str]) -> String {
+    let output = Command::new(WEBGYM).arg("nginx-config").args(arguments).output().await.unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -29,15 +29,15 @@ fn host(webgym: &Webgym) -> String {
     webgym.url("master").trim_start_matches("http://").to_owned()
 }
 
-/// nginx in front of these masters.
-async fn in_front_of(masters: &[&Webgym], more: &[&str]) -> Nginx {
+/// Starts nginx in front of these masters.
+async fn start_nginx(masters: &[&Webgym], more: &[&str]) -> Nginx {
     Nginx::start(async |port| {
         let listen = format!("127.0.0.1:{port}");
         let hosts: Vec<String> = masters.iter().map(|master| host(master)).collect();
-        let mut words = vec!["--listen", &listen];
-        words.extend(hosts.iter().flat_map(|host| ["--master", host]));
-        words.extend(more);
-        printed(&words).await
+        let mut arguments = vec!["--listen", &listen];
+        arguments.extend(hosts.iter().flat_map(|host| ["--master", host]));
+        arguments.extend(more);
+        generate_config(&arguments).await
     })
     .await
 }
@@ -54,48 +54,49 @@ async fn certificate(folder: &std::path::Path) -> (String, String) {
 }
 
 #[tokio::test]
-async fn nginx_takes_what_is_printed() {
+async fn nginx_accepts_generated_config() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = certificate(folder.path()).await;
     let tls = ["--tls-cert", certificate.as_str(), "--tls-key", key.as_str()];
-    for words in [
+    for arguments in [
         vec![],
         vec!["--master", "10.0.0.1:7000", "--master", "[::1]:7000", "--server-name", "*.example.org"],
         vec!["--monitor", "127.0.0.1:5000", "--listen", "[::]:8443"],
         [&tls[..], &["--server-name", "farm.example.org", "--master", "localhost:7001"]].concat(),
     ] {
-        let checked = Nginx::check(&printed(&words).await).await;
-        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
-        assert!(checked.status.success() && !said.contains("[warn]"), "{words:?}: {said}");
+        let checked = Nginx::check(&generate_config(&arguments).await).await;
+        let stderr = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(checked.status.success() && !stderr.contains("[warn]"), "{arguments:?}: {stderr}");
     }
 }
 
 #[tokio::test]
-async fn the_farm_is_reached_through_tls() {
+async fn farm_is_reachable_through_tls() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = certificate(folder.path()).await;
     let master = Webgym::start(WEBGYM, &["master", "--port", "0"]).await;
-    let nginx = in_front_of(&[&master], &["--tls-cert", &certificate, "--tls-key", &key]).await;
+    let nginx = start_nginx(&[&master], &["--tls-cert", &certificate, "--tls-key", &key]).await;
     let url = format!("https://localhost:{}/healthz", nginx.port());
     let mut command = Command::new("curl");
-    let asked =
+    let output =
         command.args(["-sS", "--noproxy", "*", "--cacert", &certificate, &url]).output().await.unwrap();
-    let said = String::from_utf8_lossy(&asked.stdout);
-    assert!(said.contains("\"ok\""), "{said} {}", String::from_utf8_lossy(&asked.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("\"ok\""), "{stdout} {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[tokio::test]
 async fn two_masters_behind_nginx() {
     let node = ["node", "1", "--port", "0", "--allow-private-network"];
-    let (here, there) = (Webgym::start(WEBGYM, &node).await, Webgym::start(WEBGYM, &node).await);
-    let to = ["master", "--port", "0", "--node", &here.url("node"), "--node", &there.url("node")];
-    let (mut first, mut second) = (Webgym::start(WEBGYM, &to).await, Webgym::start(WEBGYM, &to).await);
-    let nginx = in_front_of(&[&first, &second], &[]).await;
+    let nodes = (Webgym::start(WEBGYM, &node).await, Webgym::start(WEBGYM, &node).await);
+    let master = ["master", "--port", "0", "--node", &nodes.0.url("node"), "--node", &nodes.1.url("node")];
+    let (mut first, mut second) =
+        (Webgym::start(WEBGYM, &master).await, Webgym::start(WEBGYM, &master).await);
+    let nginx = start_nginx(&[&first, &second], &[]).await;
     let farm = Farm::new(Tier::Master, &nginx.url());
     let sites = Sites::start(SocketAddr::from(([127, 0, 0, 1], 0))).expect("the practice sites start");
-    episode(&farm, &sites.url("/course/buttons")).await;
-    the_same_key_gives_the_same_instance(&farm).await;
-    whoever_waits_is_served(&farm).await;
+    run_episode(&farm, &sites.url("/course/buttons")).await;
+    check_idempotency_keys(&farm).await;
+    check_waiting(&farm).await;
 
     let large = |size: usize| json!({"filler": "x".repeat(size)}).to_string();
     farm.http.send(Method::POST, "/execute", &[], large(3 << 20), &[]).await.assert_error(
@@ -110,45 +111,49 @@ async fn two_masters_behind_nginx() {
     );
 
     first.signal(Signal::KILL);
-    first.wait_for_exit(SECONDS).await;
+    first.wait_for_exit(TIMEOUT).await;
     for _ in 0..4 {
-        episode(&farm, &sites.url("/course/buttons")).await;
+        run_episode(&farm, &sites.url("/course/buttons")).await;
     }
     second.signal(Signal::KILL);
-    second.wait_for_exit(SECONDS).await;
+    second.wait_for_exit(TIMEOUT).await;
     farm.http.get("/info", &[]).await.assert_error(502, "node_unreachable", "no master answers");
 }
 
-/// Take, browse, look, give back.
-async fn episode(farm: &Farm, url: &str) {
+/// Leases a browser, visits a page, takes a screenshot and releases.
+async fn run_episode(farm: &Farm, url: &str) {
     let lease = farm.get().await;
     farm.visit(&lease, url).await;
-    let picture = farm.screenshot(&lease, &[]).await;
-    assert_eq!((picture.status, picture.content_type()), (200, "image/png"), "{}", picture.text());
-    assert!(picture.body.len() > 10_000 && picture.body.starts_with(b"\x89PNG"), "{}", picture.body.len());
-    assert!(picture.body.windows(4).any(|four| four == b"IEND"), "the picture is whole");
+    let screenshot = farm.screenshot(&lease, &[]).await;
+    assert_eq!((screenshot.status, screenshot.content_type()), (200, "image/png"), "{}", screenshot.text());
+    assert!(
+        screenshot.body.len() > 10_000 && screenshot.body.starts_with(b"\x89PNG"),
+        "{}",
+        screenshot.body.len()
+    );
+    assert!(screenshot.body.windows(4).any(|four| four == b"IEND"), "the image is complete");
     farm.reset(&lease).await.ok();
 }
 
-/// Each master remembers its own keys, so that a repeated question must reach the same one.
-async fn the_same_key_gives_the_same_instance(farm: &Farm) {
+/// Each master knows only its own keys, so a repeated request must reach the same master.
+async fn check_idempotency_keys(farm: &Farm) {
     for key in ["a", "b", "c", "d", "e", "f"] {
         let query = [("idempotency_key", key), ("wait_secs", "120")];
         let lease = Lease::parse(&farm.try_get(&query).await.ok());
         for _ in 0..3 {
-            assert_eq!(Lease::parse(&farm.try_get(&query).await.ok()), lease, "asked again with {key}");
+            assert_eq!(Lease::parse(&farm.try_get(&query).await.ok()), lease, "repeated with {key}");
         }
         farm.reset(&lease).await.ok();
     }
 }
 
-async fn whoever_waits_is_served(farm: &Farm) {
+async fn check_waiting(farm: &Farm) {
     let leases = [farm.get().await, farm.get().await];
     let waiting = {
         let farm = farm.clone();
         tokio::spawn(async move { farm.get().await })
     };
-    eventually("somebody waits in line at one of the masters", SECONDS, async || {
+    eventually("a request is queued at one of the masters", TIMEOUT, async || {
         farm.http.get("/metrics", &[]).await.text().contains("\nwebgym_master_get_queue_length 1\n")
     })
     .await;
@@ -159,25 +164,25 @@ async fn whoever_waits_is_served(farm: &Farm) {
 }
 
 #[tokio::test]
-async fn the_monitor_streams_through_nginx() {
+async fn monitor_streams_through_nginx() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let mut demo = Webgym::spawn(WEBGYM, &["demo", "--out", out, "--tasks", "12", "--instances", "1"]);
     let link = demo.monitor_url().await;
     let monitor = link.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let nginx = Nginx::start(async |port| {
-        printed(&["--listen", &format!("127.0.0.1:{port}"), "--monitor", &monitor]).await
+        generate_config(&["--listen", &format!("127.0.0.1:{port}"), "--monitor", &monitor]).await
     })
     .await;
     let mut stream = TcpStream::connect(("127.0.0.1", nginx.port())).await.unwrap();
     stream.write_all(b"GET /monitor/api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut lines = BufReader::new(stream).lines();
     let mut events = 0;
-    // Events of a run that still goes on: held back, they would come together at its end.
+    // If nginx buffered the stream, the events would only arrive at the end of the run.
     while events < 4 {
-        let line = tokio::time::timeout(SECONDS, lines.next_line()).await.expect("events keep coming");
-        let line = line.unwrap().expect("the stream goes on");
+        let line = tokio::time::timeout(TIMEOUT, lines.next_line()).await.expect("another event in time");
+        let line = line.unwrap().expect("the stream is open");
         events += usize::from(line.starts_with("data:"));
     }
-    assert!(demo.is_running(), "the run was over before four events had come");
+    assert!(demo.is_running(), "the run ended before four events arrived");
 }

@@ -1,7 +1,7 @@
-//! `kill -9` at random moments, then `--resume`: every finished trajectory is there once, nothing twice, and the whole
-//! equals what an undisturbed run collects. The real `webgym`, against a simulated farm and policy.
+//! Kills `webgym rollout` with SIGKILL at random moments, then resumes it: every finished trajectory is there exactly once,
+//! and the result equals that of an undisturbed run. The farm and the policy are simulated.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,18 +22,19 @@ use testkit::{
 
 const TASKS: usize = 24;
 const KILLS: usize = 20;
+const EXIT_TIMEOUT: Duration = Duration::from_secs(180);
 const ID: IterationId = IterationId::new(Split::Train, 0);
 
-struct Scene {
+struct TestRun {
     folder: tempfile::TempDir,
     farm: SimFarm,
     policy: SimModel,
 }
 
-/// What makes two trajectories the same, however often the run was interrupted.
-type Essence = (String, Vec<String>, Outcome);
+/// Task name, action keys and outcome: what must be equal however often the run was interrupted.
+type Summary = (String, Vec<String>, Outcome);
 
-impl Scene {
+impl TestRun {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut file = std::fs::File::create(folder.path().join("tasks.jsonl")).unwrap();
@@ -45,10 +46,10 @@ impl Scene {
             });
             writeln!(file, "{task}").unwrap();
         }
-        // Every seventh lease dies once, so that retried episodes are interrupted too.
+        // Every seventh lease is lost once, so that retried episodes are interrupted too.
         let script = |call: &testkit::sim_farm::Call| {
-            let dies = call.lease % 7 == 3 && call.runs("click_coords") && call.nth == 1;
-            if dies { Fault::InstanceLost } else { Fault::None }
+            let is_lost = call.lease % 7 == 3 && call.runs("click_coords") && call.nth == 1;
+            if is_lost { Fault::InstanceLost } else { Fault::None }
         };
         let options = SimFarmOptions { latency: Duration::from_millis(3), ..SimFarmOptions::default() };
         let farm = SimFarm::start(options.with_script(script)).await;
@@ -77,126 +78,126 @@ impl Scene {
             "judge=reference".to_owned(),
             "seed=7".to_owned(),
         ];
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Webgym::spawn(env!("CARGO_BIN_EXE_webgym"), &words)
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Webgym::spawn(env!("CARGO_BIN_EXE_webgym"), &arguments)
     }
 
-    fn result(&self, name: &str) -> BTreeMap<i64, Essence> {
-        essences(&self.save_path(name).iteration_file(ID))
+    fn result(&self, name: &str) -> BTreeMap<i64, Summary> {
+        summaries(&self.save_path(name).iteration_file(ID))
     }
 
-    /// Trajectory index → first screenshot, which every attempt has under another name.
+    /// Returns trajectory index → first screenshot of the journal. Every attempt has its own file names.
     fn journal(&self, name: &str) -> BTreeMap<i64, PathBuf> {
         let path = self.save_path(name).journal(ID);
         let Ok(file) = IterationFile::open(&path) else { return BTreeMap::new() };
-        let read = |place| {
-            let trajectory = file.read(place).unwrap();
-            let picture = PathBuf::from(&trajectory.steps[0].observation.image_path);
-            assert!(picture.is_file(), "{}", picture.display());
-            (trajectory.task.trajectory_index, picture)
+        let read = |index| {
+            let trajectory = file.read(index).unwrap();
+            let screenshot = PathBuf::from(&trajectory.steps[0].observation.image_path);
+            assert!(screenshot.is_file(), "{}", screenshot.display());
+            (trajectory.task.trajectory_index, screenshot)
         };
         (0..file.summaries().len()).map(read).collect()
     }
 }
 
-/// Clicks a few times, depending on the task, and answers, rightly or not, depending on the task.
-fn reply(question: &ModelRequest) -> ModelReply {
-    let number: usize = question.task().split(' ').nth(2).and_then(|word| word.parse().ok()).unwrap();
-    match question.step() > 1 + number % 4 {
+/// Clicks a few times and answers; the task determines how often it clicks and whether the answer is right.
+fn reply(request: &ModelRequest) -> ModelReply {
+    let number: usize = request.task().split(' ').nth(2).and_then(|number| number.parse().ok()).unwrap();
+    match request.step() > 1 + number % 4 {
         false => ModelReply::click(500, 500),
         true if number % 3 == 0 => ModelReply::answer("no idea"),
         true => ModelReply::answer("42"),
     }
 }
 
-fn essences(path: &Path) -> BTreeMap<i64, Essence> {
+fn summaries(path: &Path) -> BTreeMap<i64, Summary> {
     let file = IterationFile::open(path).unwrap();
     let mut found = BTreeMap::new();
-    for place in 0..file.summaries().len() {
-        let trajectory = file.read(place).unwrap();
+    for index in 0..file.summaries().len() {
+        let trajectory = file.read(index).unwrap();
         let keys = trajectory.steps.iter().map(|step| step.action.as_ref().unwrap().key.clone()).collect();
-        let essence = (trajectory.task.task_name.clone(), keys, trajectory.metadata.outcome.unwrap());
-        let before = found.insert(trajectory.task.trajectory_index, essence);
+        let summary = (trajectory.task.task_name.clone(), keys, trajectory.metadata.outcome.unwrap());
+        let before = found.insert(trajectory.task.trajectory_index, summary);
         assert!(before.is_none(), "trajectory {} is there twice", trajectory.task.trajectory_index);
     }
     found
 }
 
-async fn finishes(webgym: &mut Webgym) {
-    let status = webgym.wait_for_exit(Duration::from_secs(60)).await;
+async fn assert_success(webgym: &mut Webgym) {
+    let status = webgym.wait_for_exit(EXIT_TIMEOUT).await;
     assert_eq!(status.code(), Some(0), "{}", webgym.log());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_random_moments_and_resumed_nothing_is_lost_and_nothing_is_twice() {
-    let scene = Scene::new().await;
-    finishes(&mut scene.start("undisturbed")).await;
-    let wanted = scene.result("undisturbed");
+async fn killed_runs_resume_without_loss_or_duplicates() {
+    let run = TestRun::new().await;
+    assert_success(&mut run.start("undisturbed")).await;
+    let wanted = run.result("undisturbed");
     assert_eq!(wanted.len(), TASKS);
-    assert!(!scene.save_path("undisturbed").journal(ID).exists(), "a finished run leaves no journal");
-    let (mut random, mut kills, mut run) = (0x9e37_79b9_u64, 0, 0);
+    assert!(!run.save_path("undisturbed").journal(ID).exists(), "a finished run leaves no journal");
+    let (mut random, mut kills, mut runs) = (0x9e37_79b9_u64, 0, 0);
     while kills < KILLS {
-        run += 1;
-        let name = format!("run{run}");
-        let mut safe: BTreeMap<i64, PathBuf> = BTreeMap::new();
+        runs += 1;
+        let name = format!("run{runs}");
+        let mut finished: BTreeMap<i64, PathBuf> = BTreeMap::new();
         loop {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let moment = scene.farm.requests() + 1 + (random >> 33) as usize % 70;
-            let mut webgym = scene.start(&name);
-            let Some(()) = killed(&mut webgym, &scene.farm, moment).await else { break };
+            let requests = run.farm.requests() + 1 + (random >> 33) as usize % 70;
+            let mut webgym = run.start(&name);
+            let Some(()) = kill_after(&mut webgym, &run.farm, requests).await else { break };
             kills += 1;
-            if scene.save_path(&name).iteration_file(ID).exists() {
-                // Killed between its last trajectory and its last word.
+            if run.save_path(&name).iteration_file(ID).exists() {
+                // It was killed after it had saved the iteration file.
                 break;
             }
-            let now = scene.journal(&name);
-            for (index, picture) in &safe {
-                assert_eq!(now.get(index), Some(picture), "what was finished stays as it was");
+            let now = run.journal(&name);
+            for (index, screenshot) in &finished {
+                assert_eq!(now.get(index), Some(screenshot), "a finished trajectory does not change");
             }
-            safe = now;
+            finished = now;
         }
-        assert_eq!(scene.result(&name), wanted, "{name} after {kills} kills");
-        let kept = scene.first_pictures(&name);
+        assert_eq!(run.result(&name), wanted, "{name} after {kills} kills");
+        let kept = run.first_screenshots(&name);
         assert!(
-            safe.iter().all(|(index, picture)| kept.get(index) == Some(picture)),
-            "nothing is collected twice"
+            finished.iter().all(|(index, screenshot)| kept.get(index) == Some(screenshot)),
+            "a finished trajectory is not collected again"
         );
-        let folder = |picture: &PathBuf| picture.parent().unwrap().to_owned();
+        let folder = |screenshot: &PathBuf| screenshot.parent().unwrap().to_owned();
         let named: BTreeSet<PathBuf> = kept.values().map(folder).collect();
-        let images = std::fs::read_dir(scene.save_path(&name).images()).unwrap();
+        let images = std::fs::read_dir(run.save_path(&name).images()).unwrap();
         let there: BTreeSet<PathBuf> = images.map(|entry| entry.unwrap().path()).collect();
-        assert_eq!(there, named, "the pictures of attempts that were cut short are thrown away");
+        assert_eq!(there, named, "screenshots of interrupted attempts are removed");
     }
-    assert!(run > 1, "several runs were interrupted");
-    // One that was granted in the very moment of the kill is known to nobody, and runs out by itself.
+    assert!(runs > 1, "several runs were started");
+    // A lease that was granted at the moment of the kill was never used; it expires by itself.
     assert_eq!(
-        scene.farm.used_leases(),
+        run.farm.used_leases(),
         Vec::<String>::new(),
-        "what killed runs held was given back by the next"
+        "leases of killed runs are released by the next run"
     );
 }
 
-impl Scene {
-    fn first_pictures(&self, name: &str) -> BTreeMap<i64, PathBuf> {
+impl TestRun {
+    fn first_screenshots(&self, name: &str) -> BTreeMap<i64, PathBuf> {
         let path = self.save_path(name).iteration_file(ID);
         let file = IterationFile::open(&path).unwrap();
-        let trajectories = (0..file.summaries().len()).map(|place| file.read(place).unwrap());
+        let trajectories = (0..file.summaries().len()).map(|index| file.read(index).unwrap());
         trajectories
             .map(|one| (one.task.trajectory_index, PathBuf::from(&one.steps[0].observation.image_path)))
             .collect()
     }
 }
 
-/// Kills the run once the farm has had so many requests; `None` when it had finished before.
-async fn killed(webgym: &mut Webgym, farm: &SimFarm, moment: usize) -> Option<()> {
+/// Kills the run when the farm has received this many requests; returns `None` if it finished before.
+async fn kill_after(webgym: &mut Webgym, farm: &SimFarm, requests: usize) -> Option<()> {
     loop {
-        if farm.requests() >= moment {
+        if farm.requests() >= requests {
             webgym.signal(Signal::KILL);
-            let status = webgym.wait_for_exit(Duration::from_secs(60)).await;
+            let status = webgym.wait_for_exit(EXIT_TIMEOUT).await;
             return (status.code() != Some(0)).then_some(());
         }
         tokio::select! {
-            status = webgym.wait_for_exit(Duration::from_secs(60)) => {
+            status = webgym.wait_for_exit(EXIT_TIMEOUT) => {
                 assert_eq!(status.code(), Some(0), "{}", webgym.log());
                 return None;
             }

@@ -1,7 +1,7 @@
-//! No key is in anything that a run writes or says: not in its files, not in its log, at the most talkative. The farm, the
-//! judge and the monitor each have their own, and each is really used.
+//! Keys never appear in the files or logs of a run, not even with `-vv`. The farm, the judge and the monitor each have their
+//! own key, and each is really used.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
 use std::{path::Path, time::Duration};
 
@@ -18,13 +18,13 @@ const JUDGE: &str = "judge-key-8871-not-to-be-seen";
 const MONITOR: &str = "monitor-key-3320-not-to-be-seen";
 const HUB: &str = "hub-key-9917-not-to-be-seen";
 
-/// Every file below a folder, with its content.
-fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+/// Returns every file below a folder with its content.
+fn read_files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            found.extend(files(&path));
+            found.extend(read_files(&path));
         } else {
             found.push((path.display().to_string(), std::fs::read(&path).unwrap()));
         }
@@ -32,12 +32,12 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-fn holds(content: &[u8], key: &str) -> bool {
+fn contains_key(content: &[u8], key: &str) -> bool {
     content.windows(key.len()).any(|part| part == key.as_bytes())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_key_is_in_anything_that_a_run_wrote() {
+async fn keys_are_never_written_or_logged() {
     let folder = tempfile::tempdir().unwrap();
     let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
     let task = json!({
@@ -45,9 +45,9 @@ async fn no_key_is_in_anything_that_a_run_wrote() {
         "difficulty": 1, "evaluator_reference": ["seen"], "definite_answer": "42",
     });
     std::fs::write(folder.path().join("tasks.jsonl"), task.to_string()).unwrap();
-    let words = "serve 1 --master-port 0 --node-port 0 --allow-private-network";
-    let words: Vec<&str> = words.split(' ').collect();
-    let mut farm = Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &words, &[("WEBGYM_API_KEY", FARM)]);
+    let arguments = "serve 1 --master-port 0 --node-port 0 --allow-private-network";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let mut farm = Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &arguments, &[("WEBGYM_API_KEY", FARM)]);
     farm.wait_for_event("ready").await;
     let port = farm.listening().iter().find(|one| one.tier == "master").unwrap().port;
     let policy = SimModel::start(|_| ModelReply::answer("42")).await;
@@ -82,14 +82,14 @@ async fn no_key_is_in_anything_that_a_run_wrote() {
     let mut run = Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &arguments, &keys);
     assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(0), "{}", run.log());
     assert!(judge.requests().iter().any(|one| one.authorization.contains(JUDGE)), "the judge's key was used");
-    let written = files(folder.path());
+    let written = read_files(folder.path());
     assert!(written.iter().any(|(path, _)| path.contains("iteration0")), "{written:?}");
     for key in [FARM, JUDGE, MONITOR, HUB] {
         for (path, content) in &written {
-            assert!(!holds(content, key), "{path} holds {key}");
+            assert!(!contains_key(content, key), "{path} contains {key}");
         }
-        for (who, log) in [("the run", run.log()), ("the farm", farm.log())] {
-            assert!(!log.contains(key), "{who} said {key}:\n{log}");
+        for (process, log) in [("the run", run.log()), ("the farm", farm.log())] {
+            assert!(!log.contains(key), "{process} logged {key}:\n{log}");
         }
     }
 }

@@ -73,7 +73,7 @@ async fn redis_mistakes_are_explained() {
         (tls.clone(), Some(not_ca.display().to_string()), "no certificate"),
         (tls.replace("localhost", "127.0.0.1"), Some(ca.clone()), "is not trusted"),
         (open.replace("redis://", "rediss://"), Some(ca), "does not speak TLS"),
-        (tls.replace("rediss://", "redis://"), None, "wants TLS"),
+        (tls.replace("rediss://", "redis://"), None, "if it requires TLS"),
         (format!("http://:{PASSWORD}@localhost:1"), None, "is not a Redis address"),
         (format!("redis://:{PASSWORD}@127.0.0.1:1"), None, "nothing listens on that port"),
     ];

@@ -1,63 +1,66 @@
-//! Pages and clients that mean harm, named after what they try: a real farm, real Chromium, real connections. Most share
-//! one farm, so that each is also the other's innocent neighbour; what aims at the farm as a whole has one of its own.
+//! Hostile pages and clients against a real farm with real Chromium and real connections. Most attacks share one farm, so
+//! that each also checks that its neighbours are not affected; attacks on the farm as a whole start their own.
 
 mod clients;
-mod damage;
-mod greed;
-mod names;
+mod denial_of_service;
+mod dns_server;
+mod environment;
+mod isolation;
 mod network;
-mod raw;
-mod tricks;
-mod watchers;
-mod words;
-mod world;
+mod raw_http;
+mod resource_exhaustion;
+mod text_injection;
+mod viewer;
 
 use std::{pin::Pin, process::ExitCode, sync::Arc, time::Duration};
 
 use libtest_mimic::{Arguments, Trial};
 use tokio::{runtime::Runtime, sync::OnceCell};
 
-use world::World;
+use environment::Environment;
 
 pub(crate) const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
 
-/// For what takes moments on a machine that does nothing else.
-pub(crate) const SECONDS: Duration = Duration::from_secs(60);
+/// Limit for what takes moments on an idle machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-type Tried = Pin<Box<dyn Future<Output = ()>>>;
-type Attack = (&'static str, fn(Arc<World>) -> Tried);
+type AttackFuture = Pin<Box<dyn Future<Output = ()>>>;
+type Attack = (&'static str, fn(Arc<Environment>) -> AttackFuture);
 
 /// Lists attacks under their own names.
 macro_rules! attacks {
     ($($name:ident),* $(,)?) => {
-        pub(crate) const ATTACKS: &[crate::Attack] = &[$((stringify!($name), |world| Box::pin($name(world)))),*];
+        pub(crate) const ATTACKS: &[crate::Attack] = &[$((stringify!($name), |env| Box::pin($name(env)))),*];
     };
 }
 pub(crate) use attacks;
 
-/// They take all there is: two at a time, or they would harm each other more than any innocent.
-const ROUGH: &[(&str, &[Attack])] = &[("damage", damage::ATTACKS), ("greed", greed::ATTACKS)];
+/// Attacks that use all resources: two at a time, because more would only disturb each other.
+const HEAVY: &[(&str, &[Attack])] = &[
+    ("denial_of_service", denial_of_service::ATTACKS),
+    ("resource_exhaustion", resource_exhaustion::ATTACKS),
+];
 
-/// They wait more than they work.
-const SLY: &[(&str, &[Attack])] = &[
-    ("tricks", tricks::ATTACKS),
-    ("words", words::ATTACKS),
+/// Attacks that mostly wait.
+const LIGHT: &[(&str, &[Attack])] = &[
+    ("isolation", isolation::ATTACKS),
+    ("text_injection", text_injection::ATTACKS),
     ("clients", clients::ATTACKS),
-    ("raw", raw::ATTACKS),
-    ("watchers", watchers::ATTACKS),
+    ("raw_http", raw_http::ATTACKS),
+    ("viewer", viewer::ATTACKS),
 ];
 
 fn trial(
-    room: &str,
+    module: &str,
     (name, attack): &'static Attack,
     runtime: &Arc<Runtime>,
-    shared: &Arc<OnceCell<Arc<World>>>,
+    shared: &Arc<OnceCell<Arc<Environment>>>,
 ) -> Trial {
     let (runtime, shared) = (Arc::clone(runtime), Arc::clone(shared));
-    Trial::test(format!("{room}::{name}"), move || {
+    Trial::test(format!("{module}::{name}"), move || {
         runtime.block_on(async {
-            let world = Arc::clone(shared.get_or_init(World::start).await);
-            attack(world).await;
+            let env = Arc::clone(shared.get_or_init(Environment::start).await);
+            attack(env).await;
         });
         Ok(())
     })
@@ -69,19 +72,19 @@ fn main() -> ExitCode {
         return network::run(&name);
     }
     let runtime = Arc::new(Runtime::new().expect("a runtime"));
-    let shared: Arc<OnceCell<Arc<World>>> = Arc::default();
-    let told = arguments.test_threads;
+    let shared: Arc<OnceCell<Arc<Environment>>> = Arc::default();
+    let requested_threads = arguments.test_threads;
     let mut failed = false;
-    for (rooms, at_once) in [(SLY, 6), (ROUGH, 2)] {
-        arguments.test_threads = told.or(Some(at_once));
-        let mut trials = if at_once == 6 { network::trials() } else { Vec::new() };
-        for (room, attacks) in rooms {
-            trials.extend(attacks.iter().map(|attack| trial(room, attack, &runtime, &shared)));
+    for (modules, threads) in [(LIGHT, 6), (HEAVY, 2)] {
+        arguments.test_threads = requested_threads.or(Some(threads));
+        let mut trials = if threads == 6 { network::trials() } else { Vec::new() };
+        for (module, attacks) in modules {
+            trials.extend(attacks.iter().map(|attack| trial(module, attack, &runtime, &shared)));
         }
         failed |= libtest_mimic::run(&arguments, trials).has_failed();
     }
-    if let Some(world) = Arc::into_inner(shared).and_then(OnceCell::into_inner) {
-        runtime.block_on(World::stop(world, !failed));
+    if let Some(env) = Arc::into_inner(shared).and_then(OnceCell::into_inner) {
+        runtime.block_on(Environment::stop(env, !failed));
     }
     ExitCode::from(u8::from(failed) * 101)
 }

@@ -1,5 +1,5 @@
-//! Pages that reach for what is behind the browser: this machine, its network, a cloud's metadata. Here those addresses
-//! are real, and so is a public one for the attacker, in a network of their own; whoever connects is caught.
+//! Pages that try to reach what is behind the browser: this machine, its network, a cloud's metadata service. In an own
+//! network namespace those addresses exist, and so does a public one for the attacker; every connection is recorded.
 
 use std::{
     net::Ipv4Addr,
@@ -17,17 +17,17 @@ use tokio::{
 };
 
 use crate::{
-    SECONDS, Tried,
-    names::{Answer, Names},
-    world::serve,
+    AttackFuture, TIMEOUT,
+    dns_server::{Answer, DnsServer},
+    environment::serve,
 };
 
-const ATTACKS: &[(&str, fn() -> Tried)] = &[
-    ("reaches_private_addresses_in_every_spelling", || Box::pin(reaches_private_addresses())),
-    ("changes_its_mind_about_its_address", || Box::pin(changes_its_mind())),
+const ATTACKS: &[(&str, fn() -> AttackFuture)] = &[
+    ("private_addresses_are_unreachable", || Box::pin(reaches_private_addresses())),
+    ("dns_rebinding_is_blocked", || Box::pin(rebinds_dns())),
 ];
 
-/// Set in the process that carries out one attack in a network of its own.
+/// Set in the process that runs one attack in its own network namespace.
 const INSIDE: &str = "WEBGYM_HOSTILE_ATTACK";
 const NOT_PERMITTED: u8 = 77;
 const PUBLIC: Ipv4Addr = Ipv4Addr::new(11, 22, 33, 44);
@@ -46,17 +46,17 @@ pub(crate) fn trials() -> Vec<Trial> {
             match status.code() {
                 Some(0) => Ok(()),
                 Some(code) if code == i32::from(NOT_PERMITTED) && !ci => Ok(()),
-                _ => Err(format!("{name} in a network of its own: {status}").into()),
+                _ => Err(format!("{name} in its own network namespace: {status}").into()),
             }
         })
     };
     ATTACKS.iter().map(|(name, _)| trial(name)).collect()
 }
 
-/// The one attack, in the network of its own.
+/// Runs one attack in its own network namespace.
 pub(crate) fn run(name: &str) -> ExitCode {
-    if let Err(why) = hosts::enter_network_namespace() {
-        eprintln!("\nNOT TESTED: {name}. This machine does not permit network namespaces: {why}\n");
+    if let Err(reason) = hosts::enter_network_namespace() {
+        eprintln!("\nNOT TESTED: {name}. This machine does not permit network namespaces: {reason}\n");
         return ExitCode::from(NOT_PERMITTED);
     }
     let (_, attack) = ATTACKS.iter().find(|(known, _)| *known == name).expect("a known attack");
@@ -71,12 +71,12 @@ pub(crate) fn run(name: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn command(program: &str, words: &[&str]) {
-    let status = Command::new(program).args(words).status();
-    assert!(status.is_ok_and(|status| status.success()), "{program} {words:?}");
+fn command(program: &str, arguments: &[&str]) {
+    let status = Command::new(program).args(arguments).status();
+    assert!(status.is_ok_and(|status| status.success()), "{program} {arguments:?}");
 }
 
-/// Whoever connects to these addresses is noted.
+/// Records every connection to the addresses it listens on.
 #[derive(Clone, Default)]
 struct Caught(Arc<Mutex<Vec<String>>>);
 
@@ -106,20 +106,20 @@ impl Caught {
     }
 }
 
-struct Scene {
+struct TestNetwork {
     webgym: Webgym,
     farm: Farm,
     lease: Lease,
     site: RecordingServer,
-    names: Names,
+    dns: DnsServer,
     caught: Caught,
 }
 
-impl Scene {
+impl TestNetwork {
     async fn start() -> Self {
-        let names = Names::start().await;
-        names.set("evil.test", Answer::All(vec![PUBLIC]));
-        names.set("intranet.test", Answer::All(vec![Ipv4Addr::new(10, 0, 0, 1)]));
+        let dns = DnsServer::start().await;
+        dns.set("evil.test", Answer::All(vec![PUBLIC]));
+        dns.set("intranet.test", Answer::All(vec![Ipv4Addr::new(10, 0, 0, 1)]));
         let caught = Caught::default();
         for address in PRIVATE {
             for port in [80, 443, 8080] {
@@ -132,19 +132,19 @@ impl Scene {
         let webgym = serve("serve 1").await;
         let farm = webgym.master();
         let lease = farm.get().await;
-        Self { webgym, farm, lease, site, names, caught }
+        Self { webgym, farm, lease, site, dns, caught }
     }
 
-    async fn says(&self, words: &str) -> String {
-        poll_until(&format!("the page says {words:?}"), SECONDS * 2, async || {
-            let text = self.farm.text(&self.lease).await;
-            text.contains(words).then_some(text)
+    async fn wait_for_text(&self, text: &str) -> String {
+        poll_until(&format!("the page contains {text:?}"), TIMEOUT * 2, async || {
+            let page = self.farm.text(&self.lease).await;
+            page.contains(text).then_some(page)
         })
         .await
     }
 
-    async fn end(self) {
-        assert_eq!(self.caught.all(), Vec::<String>::new(), "nothing got through");
+    async fn finish(self) {
+        assert_eq!(self.caught.all(), Vec::<String>::new(), "no private address was reached");
         self.farm.reset(&self.lease).await.ok();
         self.webgym.stop().await;
     }
@@ -177,9 +177,9 @@ const SPELLINGS: [&str; 24] = [
     "intranet.test",
 ];
 
-/// Tries every road to every host; what comes of each is told.
-const ROADS: &str = "<body><script>
-const attempt = (name, trying) => Promise.race([trying, new Promise((done) => setTimeout(done, 6000, 'nothing'))]).then((said) => { if (said === 'THROUGH') document.body.append(name + ' THROUGH; '); }, () => 0);
+/// Tries every way to reach every host and reports each success.
+const ATTEMPTS: &str = "<body><script>
+const attempt = (name, trying) => Promise.race([trying, new Promise((done) => setTimeout(done, 6000, 'nothing'))]).then((result) => { if (result === 'THROUGH') document.body.append(name + ' THROUGH; '); }, () => 0);
 const loads = (tag, at, url) => new Promise((done) => { const it = document.createElement(tag); it[at] = url; it.onload = () => done(tag === 'img' ? 'THROUGH' : ''); it.onerror = () => done(''); document.body.append(it); });
 const all = HOSTS.flatMap((host, n) => ['http://' + host + ':80', 'http://' + host + ':8080', 'https://' + host].flatMap((base) => [
   attempt(base + ' cors', fetch(base + '/fetch').then((it) => it.ok ? 'THROUGH' : '')), attempt(base + ' fetch', fetch(base + '/fetch', {mode: 'no-cors'})),
@@ -195,43 +195,45 @@ Promise.all(all).then(() => setTimeout(() => document.body.append('all tried'), 
 </script>";
 
 async fn reaches_private_addresses() {
-    let scene = Scene::start().await;
+    let network = TestNetwork::start().await;
     let hosts = json!(SPELLINGS).to_string();
-    scene.site.serve("/", Served::Page(format!("<meta charset=utf-8>{}", ROADS.replace("HOSTS", &hosts))));
+    network
+        .site
+        .serve("/", Served::Page(format!("<meta charset=utf-8>{}", ATTEMPTS.replace("HOSTS", &hosts))));
     for (number, host) in SPELLINGS.iter().enumerate() {
-        scene.site.serve(
+        network.site.serve(
             &format!("/redirect-{number}"),
             Served::Redirect(format!("http://{}/redirected", ascii(host))),
         );
     }
-    scene.farm.visit(&scene.lease, "http://evil.test/").await;
-    let said = scene.says("all tried").await;
-    assert!(!said.contains("THROUGH"), "{said}");
-    let asked = scene.site.requests();
+    network.farm.visit(&network.lease, "http://evil.test/").await;
+    let text = network.wait_for_text("all tried").await;
+    assert!(!text.contains("THROUGH"), "{text}");
+    let requests = network.site.requests();
     for number in 0..SPELLINGS.len() {
-        assert!(asked.contains(&format!("GET /redirect-{number}")), "the roads were taken: {asked:?}");
+        assert!(requests.contains(&format!("GET /redirect-{number}")), "the page did not try: {requests:?}");
     }
-    // And the agent itself, straight and by way of a redirect.
+    // The agent itself tries too, directly and through a redirect.
     for (number, host) in SPELLINGS.iter().enumerate() {
-        let visit = |url: String| scene.farm.execute(&scene.lease, json!({"visit_page": {"url": url}}));
-        let straight = visit(format!("http://{host}/visit")).await;
-        assert_eq!(straight.code(), "url_refused", "{host}: {}", straight.text());
+        let visit = |url: String| network.farm.execute(&network.lease, json!({"visit_page": {"url": url}}));
+        let direct = visit(format!("http://{host}/visit")).await;
+        assert_eq!(direct.code(), "url_refused", "{host}: {}", direct.text());
         visit(format!("http://evil.test/redirect-{number}")).await;
-        assert!(!scene.farm.text(&scene.lease).await.contains(RecordingServer::SECRET));
+        assert!(!network.farm.text(&network.lease).await.contains(RecordingServer::SECRET));
     }
-    scene.end().await;
+    network.finish().await;
 }
 
-/// A header holds no digits in circles; the browser reads them as plain ones anyway.
+/// A header cannot contain circled digits; the browser reads them as plain ones anyway.
 fn ascii(host: &str) -> &str {
     if host.is_ascii() { host } else { "127.0.0.1" }
 }
 
-/// DNS rebinding: the name means a public address when it is looked at, and this machine when it is used.
-async fn changes_its_mind() {
-    let scene = Scene::start().await;
+/// DNS rebinding: the name resolves to a public address when it is checked, and to this machine when it is used.
+async fn rebinds_dns() {
+    let network = TestNetwork::start().await;
     let loopback = Ipv4Addr::LOCALHOST;
-    scene.site.serve(
+    network.site.serve(
         "/rebind",
         Served::Page(
             "<body><script>let refused = 0; setInterval(async () => { const it = await fetch('/secret').catch(() => null); if (!it) return; const text = await it.text();
@@ -239,32 +241,32 @@ async fn changes_its_mind() {
                 .into(),
         ),
     );
-    scene.names.set("rebind.test", Answer::All(vec![PUBLIC]));
-    scene.farm.visit(&scene.lease, "http://rebind.test/rebind").await;
-    scene.says("allowed").await;
-    scene.names.set("rebind.test", Answer::All(vec![loopback]));
-    let said = scene.says("refused 9").await;
-    assert!(!said.contains("127.0.0.1"), "the page learns nothing of what names mean here: {said}");
-    // The address that was checked is the one that is connected to, however often the answer changes in between.
+    network.dns.set("rebind.test", Answer::All(vec![PUBLIC]));
+    network.farm.visit(&network.lease, "http://rebind.test/rebind").await;
+    network.wait_for_text("allowed").await;
+    network.dns.set("rebind.test", Answer::All(vec![loopback]));
+    let text = network.wait_for_text("refused 9").await;
+    assert!(!text.contains("127.0.0.1"), "the page must not learn what names resolve to here: {text}");
+    // The proxy connects to the address that it checked, even if the DNS answer changes in between.
     for first in [vec![PUBLIC, loopback], vec![loopback, PUBLIC]] {
-        scene.names.set("flip.test", Answer::InTurn(first, 0));
+        network.dns.set("flip.test", Answer::InTurn(first, 0));
         for _ in 0..15 {
             let visit = json!({"visit_page": {"url": "http://flip.test/secret"}});
-            tokio::time::timeout(Duration::from_secs(60), scene.farm.execute(&scene.lease, visit))
+            tokio::time::timeout(Duration::from_secs(60), network.farm.execute(&network.lease, visit))
                 .await
-                .expect("an answer");
+                .expect("a response");
         }
     }
-    // Of several addresses only the public one is tried, also when nobody answers there.
-    scene.names.set("both.test", Answer::All(vec![loopback, PUBLIC]));
-    scene.farm.visit(&scene.lease, "http://both.test/page").await;
+    // Of several addresses only the public one is tried, even if nothing listens there.
+    network.dns.set("both.test", Answer::All(vec![loopback, PUBLIC]));
+    network.farm.visit(&network.lease, "http://both.test/page").await;
     assert!(
-        scene.farm.text(&scene.lease).await.contains(RecordingServer::SECRET),
-        "the public one was reached"
+        network.farm.text(&network.lease).await.contains(RecordingServer::SECRET),
+        "the public address was reached"
     );
     let visit = json!({"visit_page": {"url": "http://both.test:8080/"}});
-    let reply = scene.farm.execute(&scene.lease, visit).await;
-    let text = scene.farm.text(&scene.lease).await;
+    let reply = network.farm.execute(&network.lease, visit).await;
+    let text = network.farm.text(&network.lease).await;
     assert!(reply.status != 200 || text.contains("webgym:"), "{} {text}", reply.text());
-    scene.end().await;
+    network.finish().await;
 }

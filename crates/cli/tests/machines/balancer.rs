@@ -1,4 +1,4 @@
-//! A real nginx on a host of its own that shares the requests out between the masters.
+//! A real nginx on its own host that balances requests over the masters.
 
 use std::{process::Stdio, time::Duration};
 
@@ -25,15 +25,15 @@ impl Balancer {
         let folder = TempDir::new().expect("a folder");
         let servers: String = masters
             .iter()
-            .map(|one| format!("server {}:7000 max_fails=1 fail_timeout=1s; ", one.host.ip))
+            .map(|master| format!("server {}:7000 max_fails=1 fail_timeout=1s; ", master.host.ip))
             .collect();
-        let inside = folder.path().display();
+        let root = folder.path().display();
         let config = format!(
-            "daemon off; worker_processes 1; user root; pid {inside}/pid; error_log {inside}/error.log;
+            "daemon off; worker_processes 1; user root; pid {root}/pid; error_log {root}/error.log;
              events {{ worker_connections 512; }}
              http {{
-               access_log off; client_body_temp_path {inside}/body; proxy_temp_path {inside}/proxy;
-               fastcgi_temp_path {inside}/f; uwsgi_temp_path {inside}/u; scgi_temp_path {inside}/s;
+               access_log off; client_body_temp_path {root}/body; proxy_temp_path {root}/proxy;
+               fastcgi_temp_path {root}/f; uwsgi_temp_path {root}/u; scgi_temp_path {root}/s;
                upstream masters {{ {servers} }}
                server {{ listen {PORT}; location / {{
                  proxy_pass http://masters; proxy_http_version 1.1; proxy_set_header Connection '';
@@ -42,12 +42,12 @@ impl Balancer {
              }}"
         );
         let file = folder.path().join("nginx.conf");
-        std::fs::write(&file, config).expect("the folder is ours");
+        std::fs::write(&file, config).expect("a writable folder");
         let launcher = host.launcher();
         let mut command = Command::new(&launcher[0]);
         command.args(&launcher[1..]).arg("nginx").arg("-c").arg(&file).arg("-p").arg(folder.path());
         command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        let child = command.spawn().expect("nginx can be started; run scripts/setup --tests");
+        let child = command.spawn().expect("nginx starts; install it with scripts/setup --tests");
         let balancer = Self { host, child, _folder: folder };
         eventually("nginx listens", LIMIT, async || {
             TcpStream::connect((balancer.host.ip, PORT)).await.is_ok()
@@ -57,11 +57,11 @@ impl Balancer {
     }
 
     pub(crate) async fn stop(mut self) {
-        // Its worker ends with it only when it is asked, not when it is killed.
+        // nginx stops its worker on SIGTERM but not when it is killed.
         if let Some(pid) = self.child.id() {
             testkit::signal(pid, rustix::process::Signal::TERM);
         }
-        let ended = tokio::time::timeout(Duration::from_secs(20), self.child.wait()).await;
-        assert!(ended.is_ok(), "nginx does not stop");
+        let stopped = tokio::time::timeout(Duration::from_secs(20), self.child.wait()).await;
+        assert!(stopped.is_ok(), "nginx does not stop");
     }
 }

@@ -1,4 +1,4 @@
-//! The hosts and what runs on them.
+//! The simulated hosts and the processes on them.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,24 @@ use testkit::{
 use crate::{LIMIT, WEBGYM};
 
 pub(crate) const KEY: &str = "key-of-the-machines";
-/// How much faster the registry's times pass: entries live 6 s instead of 120.
+/// Factor by which registry times are shortened: entries live 6 s instead of 120.
 pub(crate) const PACE: u32 = 20;
 const MASTER_PORT: u16 = 7000;
 const NODE_PORT: u16 = 8080;
 const REDIS_PORT: u16 = 6379;
 
-/// A host and its process.
+/// A host with its process.
 pub(crate) struct Member {
     pub(crate) host: Host,
     pub(crate) process: Webgym,
-    words: String,
+    arguments: String,
 }
 
 impl Member {
-    async fn start(host: Host, words: String) -> Self {
-        let mut process = spawn(&host, &words);
+    async fn start(host: Host, arguments: String) -> Self {
+        let mut process = spawn(&host, &arguments);
         process.wait_for_event("ready").await;
-        Self { host, process, words }
+        Self { host, process, arguments }
     }
 
     pub(crate) fn url(&self, port: u16) -> String {
@@ -44,9 +44,9 @@ impl Member {
     }
 }
 
-fn spawn(host: &Host, words: &str) -> Webgym {
-    let words: Vec<&str> = words.split_whitespace().collect();
-    Webgym::spawn_on(&host.launcher(), WEBGYM, &words, &[AUDIT_LOG_ENV, ("WEBGYM_API_KEY", KEY)])
+fn spawn(host: &Host, arguments: &str) -> Webgym {
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    Webgym::spawn_on(&host.launcher(), WEBGYM, &arguments, &[AUDIT_LOG_ENV, ("WEBGYM_API_KEY", KEY)])
 }
 
 pub(crate) struct Cluster {
@@ -55,7 +55,7 @@ pub(crate) struct Cluster {
     pub(crate) masters: Vec<Member>,
     pub(crate) nodes: Vec<Member>,
     pub(crate) collector_hosts: [Host; 2],
-    /// The books of processes that have ended.
+    /// The audit logs of processes that have exited.
     closed: AuditLog,
 }
 
@@ -66,53 +66,53 @@ impl Cluster {
         let common = format!("--host 0.0.0.0 --redis {} --registry-pace {PACE}", redis.url());
         let mut nodes = Vec::new();
         for name in ["node-a", "node-b", "node-c"] {
-            // A lease that nobody uses is over after half a minute, not after an hour: half a second a minute.
-            let words = format!(
+            // An unused lease expires after half a minute instead of an hour: a lease minute has half a second.
+            let arguments = format!(
                 "serve 1 --mode worker --node-port {NODE_PORT} --allow-private-network --lease-minute 0.5 {common}"
             );
-            nodes.push(Member::start(Host::new(name), words).await);
+            nodes.push(Member::start(Host::new(name), arguments).await);
         }
-        let words = format!("serve --mode master --master-port {MASTER_PORT} {common}");
+        let arguments = format!("serve --mode master --master-port {MASTER_PORT} {common}");
         let mut masters = Vec::new();
         for name in ["master-a", "master-b"] {
-            masters.push(Member::start(Host::new(name), words.clone()).await);
+            masters.push(Member::start(Host::new(name), arguments.clone()).await);
         }
         let collector_hosts = [Host::new("collector-a"), Host::new("collector-b")];
         let cluster =
             Self { redis, redis_host, masters, nodes, collector_hosts, closed: AuditLog::default() };
-        cluster.all_usable().await;
+        cluster.wait_until_usable().await;
         cluster
     }
 
-    /// What a master says of the nodes.
-    async fn told(&self, master: usize) -> Vec<Value> {
+    /// Returns what a master reports about its nodes.
+    async fn nodes_seen_by(&self, master: usize) -> Vec<Value> {
         let info = self.masters[master].master().info().await;
         info["nodes"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Waits until every master knows every node, and says how long that took.
-    pub(crate) async fn all_usable(&self) -> Duration {
+    /// Waits until every master sees every node as healthy and returns how long that took.
+    pub(crate) async fn wait_until_usable(&self) -> Duration {
         let started = Instant::now();
         for master in 0..self.masters.len() {
-            let what = format!("master {master} knows all nodes and all are well");
+            let what = format!("master {master} sees all nodes as healthy");
             eventually(&what, LIMIT, async || {
-                let told = self.told(master).await;
+                let nodes = self.nodes_seen_by(master).await;
                 self.nodes.iter().all(|node| {
                     let url = node.url(NODE_PORT);
-                    told.iter().any(|one| one["hash"] == url.as_str() && one["healthy"] == true)
-                }) && told.len() == self.nodes.len()
+                    nodes.iter().any(|seen| seen["hash"] == url.as_str() && seen["healthy"] == true)
+                }) && nodes.len() == self.nodes.len()
             })
             .await;
         }
         started.elapsed()
     }
 
-    /// Waits until a master takes a node for lost.
-    pub(crate) async fn is_missed(&self, master: usize, node: usize) {
+    /// Waits until a master sees a node as unhealthy.
+    pub(crate) async fn wait_until_unhealthy(&self, master: usize, node: usize) {
         let url = self.nodes[node].url(NODE_PORT);
-        eventually("the master misses it", LIMIT, async || {
-            let told = self.told(master).await;
-            !told.iter().any(|one| one["hash"] == url.as_str() && one["healthy"] == true)
+        eventually("the master sees the node as unhealthy", LIMIT, async || {
+            let nodes = self.nodes_seen_by(master).await;
+            !nodes.iter().any(|seen| seen["hash"] == url.as_str() && seen["healthy"] == true)
         })
         .await;
     }
@@ -126,57 +126,58 @@ impl Cluster {
     }
 
     /// Waits until no lease is held.
-    pub(crate) async fn free(&self) {
-        eventually("all leases are over", LIMIT, async || self.in_use().await == 0).await;
+    pub(crate) async fn wait_until_idle(&self) {
+        eventually("all leases have ended", LIMIT, async || self.in_use().await == 0).await;
     }
 
-    /// Waits until so many leases are held.
-    pub(crate) async fn busy(&self, leases: usize) {
-        eventually("episodes are under way", LIMIT, async || self.in_use().await >= leases).await;
+    /// Waits until at least this many leases are held.
+    pub(crate) async fn wait_for_leases(&self, leases: usize) {
+        eventually("episodes are running", LIMIT, async || self.in_use().await >= leases).await;
     }
 
-    pub(crate) async fn restart_node(&mut self, place: usize, signal: Signal) {
-        let member = &mut self.nodes[place];
+    pub(crate) async fn restart_node(&mut self, index: usize, signal: Signal) {
+        let member = &mut self.nodes[index];
         let name = format!("{} (ended)", member.host.name);
         close(&mut member.process, signal, &name, &mut self.closed).await;
-        member.process = spawn(&member.host, &member.words);
+        member.process = spawn(&member.host, &member.arguments);
         member.process.wait_for_event("ready").await;
     }
 
-    pub(crate) async fn restart_master(&mut self, place: usize, signal: Signal) {
-        let member = &mut self.masters[place];
+    pub(crate) async fn restart_master(&mut self, index: usize, signal: Signal) {
+        let member = &mut self.masters[index];
         let name = format!("{} (ended)", member.host.name);
         close(&mut member.process, signal, &name, &mut self.closed).await;
-        member.process = spawn(&member.host, &member.words);
+        member.process = spawn(&member.host, &member.arguments);
         member.process.wait_for_event("ready").await;
     }
 
-    /// Every slot is free again, every node is known, and the books of all processes are in order; how many leases they
-    /// hold.
-    pub(crate) async fn is_whole(&self) -> usize {
-        self.all_usable().await;
+    /// Checks that every slot is free, every node is known and the audit log is consistent. Returns the number of leases
+    /// in the audit log.
+    pub(crate) async fn assert_recovered(&self) -> usize {
+        self.wait_until_usable().await;
         for node in &self.nodes {
             Slots::wait_all_free(&node.process, &node.node().http, LIMIT).await;
         }
-        let mut history = self.closed.clone();
-        for member in self.nodes.iter().chain(&self.masters) {
-            history.add(&member.host.name, member.process.audit_log());
-        }
-        // A line may still be on its way from a process to us.
-        let mut wrong = history.violations();
-        for _ in 0..20 {
-            if wrong.is_empty() {
-                break;
+        let mut violations = Vec::new();
+        // The last lines may still be on their way from a process to us.
+        let limit = Instant::now() + LIMIT;
+        while Instant::now() < limit {
+            let log = self.audit_log();
+            violations = log.violations();
+            if violations.is_empty() {
+                return log.leases();
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
-            history = self.closed.clone();
-            for member in self.nodes.iter().chain(&self.masters) {
-                history.add(&member.host.name, member.process.audit_log());
-            }
-            wrong = history.violations();
         }
-        assert!(wrong.is_empty(), "the books are not in order: {wrong:#?}");
-        history.leases()
+        panic!("the audit log is not consistent: {violations:#?}");
+    }
+
+    fn audit_log(&self) -> AuditLog {
+        let mut log = self.closed.clone();
+        for member in self.nodes.iter().chain(&self.masters) {
+            log.add(&member.host.name, member.process.audit_log());
+        }
+        log
     }
 
     pub(crate) async fn stop(mut self) {
@@ -187,10 +188,10 @@ impl Cluster {
     }
 }
 
-/// Ends a process and keeps its books.
-async fn close(process: &mut Webgym, signal: Signal, name: &str, books: &mut AuditLog) {
+/// Ends a process and keeps its audit log.
+async fn close(process: &mut Webgym, signal: Signal, name: &str, log: &mut AuditLog) {
     process.signal(signal);
     process.wait_for_exit(LIMIT).await;
     let entries: Vec<AuditEntry> = process.final_audit_log().await;
-    books.add(name, entries);
+    log.add(name, entries);
 }

@@ -1,4 +1,4 @@
-//! Two collectors on hosts of their own, a policy that takes its time, and what they must have saved.
+//! Two collectors on their own hosts, a policy with latency, and checks of what they saved.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,11 +15,11 @@ use testkit::{
 
 use crate::{LIMIT, WEBGYM, cluster::KEY};
 
-/// How long the policy thinks about each step: long enough for faults to come in between.
-const THINKING: Duration = Duration::from_millis(400);
+/// Latency of the policy: long enough for faults to happen during an episode.
+const POLICY_LATENCY: Duration = Duration::from_millis(400);
 const RANKS: u32 = 2;
 
-/// A run of two ranks over so many tasks.
+/// A run of two ranks.
 pub(crate) struct Run {
     pub(crate) ranks: Vec<Webgym>,
     tasks: usize,
@@ -29,8 +29,8 @@ pub(crate) struct Run {
     _sites: Sites,
 }
 
-fn act(question: &ModelRequest) -> ModelReply {
-    match question.step() {
+fn act(request: &ModelRequest) -> ModelReply {
+    match request.step() {
         1 | 3 => ModelReply::call("computer_use", &json!({"action": "scroll", "direction": "down"})),
         2 => ModelReply::click(500, 500),
         _ => ModelReply::answer("42"),
@@ -38,28 +38,28 @@ fn act(question: &ModelRequest) -> ModelReply {
 }
 
 fn write_tasks(folder: &TempDir, sites: &Sites, count: usize) {
-    let places = ["/shop/", "/wiki/", "/jobs/"];
+    let paths = ["/shop/", "/wiki/", "/jobs/"];
     let lines: Vec<String> = (0..count)
         .map(|id| {
             json!({
                 "task_id": format!("task-{id}"), "task_name": format!("look around, part {id}"),
-                "website": sites.url(places[id % places.len()]), "domain": "d", "subdomain": "s", "difficulty": 1,
+                "website": sites.url(paths[id % paths.len()]), "domain": "d", "subdomain": "s", "difficulty": 1,
                 "evaluator_reference": ["seen"], "definite_answer": "42",
             })
             .to_string()
         })
         .collect();
-    std::fs::write(folder.path().join("tasks.jsonl"), lines.join("\n")).expect("the folder is ours");
+    std::fs::write(folder.path().join("tasks.jsonl"), lines.join("\n")).expect("a writable folder");
 }
 
 impl Run {
-    /// Starts both ranks against the farm at this address, with fixed shares.
+    /// Starts both ranks with the farm at this address and fixed shares of the tasks.
     pub(crate) async fn start(hosts: &[Host; 2], farm: (&str, u16), tasks: usize) -> Self {
         Self::start_as(hosts, farm, tasks, &[], false).await
     }
 
-    /// The same with tasks from a queue, whose collectors are taken for dead after a few seconds of silence. The second
-    /// rank's policy may be a slow one.
+    /// Starts both ranks with a work queue that declares a collector dead after three seconds without a heartbeat. The
+    /// second rank can get a slow policy.
     pub(crate) async fn start_queued(
         hosts: &[Host; 2],
         farm: (&str, u16),
@@ -81,8 +81,8 @@ impl Run {
     ) -> Self {
         let here = SocketAddr::new(TEST_HOST.into(), 0);
         let sites = Sites::start(here).expect("the practice sites start");
-        let model = SimModel::start_at(here, THINKING, false, Arc::new(act)).await;
-        let slow = SimModel::start_at(here, 6 * THINKING, false, Arc::new(act)).await;
+        let model = SimModel::start_at(here, POLICY_LATENCY, false, Arc::new(act)).await;
+        let slow = SimModel::start_at(here, 6 * POLICY_LATENCY, false, Arc::new(act)).await;
         let folder = TempDir::new().expect("a folder");
         write_tasks(&folder, &sites, tasks);
         let ranks = (0..).zip(hosts).map(|(rank, host)| {
@@ -96,19 +96,20 @@ impl Run {
                 format!("--rank={rank}"),
                 format!("--num-ranks={RANKS}"),
             ];
-            let words = FIXED.iter().copied().chain(own.iter().chain(more).map(String::as_str));
-            let words: Vec<&str> = words.collect();
-            Webgym::spawn_on(&host.launcher(), WEBGYM, &words, &[("CPU_CLUSTER_TOKEN", KEY)])
+            let arguments = FIXED.iter().copied().chain(own.iter().chain(more).map(String::as_str));
+            let arguments: Vec<&str> = arguments.collect();
+            Webgym::spawn_on(&host.launcher(), WEBGYM, &arguments, &[("CPU_CLUSTER_TOKEN", KEY)])
         });
         Self { ranks: ranks.collect(), tasks, model, slow, folder, _sites: sites }
     }
 
-    /// Waits until the policy has been asked so often.
-    pub(crate) async fn steps(&self, count: usize) {
-        eventually("episodes go on", LIMIT, async || self.model.count() + self.slow.count() >= count).await;
+    /// Waits until the policies have received this many requests.
+    pub(crate) async fn wait_for_steps(&self, count: usize) {
+        eventually("episodes make progress", LIMIT, async || self.model.count() + self.slow.count() >= count)
+            .await;
     }
 
-    /// How many trajectories a rank has finished.
+    /// Returns how many trajectories a rank has finished.
     pub(crate) fn collected_by(&self, rank: u32) -> usize {
         let id = IterationId::new(Split::Test, 0).with_rank(Some(rank));
         let save_path = SavePath::new(self.folder.path().join("run"));
@@ -117,31 +118,31 @@ impl Run {
         file.map_or(0, |file| file.summaries().len())
     }
 
-    /// Kills a rank where it stands, and goes on without it.
+    /// Kills a rank and continues without it.
     pub(crate) async fn kill(&mut self, rank: usize) {
-        let mut dead = self.ranks.remove(rank);
-        dead.signal(rustix::process::Signal::KILL);
-        dead.wait_for_exit(LIMIT).await;
+        let mut killed = self.ranks.remove(rank);
+        killed.signal(rustix::process::Signal::KILL);
+        killed.wait_for_exit(LIMIT).await;
     }
 
-    /// Waits until all ranks have ended well, and checks that every task was collected exactly once.
-    pub(crate) async fn complete(mut self) {
+    /// Waits until all ranks have succeeded and checks that every task was collected exactly once.
+    pub(crate) async fn assert_complete(mut self) {
         for rank in &mut self.ranks {
             let status = rank.wait_for_exit(LIMIT * 2).await;
             assert_eq!(status.code(), Some(0), "{}", rank.log());
         }
-        let mut times: BTreeMap<String, Vec<Option<Outcome>>> = BTreeMap::new();
+        let mut outcomes: BTreeMap<String, Vec<Option<Outcome>>> = BTreeMap::new();
         let path =
             SavePath::new(self.folder.path().join("run")).iteration_file(IterationId::new(Split::Test, 0));
         let file = IterationFile::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        for place in 0..file.summaries().len() {
-            let trajectory = file.read(place).expect("it can be read");
+        for index in 0..file.summaries().len() {
+            let trajectory = file.read(index).expect("a readable trajectory");
             let task = trajectory.task.task_name.clone();
-            times.entry(task).or_default().push(trajectory.metadata.outcome);
+            outcomes.entry(task).or_default().push(trajectory.metadata.outcome);
         }
-        assert_eq!(times.len(), self.tasks, "{times:?}");
-        for (task, outcomes) in &times {
-            assert_eq!(outcomes, &[Some(Outcome::Success)], "{task} of {times:?}");
+        assert_eq!(outcomes.len(), self.tasks, "{outcomes:?}");
+        for (task, of_task) in &outcomes {
+            assert_eq!(of_task, &[Some(Outcome::Success)], "{task} of {outcomes:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Several collectors of one run, as real processes: fixed shares that meet on the shared disk, and one queue in a real
-//! Redis. Every fault has a test of its name; in each, every task is in the merged file exactly once.
+//! Several collectors of one run, as real processes: fixed shares that are merged on the shared disk, and a work queue in a
+//! real Redis. In every test, every task is in the merged file exactly once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
+mod harness;
 mod queue;
-mod scene;
 mod shares;

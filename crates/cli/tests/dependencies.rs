@@ -1,7 +1,7 @@
-//! What we are made of, held against deny.toml without any tool or network: licences, sources, bans, and checksums in
-//! every lock file. `make audit` asks more, of databases that are not always reachable.
+//! Checks our dependencies against deny.toml without tools or network: licences, sources, bans, and checksums in every
+//! lock file. `make audit` checks more, with databases that are not always reachable.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
 use std::{collections::BTreeSet, path::PathBuf, process::Command};
 
@@ -17,16 +17,16 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The texts in quotes between these words and a closing bracket on a line of its own.
-fn listed(text: &str, from: &str) -> Vec<String> {
-    let list = text.split_once(from).unwrap_or_else(|| panic!("deny.toml has no {from}")).1;
+/// Returns the quoted strings between `start` and a closing bracket on its own line.
+fn quoted_items(text: &str, start: &str) -> Vec<String> {
+    let list = text.split_once(start).unwrap_or_else(|| panic!("deny.toml has no {start}")).1;
     let list = list.split_once("\n]").unwrap().0;
     list.lines().filter_map(|line| line.split('"').nth(1)).map(str::to_owned).collect()
 }
 
 struct Rules {
     licences: BTreeSet<String>,
-    /// Licence and the one crate that may have it.
+    /// Pairs of a licence and the only crate that may have it.
     exceptions: Vec<(String, String)>,
     banned: Vec<String>,
 }
@@ -38,9 +38,9 @@ impl Rules {
         let exceptions = exceptions.lines().filter(|line| line.contains("crate = "));
         let part = |line: &str, number: usize| line.split('"').nth(number).unwrap().to_owned();
         Self {
-            licences: listed(&text, "\nallow = [").into_iter().collect(),
+            licences: quoted_items(&text, "\nallow = [").into_iter().collect(),
             exceptions: exceptions.map(|line| (part(line, 3), part(line, 1))).collect(),
-            banned: listed(&text, "\ndeny = ["),
+            banned: quoted_items(&text, "\ndeny = ["),
         }
     }
 
@@ -49,39 +49,39 @@ impl Rules {
             || self.exceptions.iter().any(|(allowed, one)| allowed == licence && one == name)
     }
 
-    /// Whether a licence expression can be satisfied. `AND` binds closer than `OR`; `/` is an old way of writing `OR`.
-    fn satisfied(&self, expression: &str, name: &str) -> bool {
+    /// Returns whether a licence expression is satisfied. `AND` binds closer than `OR`; `/` is an old form of `OR`.
+    fn is_satisfied(&self, expression: &str, name: &str) -> bool {
         let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
-        let words: Vec<&str> = spaced.split_whitespace().collect();
-        let (fine, used) = self.either(&words, name);
-        assert_eq!(used, words.len(), "{name}: cannot read {expression}");
-        fine
+        let tokens: Vec<&str> = spaced.split_whitespace().collect();
+        let (satisfied, used) = self.parse_or(&tokens, name);
+        assert_eq!(used, tokens.len(), "{name}: cannot parse {expression}");
+        satisfied
     }
 
-    fn either(&self, words: &[&str], name: &str) -> (bool, usize) {
-        let (mut fine, mut at) = self.both(words, name);
-        while words.get(at) == Some(&"OR") {
-            let (other, used) = self.both(&words[at + 1..], name);
-            (fine, at) = (fine || other, at + 1 + used);
+    fn parse_or(&self, tokens: &[&str], name: &str) -> (bool, usize) {
+        let (mut satisfied, mut position) = self.parse_and(tokens, name);
+        while tokens.get(position) == Some(&"OR") {
+            let (other, used) = self.parse_and(&tokens[position + 1..], name);
+            (satisfied, position) = (satisfied || other, position + 1 + used);
         }
-        (fine, at)
+        (satisfied, position)
     }
 
-    fn both(&self, words: &[&str], name: &str) -> (bool, usize) {
-        let (mut fine, mut at) = self.one(words, name);
-        while words.get(at) == Some(&"AND") {
-            let (other, used) = self.one(&words[at + 1..], name);
-            (fine, at) = (fine && other, at + 1 + used);
+    fn parse_and(&self, tokens: &[&str], name: &str) -> (bool, usize) {
+        let (mut satisfied, mut position) = self.parse_term(tokens, name);
+        while tokens.get(position) == Some(&"AND") {
+            let (other, used) = self.parse_term(&tokens[position + 1..], name);
+            (satisfied, position) = (satisfied && other, position + 1 + used);
         }
-        (fine, at)
+        (satisfied, position)
     }
 
-    fn one(&self, words: &[&str], name: &str) -> (bool, usize) {
-        match words {
+    fn parse_term(&self, tokens: &[&str], name: &str) -> (bool, usize) {
+        match tokens {
             ["(", rest @ ..] => {
-                let (fine, used) = self.either(rest, name);
-                assert_eq!(rest.get(used), Some(&")"), "{name}: a bracket is open");
-                (fine, used + 2)
+                let (satisfied, used) = self.parse_or(rest, name);
+                assert_eq!(rest.get(used), Some(&")"), "{name}: missing closing bracket");
+                (satisfied, used + 2)
             }
             [licence, "WITH", exception, ..] => {
                 (self.allows(&format!("{licence} WITH {exception}"), name) || self.allows(licence, name), 3)
@@ -92,7 +92,7 @@ impl Rules {
     }
 }
 
-/// Name and licence of every package that is built here, with those that only tests use.
+/// Returns name and licence of every package that is built here, including those that only tests use.
 fn packages() -> Vec<(String, String)> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -114,17 +114,17 @@ fn packages() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_crate_has_a_licence_and_a_name_that_we_allow() {
+fn every_crate_is_allowed() {
     let (rules, packages) = (Rules::read(), packages());
     assert!(packages.len() > 100 && rules.licences.len() > 3 && rules.banned.len() > 3);
     for (name, licence) in &packages {
-        assert!(rules.satisfied(licence, name), "{name}: {licence:?} is not allowed by deny.toml");
+        assert!(rules.is_satisfied(licence, name), "{name}: {licence:?} is not allowed by deny.toml");
         assert!(!rules.banned.contains(name), "{name} is banned by deny.toml");
     }
 }
 
 #[test]
-fn expressions_are_read_as_spdx_has_them() {
+fn spdx_expressions_are_evaluated() {
     let rules = Rules {
         licences: ["MIT".to_owned(), "ISC".to_owned()].into(),
         exceptions: vec![("IJG".into(), "jpeg".into())],
@@ -143,13 +143,13 @@ fn expressions_are_read_as_spdx_has_them() {
         ("GPL-2.0 WITH Classpath-exception-2.0", false),
         ("MIT AND IJG", false),
     ] {
-        assert_eq!(rules.satisfied(expression, "other"), wanted, "{expression}");
+        assert_eq!(rules.is_satisfied(expression, "other"), wanted, "{expression}");
     }
-    assert!(rules.satisfied("MIT AND IJG", "jpeg"));
+    assert!(rules.is_satisfied("MIT AND IJG", "jpeg"));
 }
 
 #[test]
-fn everything_that_is_fetched_has_a_checksum() {
+fn every_download_has_a_checksum() {
     for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
         let text = read(lock);
         for package in text.split("[[package]]").skip(1) {
@@ -169,7 +169,10 @@ fn everything_that_is_fetched_has_a_checksum() {
         assert!(integrity.starts_with("sha512-"), "{path} has no checksum");
         let licence = package["license"].as_str().unwrap_or_default();
         let tool_only = package["dev"] == true;
-        assert!(tool_only || rules.satisfied(licence, path), "{path} ships to readers under {licence}");
+        assert!(
+            tool_only || rules.is_satisfied(licence, path),
+            "{path} is shipped under {licence}, which deny.toml does not allow"
+        );
         let from = package["resolved"].as_str().unwrap_or("https://registry.npmjs.org/");
         assert!(from.starts_with("https://registry.npmjs.org/"), "{path} comes from {from}");
     }

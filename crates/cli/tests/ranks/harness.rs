@@ -1,4 +1,4 @@
-//! Several real `webgym rollout` processes around one save path, a simulated farm and a policy each; and what they left.
+//! Starts several real `webgym rollout` processes with one save path and a simulated farm, and reads their results.
 
 use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
 
@@ -10,12 +10,12 @@ use testkit::{
     sim_model::{ModelReply, ModelRequest, SimModel},
 };
 
-/// A loaded machine takes its time; a test that passes needs a few seconds.
+/// Generous for loaded machines; a passing test needs a few seconds.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 pub(crate) const TASKS: usize = 24;
 pub(crate) const ID: IterationId = IterationId::new(Split::Train, 0);
 
-pub(crate) struct Scene {
+pub(crate) struct TestRun {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) farm: SimFarm,
     pub(crate) quick: SimModel,
@@ -23,12 +23,12 @@ pub(crate) struct Scene {
     pub(crate) more: Vec<String>,
 }
 
-/// Two clicks, then the answer.
-pub(crate) fn reply(question: &ModelRequest) -> ModelReply {
-    if question.step() > 2 { ModelReply::answer("42") } else { ModelReply::click(500, 500) }
+/// A policy that clicks twice, then answers.
+pub(crate) fn reply(request: &ModelRequest) -> ModelReply {
+    if request.step() > 2 { ModelReply::answer("42") } else { ModelReply::click(500, 500) }
 }
 
-impl Scene {
+impl TestRun {
     pub(crate) async fn new(ranks: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut file = std::fs::File::create(folder.path().join("tasks.jsonl")).unwrap();
@@ -45,7 +45,7 @@ impl Scene {
         Self { folder, farm, quick: SimModel::start(reply).await, ranks, more: Vec::new() }
     }
 
-    /// The same with a queue, whose collectors are taken for dead after so many seconds of silence.
+    /// Adds a work queue that declares a collector dead after this many seconds without a heartbeat.
     pub(crate) fn queued(mut self, address: &str, stale_after: f64) -> Self {
         self.more.push(format!("env_config.work_queue={address}"));
         self.more.push(format!("env_config.work_queue_stale_after={stale_after}"));
@@ -86,17 +86,17 @@ impl Scene {
             arguments.extend([format!("--rank={rank}"), format!("--num-ranks={}", self.ranks)]);
         }
         arguments.extend(self.more.iter().cloned());
-        arguments.extend(more.iter().map(|word| (*word).to_owned()));
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &words, variables)
+        arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &arguments, variables)
     }
 
     pub(crate) fn rank_file(&self, rank: u32) -> PathBuf {
         self.save_path().iteration_file(ID.with_rank(Some(rank)))
     }
 
-    /// Whether anything of the iteration after this one is there.
-    pub(crate) fn next_begun(&self) -> bool {
+    /// Returns whether files of the next iteration exist.
+    pub(crate) fn has_next_iteration(&self) -> bool {
         let files = self.save_path().files(Split::Train).unwrap();
         let plans = self.save_path().plans(Split::Train).unwrap();
         files.iter().any(|file| file.id.iteration > 0) || plans.iter().any(|(iteration, _)| *iteration > 0)
@@ -106,50 +106,50 @@ impl Scene {
         self.save_path().journal(ID.with_rank(Some(rank)))
     }
 
-    /// How many trajectories a rank has made durable so far.
+    /// Returns how many trajectories a rank has saved so far.
     pub(crate) fn collected_by(&self, rank: u32) -> usize {
         let journal = IterationFile::open(&self.journal(rank));
         let file = journal.or_else(|_| IterationFile::open(&self.rank_file(rank)));
         file.map_or(0, |file| file.summaries().len())
     }
 
-    pub(crate) async fn has_collected(&self, rank: u32, count: usize) {
-        let what = format!("rank {rank} has collected {count}");
+    pub(crate) async fn wait_until_collected(&self, rank: u32, count: usize) {
+        let what = format!("rank {rank} has collected {count} trajectories");
         eventually(&what, LIMIT, async || self.collected_by(rank) >= count).await;
     }
 
-    /// Trajectory index → first screenshot, of the merged file; each index once, and all of them.
+    /// Returns trajectory index → first screenshot of the merged file; panics if an index is there twice.
     pub(crate) fn merged(&self) -> BTreeMap<i64, String> {
         let file = IterationFile::open(&self.save_path().iteration_file(ID)).unwrap();
         let mut found = BTreeMap::new();
-        for place in 0..file.summaries().len() {
-            let trajectory = file.read(place).unwrap();
-            let picture = trajectory.steps[0].observation.image_path.clone();
-            assert!(std::path::Path::new(&picture).is_file(), "{picture}");
-            let before = found.insert(trajectory.task.trajectory_index, picture);
+        for position in 0..file.summaries().len() {
+            let trajectory = file.read(position).unwrap();
+            let screenshot = trajectory.steps[0].observation.image_path.clone();
+            assert!(std::path::Path::new(&screenshot).is_file(), "{screenshot}");
+            let before = found.insert(trajectory.task.trajectory_index, screenshot);
             assert!(before.is_none(), "trajectory {} is there twice", trajectory.task.trajectory_index);
         }
         found
     }
 
-    pub(crate) fn all_are_merged(&self) {
+    pub(crate) fn assert_all_merged(&self) {
         let indices: Vec<i64> = self.merged().into_keys().collect();
         assert_eq!(indices, (0..TASKS as i64).collect::<Vec<_>>());
-        assert!(!self.save_path().plan(Split::Train, 0).exists(), "the plan has done its duty");
+        assert!(!self.save_path().plan(Split::Train, 0).exists(), "the plan is removed after the merge");
     }
 }
 
-pub(crate) async fn ends_well(webgym: &mut Webgym) {
+pub(crate) async fn assert_success(webgym: &mut Webgym) {
     let status = webgym.wait_for_exit(LIMIT).await;
     assert_eq!(status.code(), Some(0), "{}", webgym.log());
 }
 
-/// What it wrote may arrive after its end.
-pub(crate) async fn says(webgym: &Webgym, words: &[&str]) {
-    let what = format!("it says {words:?}");
+/// Waits until the log contains all of these texts; the last lines may arrive after the exit.
+pub(crate) async fn wait_for_log(webgym: &Webgym, texts: &[&str]) {
+    let what = format!("it logs {texts:?}");
     eventually(&what, LIMIT, async || {
         let log = webgym.log();
-        words.iter().all(|word| log.contains(word))
+        texts.iter().all(|text| log.contains(text))
     })
     .await;
 }
