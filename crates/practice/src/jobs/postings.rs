@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use jiff::civil::Date;
 use serde::Deserialize;
 
 use crate::data;
@@ -64,23 +65,10 @@ pub(crate) fn distinct(field: fn(&Job) -> &'static str) -> Vec<&'static str> {
 
 /// Formats a date: `2025-05-02` is `2 May 2025`. Other texts are returned unchanged.
 pub(crate) fn format_date(date: &str) -> String {
-    const MONTHS: [&str; 12] = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ];
+    let month_name = |month: i8| Some(Date::new(2000, month, 1).ok()?.strftime("%B").to_string());
     let mut parts = date.split('-');
     let (year, month, day) = (parts.next(), parts.next(), parts.next());
-    let month = month.and_then(|month| MONTHS.get(month.parse::<usize>().ok()?.checked_sub(1)?));
+    let month = month.and_then(|month| month_name(month.parse().ok()?));
     match (year, month, day.and_then(|day| day.parse::<u32>().ok())) {
         (Some(year), Some(month), Some(day)) => format!("{day} {month} {year}"),
         _ => date.to_owned(),

@@ -8,6 +8,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use crc32c::crc32c;
+
 /// One event file of one run.
 pub struct EventFile {
     file: File,
@@ -84,19 +86,12 @@ fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Castagnoli's polynomial, bit by bit: these files are small.
-fn crc32c(data: &[u8]) -> u32 {
-    !data.iter().fold(!0_u32, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg()))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_castagnolis() {
+    fn checksum_is_crc32c() {
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
     }
 

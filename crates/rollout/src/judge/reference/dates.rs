@@ -1,21 +1,14 @@
 //! Finds dates in text, in the usual formats: 2026-11-15, 15 November 2026, November 15th, 2026, 15.11.2026, 11/15/2026.
 
+use std::sync::LazyLock;
+
 use jiff::civil::Date;
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+/// English month names in lower case.
+static MONTHS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let first_days = (1..=12).filter_map(|month| Date::new(2000, month, 1).ok());
+    first_days.map(|day| day.strftime("%B").to_string().to_lowercase()).collect()
+});
 
 /// Returns every date in the text.
 pub(super) fn find(text: &str) -> Vec<Date> {
