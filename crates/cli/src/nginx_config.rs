@@ -4,7 +4,7 @@
 use std::{fmt::Write as _, net::Ipv6Addr, process::ExitCode, str::FromStr, time::Duration};
 
 use clap::Args;
-use farm::{Limits, api::LONGEST_WAIT};
+use farm::{Limits, api::MAX_WAIT_SECS};
 
 #[derive(Args, Debug)]
 pub(crate) struct NginxArgs {
@@ -205,11 +205,11 @@ fn proxying(text: &mut String) {
 }
 
 fn locations(text: &mut String, args: &NginxArgs) {
-    let waiting = beyond(Duration::from_secs_f64(LONGEST_WAIT));
+    let waiting = beyond(Duration::from_secs_f64(MAX_WAIT_SECS));
     let get = if args.master.len() > 1 { "webgym_get" } else { "webgym" };
     let _ = write!(
         text,
-        "    # Callers may wait in line for {LONGEST_WAIT} s (wait_secs).\n    location = /get {{\n        \
+        "    # Callers may wait in line for {MAX_WAIT_SECS} s (wait_secs).\n    location = /get {{\n        \
          proxy_pass http://{get};\n        proxy_read_timeout {waiting};\n    }}\n    location / {{\n        \
          proxy_pass http://webgym;\n    }}\n",
     );
@@ -301,7 +301,7 @@ mod tests {
         let limits = Limits::default();
         let reading = seconds("proxy_read_timeout");
         assert!(reading[0] > limits.request_timeout.as_secs(), "{reading:?}");
-        assert!(reading[1] as f64 > LONGEST_WAIT, "{reading:?}");
+        assert!(reading[1] as f64 > MAX_WAIT_SECS, "{reading:?}");
         // The first is towards the farm, the second towards clients.
         let idle = seconds("keepalive_timeout");
         assert!(idle[0] < limits.idle_timeout.as_secs(), "{idle:?}");

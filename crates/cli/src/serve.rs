@@ -4,7 +4,8 @@ use std::{io::IsTerminal, io::Write, net::IpAddr, path::PathBuf, process::ExitCo
 
 use clap::{Args, ValueEnum};
 use farm::{
-    DEFAULT_KEY, Farm, FarmOptions, Limits, Mode, NetworkRules, Pace, PoolCounts, PoolOptions, RedisServer,
+    DEFAULT_KEY, Farm, FarmOptions, Limits, Mode, NetworkRules, PoolCounts, PoolOptions, RedisServer,
+    RegistryTiming,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -214,7 +215,7 @@ impl NetArgs {
             limits: Limits {
                 idle_timeout: seconds("--idle-timeout", self.idle_timeout)?,
                 shutdown: Duration::from_secs(self.shutdown_secs),
-                registry: Pace::default().faster(self.registry_pace),
+                registry: RegistryTiming::default().faster(self.registry_pace),
                 ..Limits::default()
             },
             ..FarmOptions::local(pool)

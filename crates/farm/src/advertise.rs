@@ -1,5 +1,6 @@
-//! Where others find this node: the address given by hand, the one listened on, or, while listening on all, the one
-//! this machine has at the moment. Asked again at every sign of life, for addresses change.
+//! The address under which other machines reach this node: the configured one, the one it listens on, or, while it
+//! listens on all addresses, the current address of this machine. Determined again at every heartbeat, because
+//! addresses change.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,65 +9,67 @@ use tokio::net::UdpSocket;
 use crate::registry::RedisServer;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Advertised {
-    /// As it goes into a URL.
-    fixed: Option<String>,
+pub(crate) struct AdvertisedAddress {
+    /// The host if it is known, as written in a URL.
+    host: Option<String>,
     port: u16,
-    /// Whom to look towards: whoever reaches Redis under an address is most likely reached under it.
-    towards: Option<(String, u16)>,
+    /// Who reaches Redis from an address is most likely reached at that address.
+    redis: Option<(String, u16)>,
 }
 
-/// An address for documentation that is nobody's: the road to it is the road to the world. Nothing is sent.
-const ANYWHERE: (&str, u16) = ("192.0.2.1", 9);
+/// An address reserved for documentation. The route to it is the default route; nothing is ever sent there.
+const DEFAULT_ROUTE_TARGET: (&str, u16) = ("192.0.2.1", 9);
 
-impl Advertised {
-    pub(crate) fn new(given: Option<&str>, bound: SocketAddr, redis: Option<&RedisServer>) -> Self {
-        let listened = (!bound.ip().is_unspecified()).then(|| in_url(bound.ip()));
+impl AdvertisedAddress {
+    pub(crate) fn new(configured: Option<&str>, bound: SocketAddr, redis: Option<&RedisServer>) -> Self {
+        let bound_host = (!bound.ip().is_unspecified()).then(|| url_host(bound.ip()));
         let redis = redis.and_then(|redis| url::Url::parse(&redis.address).ok());
-        let towards = redis.and_then(|url| Some((url.host_str()?.to_owned(), url.port().unwrap_or(6379))));
-        Self { fixed: given.map(str::to_owned).or(listened), port: bound.port(), towards }
+        let redis = redis.and_then(|url| Some((url.host_str()?.to_owned(), url.port().unwrap_or(6379))));
+        Self { host: configured.map(str::to_owned).or(bound_host), port: bound.port(), redis }
     }
 
-    /// The address at the start; of this machine alone where no other is found.
+    /// Returns the current URL, or a loopback URL if this machine has no other address.
     pub(crate) async fn url(&self) -> String {
-        self.now().await.unwrap_or_else(|| format!("http://127.0.0.1:{}", self.port))
+        self.current_url().await.unwrap_or_else(|| format!("http://127.0.0.1:{}", self.port))
     }
 
-    /// The address at the moment. A machine that has just lost its network has none.
-    pub(crate) async fn now(&self) -> Option<String> {
-        let host = match &self.fixed {
+    /// Returns the current URL. `None` while the machine has no network.
+    pub(crate) async fn current_url(&self) -> Option<String> {
+        let host = match &self.host {
             Some(host) => host.clone(),
-            None => self.found().await?,
+            None => self.detect_host().await?,
         };
         Some(format!("http://{host}:{}", self.port))
     }
 
-    /// Whether only this machine could follow the address, though others are to.
-    pub(crate) fn misleads(&self, url: &str) -> bool {
-        let local = |host: &str| host == "localhost" || host.starts_with("127.") || host.contains("::1");
+    /// True if the URL is a loopback one although other machines are meant to use it.
+    pub(crate) fn is_unreachable_remotely(&self, url: &str) -> bool {
+        let is_loopback =
+            |host: &str| host == "localhost" || host.starts_with("127.") || host.contains("::1");
         let host = url.trim_start_matches("http://");
-        local(host) && self.towards.as_ref().is_some_and(|(redis, _)| !local(redis))
+        is_loopback(host) && self.redis.as_ref().is_some_and(|(redis, _)| !is_loopback(redis))
     }
 
-    async fn found(&self) -> Option<String> {
-        let redis = self.towards.as_ref().map(|(host, port)| (host.as_str(), *port));
-        for towards in redis.into_iter().chain([ANYWHERE]) {
-            if let Some(ip) = source_towards(towards).await.filter(|ip| !ip.is_loopback()) {
-                return Some(in_url(ip));
+    async fn detect_host(&self) -> Option<String> {
+        let redis = self.redis.as_ref().map(|(host, port)| (host.as_str(), *port));
+        for target in redis.into_iter().chain([DEFAULT_ROUTE_TARGET]) {
+            if let Some(ip) = source_address(target).await.filter(|ip| !ip.is_loopback()) {
+                return Some(url_host(ip));
             }
         }
         None
     }
 }
 
-fn in_url(ip: IpAddr) -> String {
+fn url_host(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),
     }
 }
 
-async fn source_towards(target: (&str, u16)) -> Option<IpAddr> {
+/// Returns the address that packets to the target would be sent from.
+async fn source_address(target: (&str, u16)) -> Option<IpAddr> {
     let target = tokio::net::lookup_host(target).await.ok()?.next()?;
     let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).await.ok()?;
@@ -78,35 +81,32 @@ async fn source_towards(target: (&str, u16)) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    async fn url(given: Option<&str>, bound: &str) -> String {
-        Advertised::new(given, bound.parse().unwrap(), Some(&RedisServer::new("redis://127.0.0.1:6379")))
-            .url()
-            .await
+    async fn url(configured: Option<&str>, bound: &str) -> String {
+        let redis = RedisServer::new("redis://127.0.0.1:6379");
+        AdvertisedAddress::new(configured, bound.parse().unwrap(), Some(&redis)).url().await
     }
 
     #[tokio::test]
-    async fn what_is_given_wins_then_what_is_listened_on() {
+    async fn configured_address_wins_over_bound_one() {
         assert_eq!(url(Some("farm.example"), "0.0.0.0:8080").await, "http://farm.example:8080");
         assert_eq!(url(None, "127.0.0.3:8080").await, "http://127.0.0.3:8080");
         assert_eq!(url(None, "[::1]:8080").await, "http://[::1]:8080");
-        let found = url(None, "0.0.0.0:8080").await;
+        let detected = url(None, "0.0.0.0:8080").await;
         assert!(
-            found.starts_with("http://") && found.ends_with(":8080") && !found.contains("0.0.0.0"),
-            "{found}"
+            detected.starts_with("http://") && detected.ends_with(":8080") && !detected.contains("0.0.0.0"),
+            "{detected}"
         );
     }
 
     #[test]
-    fn an_address_only_this_machine_can_follow_is_noticed() {
+    fn loopback_address_with_remote_redis_is_noticed() {
         let bound = "127.0.0.1:8080".parse().unwrap();
-        let misleads = |redis| {
-            Advertised::new(None, bound, Some(&RedisServer::new(redis))).misleads("http://127.0.0.1:8080")
+        let is_unreachable = |redis: &str, url: &str| {
+            let redis = RedisServer::new(redis);
+            AdvertisedAddress::new(None, bound, Some(&redis)).is_unreachable_remotely(url)
         };
-        assert!(misleads("redis://:secret@10.0.0.9:6379"));
-        assert!(!misleads("redis://localhost:6379"));
-        assert!(
-            !Advertised::new(None, bound, Some(&RedisServer::new("redis://10.0.0.9")))
-                .misleads("http://10.0.0.5:8080")
-        );
+        assert!(is_unreachable("redis://:secret@10.0.0.9:6379", "http://127.0.0.1:8080"));
+        assert!(!is_unreachable("redis://localhost:6379", "http://127.0.0.1:8080"));
+        assert!(!is_unreachable("redis://10.0.0.9", "http://10.0.0.5:8080"));
     }
 }

@@ -1,23 +1,23 @@
-//! Why the farm could not do what it was asked, with the sentence a client gets. One place maps every reason to
-//! a wire code; `proto::ErrorCode` maps the code to a status.
+//! The errors of the farm's API, with the message that a client gets. One table maps every error to a wire code;
+//! `proto::ErrorCode` maps the code to an HTTP status.
 
 use browser::BrowserError;
 use proto::{CommandError, ErrorCode, ids::InvalidId};
 
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum FarmError {
+pub enum ApiError {
     #[error("API Key is missing")]
     MissingKey,
     #[error("Invalid API Key.")]
     WrongKey,
     #[error(
-        "Invalid API Key. The built-in key opens only to requests addressed to localhost or a plain address; set an own key \
-         with --api-key or WEBGYM_API_KEY to use another name"
+        "Invalid API Key. The built-in key is accepted only in requests to localhost or an IP address; to use another \
+         host name, set your own key with --api-key or WEBGYM_API_KEY"
     )]
     ForeignHost,
     #[error("{0}")]
     BadRequest(String),
-    #[error("there is nothing at {0}; see /docs for what there is")]
+    #[error("there is nothing at {0}; see /docs for the available paths")]
     NotFound(String),
     #[error("{method} is not allowed at {path}; see /docs")]
     WrongMethod { method: String, path: String },
@@ -29,33 +29,33 @@ pub enum FarmError {
     NotInUse,
     #[error("Node {0} is not found")]
     UnknownNode(String),
-    #[error("No available nodes with capacity to create new instance{}", because(.0.as_deref()))]
+    #[error("No available nodes with capacity to create new instance{}", suffix(.0.as_deref()))]
     NoCapacity(Option<String>),
-    /// The same words: whoever knows no draining takes the node for full, which is right.
+    /// Starts like `NoCapacity`: clients that do not know draining treat the node as full, which is right.
     #[error("No available nodes with capacity to create new instance: this node is being drained")]
     Draining,
     #[error("Instance is already leased")]
     AlreadyLeased,
-    #[error("the browser of this instance is lost: {0}; release it and take another")]
+    #[error("the browser of this instance is lost: {0}; release the instance and get another")]
     InstanceLost(String),
-    #[error("node {node} cannot be reached: {why}")]
-    NodeUnreachable { node: String, why: String },
-    #[error("the farm is shutting down and takes no new work")]
+    #[error("node {node} cannot be reached: {reason}")]
+    NodeUnreachable { node: String, reason: String },
+    #[error("the farm is shutting down and accepts no new requests")]
     ShuttingDown,
     #[error("{0}")]
     Browser(BrowserError),
-    /// What a node answered, passed on as it was said.
+    /// An error response of a node, passed on unchanged.
     #[error("{detail}")]
     Passed { status: u16, code: ErrorCode, detail: String },
     #[error("{0}")]
     Internal(String),
 }
 
-fn because(why: Option<&str>) -> String {
-    why.map(|why| format!(": {why}")).unwrap_or_default()
+fn suffix(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
-impl FarmError {
+impl ApiError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::MissingKey => ErrorCode::MissingKey,
@@ -85,7 +85,7 @@ impl FarmError {
     }
 }
 
-impl From<BrowserError> for FarmError {
+impl From<BrowserError> for ApiError {
     fn from(error: BrowserError) -> Self {
         match error {
             BrowserError::Lost(gone) => Self::InstanceLost(gone.to_string()),
@@ -94,13 +94,13 @@ impl From<BrowserError> for FarmError {
     }
 }
 
-impl From<CommandError> for FarmError {
+impl From<CommandError> for ApiError {
     fn from(error: CommandError) -> Self {
         Self::BadRequest(error.to_string())
     }
 }
 
-impl From<InvalidId> for FarmError {
+impl From<InvalidId> for ApiError {
     fn from(_: InvalidId) -> Self {
         Self::InvalidInstance
     }
@@ -111,25 +111,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn existing_clients_find_the_words_they_look_for() {
+    fn messages_contain_what_existing_clients_match() {
         let cases = [
-            (FarmError::NoCapacity(None), 503, "No available nodes with capacity to create new instance"),
+            (ApiError::NoCapacity(None), 503, "No available nodes with capacity to create new instance"),
             (
-                FarmError::NoCapacity(Some("memory".into())),
+                ApiError::NoCapacity(Some("memory".into())),
                 503,
                 "No available nodes with capacity to create new instance",
             ),
-            (FarmError::Draining, 503, "No available nodes with capacity to create new instance"),
-            (FarmError::InvalidInstance, 400, "Invalid instance UUID"),
-            (FarmError::NotInUse, 400, "Instance not in use or already released"),
-            (FarmError::UnknownNode("http://x".into()), 400, "Node http://x is not found"),
-            (FarmError::MissingKey, 401, "API Key is missing"),
-            (FarmError::WrongKey, 401, "Invalid API Key."),
-            (FarmError::InstanceLost("crash".into()), 500, "lost"),
+            (ApiError::Draining, 503, "No available nodes with capacity to create new instance"),
+            (ApiError::InvalidInstance, 400, "Invalid instance UUID"),
+            (ApiError::NotInUse, 400, "Instance not in use or already released"),
+            (ApiError::UnknownNode("http://x".into()), 400, "Node http://x is not found"),
+            (ApiError::MissingKey, 401, "API Key is missing"),
+            (ApiError::WrongKey, 401, "Invalid API Key."),
+            (ApiError::InstanceLost("crash".into()), 500, "lost"),
         ];
-        for (error, status, words) in cases {
+        for (error, status, text) in cases {
             assert_eq!(error.status(), status, "{error}");
-            assert!(error.to_string().contains(words), "{error}");
+            assert!(error.to_string().contains(text), "{error}");
         }
     }
 }

@@ -1,12 +1,13 @@
-//! The browser farm: a pool of instances behind leases, the node that owns it, the master that routes to nodes,
-//! the registry they meet in, and the HTTP API of each tier. Knows nothing of episodes or trajectories.
+//! The browser farm: a pool of browser instances behind leases, the node that owns it, the master that routes requests
+//! to nodes, the registry in Redis, and the HTTP API of each tier. Knows nothing about episodes or trajectories.
 
 mod advertise;
 pub mod api;
+mod audit;
+pub mod egress;
 mod error;
-pub mod guard;
+mod idempotency;
 mod identity;
-mod ledger;
 mod master;
 mod metrics;
 mod node;
@@ -20,9 +21,9 @@ mod registry;
 mod serve;
 mod tasks;
 
-pub use error::FarmError;
-pub use identity::{BadNodeId, Identity};
+pub use error::ApiError;
+pub use identity::{Identity, InvalidNodeId};
 pub use options::{FarmOptions, Limits, Mode, NetworkRules, PoolOptions};
-pub use pool::{Drained, Pool, PoolCounts};
-pub use registry::{Pace, RedisServer, RegistryError, ping_redis};
-pub use serve::{Bound, DEFAULT_KEY, Farm, StartError};
+pub use pool::{DrainStatus, Pool, PoolCounts};
+pub use registry::{RedisServer, RegistryError, RegistryTiming, ping_redis};
+pub use serve::{BoundServer, DEFAULT_KEY, Farm, StartError};

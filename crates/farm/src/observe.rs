@@ -1,5 +1,5 @@
-//! The wire form of `/observe` and `/step`: what is asked in one round trip, and what comes back, as JSON with
-//! base64 or as msgpack with the image bytes as they are.
+//! The wire format of `/observe` and `/step`. Responses are JSON with a base64 screenshot, or MessagePack with the raw
+//! image bytes.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use browser::ObserveRequest;
@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    error::FarmError,
-    pool::{Operation, Seen},
+    error::ApiError,
+    pool::{ObserveOutcome, Operation},
 };
 
-/// How the answer is to be encoded.
+/// The encoding of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
     #[default]
@@ -24,16 +24,16 @@ impl Encoding {
     pub(crate) const MSGPACK: &str = "application/msgpack";
 
     pub(crate) fn from_accept(accept: Option<&str>) -> Self {
-        let wants = |accept: &str| {
-            accept.split(',').any(|one| {
-                one.trim().starts_with(Self::MSGPACK) || one.trim().starts_with("application/x-msgpack")
+        let wants_msgpack = |accept: &str| {
+            accept.split(',').map(str::trim).any(|media_type| {
+                media_type.starts_with(Self::MSGPACK) || media_type.starts_with("application/x-msgpack")
             })
         };
-        if accept.is_some_and(wants) { Self::Msgpack } else { Self::Json }
+        if accept.is_some_and(wants_msgpack) { Self::Msgpack } else { Self::Json }
     }
 }
 
-/// The body of `/observe` (no command) or `/step`, read.
+/// The parsed body of `/observe` (without a command) or `/step`.
 #[derive(Clone, Debug)]
 pub(crate) struct ObserveCall {
     pub(crate) command: Option<Command>,
@@ -46,10 +46,10 @@ const INCLUDES: &[&str] = &["screenshot", "metadata", "ac_tree", "rects"];
 const KEYS: &[&str] = &["node", "instance_id", "command", "interaction_mode", "format", "include"];
 
 impl ObserveCall {
-    pub(crate) fn read(body: &Map<String, Value>, step: bool) -> Result<Self, FarmError> {
-        let bad = FarmError::BadRequest;
+    pub(crate) fn parse(body: &Map<String, Value>, step: bool) -> Result<Self, ApiError> {
+        let bad = ApiError::BadRequest;
         if let Some(unknown) = body.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return Err(bad(format!("unknown key {unknown:?}; accepted are: {}", KEYS.join(", "))));
+            return Err(bad(format!("unknown key {unknown:?}; accepted keys: {}", KEYS.join(", "))));
         }
         let command = match (body.get("command"), step) {
             (Some(Value::Object(command)), true) => Some(Command::from_json(command, &[])?),
@@ -58,16 +58,18 @@ impl ObserveCall {
                     bad("command must be an object with exactly one command, as for /execute".into()),
                 );
             }
-            (None, true) => return Err(bad("/step needs a \"command\"; use /observe to only look".into())),
+            (None, true) => {
+                return Err(bad("/step needs a \"command\"; use /observe to observe only".into()));
+            }
             (Some(_), false) => return Err(bad("/observe takes no \"command\"; use /step".into())),
             (None, false) => None,
         };
         let includes = includes(body.get("include"))?;
         let has = |name: &str| includes.contains(&name);
-        let mode: InteractionMode = word(body, "interaction_mode")?;
+        let mode: InteractionMode = parse_field(body, "interaction_mode")?;
         let request = ObserveRequest {
             mode,
-            format: word::<ImageFormat>(body, "format")?,
+            format: parse_field::<ImageFormat>(body, "format")?,
             screenshot: has("screenshot"),
             metadata: has("metadata"),
             elements: has("ac_tree") || has("rects"),
@@ -82,7 +84,7 @@ impl ObserveCall {
         }
     }
 
-    /// The same call as a body for another node.
+    /// Returns the body that sends this call to another node.
     pub(crate) fn to_json(&self) -> Value {
         let include: Vec<&str> = [
             ("screenshot", self.request.screenshot),
@@ -91,7 +93,7 @@ impl ObserveCall {
             ("rects", self.rects),
         ]
         .into_iter()
-        .filter_map(|(name, on)| on.then_some(name))
+        .filter_map(|(name, included)| included.then_some(name))
         .collect();
         let mut body = json!({
             "interaction_mode": self.request.mode.as_str(), "format": self.request.format.as_str(), "include": include,
@@ -102,54 +104,54 @@ impl ObserveCall {
         body
     }
 
-    /// The answer's bytes.
-    pub(crate) fn answer(&self, seen: Seen, encoding: Encoding) -> Result<Vec<u8>, FarmError> {
+    /// Encodes the response.
+    pub(crate) fn encode(&self, outcome: ObserveOutcome, encoding: Encoding) -> Result<Vec<u8>, ApiError> {
         let internal = |error: &dyn std::fmt::Display| {
-            FarmError::Internal(format!("the answer cannot be encoded: {error}"))
+            ApiError::Internal(format!("cannot encode the response: {error}"))
         };
-        let answer = self.lay_out(seen, encoding);
+        let response = self.response(outcome, encoding);
         match encoding {
-            Encoding::Json => serde_json::to_vec(&answer).map_err(|error| internal(&error)),
-            Encoding::Msgpack => rmp_serde::to_vec_named(&answer).map_err(|error| internal(&error)),
+            Encoding::Json => serde_json::to_vec(&response).map_err(|error| internal(&error)),
+            Encoding::Msgpack => rmp_serde::to_vec_named(&response).map_err(|error| internal(&error)),
         }
     }
 
-    fn lay_out(&self, seen: Seen, encoding: Encoding) -> Observed {
-        let (result, error) = match seen.result {
+    fn response(&self, outcome: ObserveOutcome, encoding: Encoding) -> ObserveResponse {
+        let (result, error) = match outcome.result {
             None => (None, None),
             Some(Ok(result)) => (Some(result), None),
             Some(Err(error)) => {
                 (None, Some(json!({"code": error.code().as_str(), "detail": error.to_string()})))
             }
         };
-        let screenshot = seen.observation.screenshot.map(|image| Screenshot {
+        let screenshot = outcome.observation.screenshot.map(|image| Screenshot {
             format: image.format,
             width: image.width,
             height: image.height,
             data: match encoding {
-                Encoding::Json => ImageData::Text(STANDARD.encode(&image.bytes)),
+                Encoding::Json => ImageData::Base64(STANDARD.encode(&image.bytes)),
                 Encoding::Msgpack => ImageData::Raw(image.bytes),
             },
         });
-        let elements = seen.observation.elements;
-        Observed {
+        let elements = outcome.observation.elements;
+        ObserveResponse {
             result,
             error,
-            settled: seen.settled.is_none_or(|settled| settled.quiet),
-            settle_ms: seen.settled.map_or(0, |settled| settled.elapsed.as_millis() as u64),
+            settled: outcome.settled.is_none_or(|settled| settled.quiet),
+            settle_ms: outcome.settled.map_or(0, |settled| settled.elapsed.as_millis() as u64),
             screenshot,
-            metadata: seen.observation.metadata,
+            metadata: outcome.observation.metadata,
             ac_tree: elements.as_ref().filter(|_| self.ac_tree).map(proto::page::ScreenshotInfo::ac_tree),
             screenshot_info: elements.filter(|_| self.rects).and_then(|info| serde_json::to_value(info).ok()),
-            unchanged: seen.unchanged,
+            unchanged: outcome.unchanged,
         }
     }
 }
 
 #[derive(Serialize)]
-struct Observed {
+struct ObserveResponse {
     result: Option<Value>,
-    /// The command failed, but the page was looked at all the same.
+    /// Why the command failed. The page is observed nevertheless.
     error: Option<Value>,
     settled: bool,
     settle_ms: u64,
@@ -171,30 +173,32 @@ struct Screenshot {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ImageData {
-    Text(String),
-    #[serde(serialize_with = "raw")]
+    Base64(String),
+    #[serde(serialize_with = "serialize_bytes")]
     Raw(bytes::Bytes),
 }
 
-fn raw<S: serde::Serializer>(bytes: &bytes::Bytes, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_bytes(bytes)
+fn serialize_bytes<S: serde::Serializer>(bytes: &bytes::Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bytes(bytes)
 }
 
-fn includes(given: Option<&Value>) -> Result<Vec<&str>, FarmError> {
-    let bad = || FarmError::BadRequest(format!("include must be a list of: {}", INCLUDES.join(", ")));
-    let Some(given) = given else { return Ok(vec!["screenshot", "metadata"]) };
-    let list = given.as_array().ok_or_else(bad)?;
-    list.iter().map(|one| one.as_str().filter(|name| INCLUDES.contains(name)).ok_or_else(bad)).collect()
+/// Parses `include`: which parts of an observation the client wants.
+fn includes(value: Option<&Value>) -> Result<Vec<&str>, ApiError> {
+    let bad = || ApiError::BadRequest(format!("include must be a list of: {}", INCLUDES.join(", ")));
+    let Some(value) = value else { return Ok(vec!["screenshot", "metadata"]) };
+    let list = value.as_array().ok_or_else(bad)?;
+    list.iter().map(|item| item.as_str().filter(|name| INCLUDES.contains(name)).ok_or_else(bad)).collect()
 }
 
-fn word<T: std::str::FromStr<Err = String> + Default>(
+/// Parses an optional string field; absent or null is the default.
+fn parse_field<T: std::str::FromStr<Err = String> + Default>(
     body: &Map<String, Value>,
     key: &str,
-) -> Result<T, FarmError> {
+) -> Result<T, ApiError> {
     match body.get(key) {
         None | Some(Value::Null) => Ok(T::default()),
-        Some(Value::String(text)) => text.parse().map_err(FarmError::BadRequest),
-        Some(_) => Err(FarmError::BadRequest(format!("{key} must be a string"))),
+        Some(Value::String(text)) => text.parse().map_err(ApiError::BadRequest),
+        Some(_) => Err(ApiError::BadRequest(format!("{key} must be a string"))),
     }
 }
 
@@ -202,13 +206,13 @@ fn word<T: std::str::FromStr<Err = String> + Default>(
 mod tests {
     use super::*;
 
-    fn read(body: &Value, step: bool) -> Result<ObserveCall, String> {
-        ObserveCall::read(body.as_object().unwrap(), step).map_err(|error| error.to_string())
+    fn parse(body: &Value, step: bool) -> Result<ObserveCall, String> {
+        ObserveCall::parse(body.as_object().unwrap(), step).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn bad_bodies_are_named() {
-        for (body, step, words) in [
+    fn invalid_body_is_explained() {
+        for (body, step, text) in [
             (json!({}), true, "needs a \"command\""),
             (json!({"command": {"back": {}}}), false, "use /step"),
             (json!({"command": {"nope": {}}}), true, "unknown command"),
@@ -217,22 +221,25 @@ mod tests {
             (json!({"mode": "x"}), false, "unknown key \"mode\""),
             (json!({"interaction_mode": 3}), false, "interaction_mode must be a string"),
         ] {
-            let error = read(&body, step).unwrap_err();
-            assert!(error.contains(words), "{body}: {error}");
+            let error = parse(&body, step).unwrap_err();
+            assert!(error.contains(text), "{body}: {error}");
         }
     }
 
     #[test]
-    fn a_call_survives_the_way_to_another_node() {
+    fn call_survives_forwarding() {
         let body = json!({"command": {"click_id": {"id": "3"}}, "interaction_mode": "coordinates", "format": "jpeg",
                           "include": ["metadata", "rects"]});
-        let call = read(&body, true).unwrap();
-        let again = read(&call.to_json(), true).unwrap();
-        assert_eq!((again.command, again.request, again.rects), (call.command, call.request, call.rects));
+        let call = parse(&body, true).unwrap();
+        let forwarded = parse(&call.to_json(), true).unwrap();
+        assert_eq!(
+            (forwarded.command, forwarded.request, forwarded.rects),
+            (call.command, call.request, call.rects)
+        );
     }
 
     #[test]
-    fn msgpack_is_chosen_by_accept() {
+    fn accept_header_selects_msgpack() {
         assert_eq!(Encoding::from_accept(Some("application/json")), Encoding::Json);
         assert_eq!(Encoding::from_accept(Some("text/html, application/msgpack;q=0.9")), Encoding::Msgpack);
         assert_eq!(Encoding::from_accept(None), Encoding::Json);

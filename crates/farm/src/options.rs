@@ -1,4 +1,4 @@
-//! What a farm is told at its start. Plain data; the command line fills it in.
+//! The configuration of a farm. Plain data that the command line fills in.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -6,7 +6,7 @@ use browser::{Launch, Options};
 
 use crate::{
     identity::Identity,
-    registry::{Pace, RedisServer},
+    registry::{RedisServer, RegistryTiming},
 };
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,15 +27,15 @@ pub struct FarmOptions {
     pub master_port: u16,
     pub node_port: u16,
     pub api_key: String,
-    /// Where nodes and masters meet.
+    /// The Redis server that holds the registry.
     pub redis: Option<RedisServer>,
-    /// The Redis server whose database 0 shows this node's pool. One node a server can do that.
+    /// The Redis server in whose database 0 this node reports its pool. Only one node per server can do that.
     pub mirror: Option<RedisServer>,
-    /// Nodes named by hand: never dropped.
+    /// Configured nodes, which are never removed.
     pub nodes: Vec<String>,
-    /// The address other machines reach this node under.
+    /// The address under which other machines reach this node.
     pub advertise: Option<String>,
-    /// The node's name in the registry; made of host name, machine and port when left out.
+    /// The node's id in the registry. Default: derived from host name, machine id and port.
     pub node_id: Option<String>,
     pub pool: PoolOptions,
     pub limits: Limits,
@@ -43,63 +43,62 @@ pub struct FarmOptions {
 
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// Who this node is.
     pub identity: Identity,
     pub instances: usize,
     pub first_port: u16,
     pub instances_per_browser: usize,
-    /// How many instances are made at once.
+    /// How many browsers or instances are started at the same time.
     pub max_parallel: usize,
-    /// Clean instances kept ready in each browser, so that a released slot is usable at once.
+    /// Clean instances kept ready in each browser, so that a released slot can be leased again at once.
     pub spares: usize,
-    /// Replace browsers that die. Off, a dead one's slots stay dead: for debugging.
+    /// Whether browsers that die are replaced. If not (for debugging), their slots stay dead.
     pub recovery: bool,
     pub launch: Launch,
     pub instance: Options,
     pub network: NetworkRules,
     pub max_lifetime_mins: u32,
-    /// How long a minute of a lease lasts; only tests make it shorter.
+    /// The length of a minute of a lease's lifetime; only tests make it shorter.
     pub lease_minute: Duration,
-    /// A browser that does not answer a trivial question for this long is hung, and replaced.
+    /// A browser that does not answer a ping for this long is replaced.
     pub hang_limit: Duration,
-    /// A browser older than this is replaced when nobody uses it.
+    /// A browser older than this is replaced when it has no leases.
     pub max_browser_age: Duration,
-    /// The same above this resident size in bytes, per instance it holds.
+    /// A browser with more resident memory than this, in bytes per slot, is replaced when it has no leases.
     pub max_browser_rss: u64,
-    /// A process of a browser that holds more than this many bytes is ended: a renderer costs its own lease only. 0 = no
-    /// limit.
+    /// A browser process with more resident memory than this, in bytes, is killed; killing a renderer costs only its own
+    /// lease. 0 = no limit.
     pub max_process_memory: u64,
-    /// New leases wait while less than this share of memory is available.
+    /// New leases wait while less than this percentage of memory is available.
     pub min_memory_percent: f64,
-    /// New leases wait while tasks stall for CPU more than this share of the time (PSI). 0 = never.
+    /// New leases wait while tasks stall for CPU more than this percentage of the time (PSI). 0 = never.
     pub max_cpu_pressure: f64,
 }
 
-/// Which addresses pages may reach.
+/// Which addresses pages may connect to.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkRules {
     pub allow_private: bool,
-    /// Hosts (`name`, `name:port` or `*.name`) that are allowed whatever they resolve to.
+    /// Hosts (`name`, `name:port` or `*.name`) that are allowed no matter what they resolve to.
     pub allow_hosts: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub body_bytes: usize,
-    /// From the end of a request, or of connecting, until the next one's headers are all there. Longer than
-    /// clients keep idle connections, or they would send into one that is just being closed.
+    /// From connecting, or the end of a request, until the headers of the next request are complete. Must be longer than
+    /// clients keep idle connections; otherwise they would send requests on a connection that is being closed.
     pub idle_timeout: Duration,
     pub request_timeout: Duration,
     pub connections: usize,
-    /// How long a stopping farm waits for what runs.
+    /// How long a stopping farm waits for running requests.
     pub shutdown: Duration,
     pub poll_interval: Duration,
     pub poll_timeout: Duration,
-    pub registry: Pace,
+    pub registry: RegistryTiming,
 }
 
 impl FarmOptions {
-    /// A master and a node on free loopback ports, with the default key.
+    /// Returns options for a master and a node on free loopback ports, with the default key.
     pub fn local(pool: PoolOptions) -> Self {
         Self {
             mode: Mode::Both,
@@ -153,7 +152,7 @@ impl Default for Limits {
             shutdown: Duration::from_secs(10),
             poll_interval: Duration::from_secs(5),
             poll_timeout: Duration::from_secs(5),
-            registry: Pace::default(),
+            registry: RegistryTiming::default(),
         }
     }
 }

@@ -1,34 +1,34 @@
-//! Is the machine under so much pressure that a new tenant would hurt the others? Reads the kernel's own figures,
-//! for the machine and for the container we may be in.
+//! Measures whether the machine, or the container we run in, is too short of memory or CPU for another tenant.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-const CGROUPS: &str = "/sys/fs/cgroup";
+use procfs::{CpuPressure, Current, Meminfo, process::Process};
 
-/// What the kernel says about memory and CPU right now.
+const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+
+/// The state of memory and CPU at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct SystemPressure {
     pub(crate) memory_available_percent: f64,
-    /// Share of the last 10 seconds in which something waited for a CPU.
+    /// Share of the last 10 seconds in which some task waited for a CPU.
     pub(crate) cpu_stalled_percent: f64,
 }
 
-impl Reading {
-    pub(crate) fn take() -> Self {
-        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let cpu = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
-        let machine = memory_available(&memory).unwrap_or(100.0);
+impl SystemPressure {
+    /// Reads the current values. What cannot be read counts as no pressure.
+    pub(crate) fn read() -> Self {
+        let machine = Meminfo::current().ok().and_then(|memory| memory_available(&memory)).unwrap_or(100.0);
         Self {
             memory_available_percent: container_available().fold(machine, f64::min),
-            cpu_stalled_percent: cpu_stalled(&cpu).unwrap_or(0.0),
+            cpu_stalled_percent: CpuPressure::current().map_or(0.0, |pressure| pressure.some.avg10.into()),
         }
     }
 
-    /// Why no new lease should be given now, if so.
-    pub(crate) fn objection(&self, min_memory: f64, max_cpu: f64) -> Option<String> {
+    /// Returns why no new lease should be made now.
+    pub(crate) fn overload(&self, min_memory: f64, max_cpu: f64) -> Option<String> {
         if self.memory_available_percent < min_memory {
             let available = self.memory_available_percent;
             return Some(format!(
@@ -45,65 +45,64 @@ impl Reading {
     }
 }
 
-fn memory_available(meminfo: &str) -> Option<f64> {
-    let field = |name: &str| -> Option<f64> {
-        let line = meminfo.lines().find(|line| line.starts_with(name))?;
-        line.split_ascii_whitespace().nth(1)?.parse().ok()
-    };
-    let total = field("MemTotal:")?;
-    (total > 0.0).then_some(100.0 * field("MemAvailable:")? / total)
+fn memory_available(memory: &Meminfo) -> Option<f64> {
+    let available = memory.mem_available?;
+    (memory.mem_total > 0).then(|| 100.0 * available as f64 / memory.mem_total as f64)
 }
 
-/// What is left of the memory limits of the container, and of those around it.
+/// Returns what is left of each memory limit: of our cgroup, and of those that contain it.
 fn container_available() -> impl Iterator<Item = f64> {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own =
-        own.lines().find_map(|line| line.strip_prefix("0::/")).map(|path| Path::new(CGROUPS).join(path));
-    let around =
+    let cgroups = Process::myself().and_then(|process| process.cgroups()).ok();
+    let own = cgroups.and_then(|cgroups| {
+        let unified = cgroups.into_iter().find(|cgroup| cgroup.hierarchy == 0)?;
+        Some(Path::new(CGROUP_ROOT).join(unified.pathname.trim_start_matches('/')))
+    });
+    let folders =
         own.into_iter().flat_map(|own| own.ancestors().map(Path::to_owned).collect::<Vec<PathBuf>>());
-    around.take_while(|folder| folder.starts_with(CGROUPS)).filter_map(|folder| {
+    folders.take_while(|folder| folder.starts_with(CGROUP_ROOT)).filter_map(|folder| {
         let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
         limit_available(&read("memory.max")?, &read("memory.current")?, &read("memory.stat")?)
     })
 }
 
-/// Pages of files that nobody has used lately are given up before anything else suffers.
-fn limit_available(most: &str, current: &str, stat: &str) -> Option<f64> {
-    let most: f64 = most.trim().parse().ok().filter(|most| *most > 0.0)?;
+/// Counts the inactive part of the page cache as available: the kernel frees it before anything else suffers.
+fn limit_available(max: &str, current: &str, stat: &str) -> Option<f64> {
+    let max: f64 = max.trim().parse().ok().filter(|max| *max > 0.0)?;
     let current: f64 = current.trim().parse().ok()?;
-    let spare = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
-    let spare: f64 = spare.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0.0);
-    Some((100.0 * (most - current + spare) / most).clamp(0.0, 100.0))
-}
-
-fn cpu_stalled(pressure: &str) -> Option<f64> {
-    let line = pressure.lines().find(|line| line.starts_with("some"))?;
-    line.split_ascii_whitespace().find_map(|word| word.strip_prefix("avg10="))?.parse().ok()
+    let inactive = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
+    let inactive: f64 = inactive.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0.0);
+    Some((100.0 * (max - current + inactive) / max).clamp(0.0, 100.0))
 }
 
 #[cfg(test)]
 mod tests {
+    use procfs::FromRead;
+
     use super::*;
 
     #[test]
-    fn the_kernels_words_are_read() {
-        let meminfo = "MemTotal:       1000 kB\nMemFree:  1 kB\nMemAvailable:    250 kB\n";
-        assert_eq!(memory_available(meminfo), Some(25.0));
+    fn kernel_files_are_parsed() {
+        let meminfo = "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 250 kB\nBuffers: 0 kB\nCached: 0 kB\n\
+             SwapCached: 0 kB\nActive: 0 kB\nInactive: 0 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\nDirty: 0 kB\n\
+             Writeback: 0 kB\nMapped: 0 kB\nSlab: 0 kB\nCommitted_AS: 0 kB\nVmallocTotal: 0 kB\nVmallocUsed: 0 kB\n\
+             VmallocChunk: 0 kB\n";
+        let meminfo = Meminfo::from_read(meminfo.as_bytes()).unwrap();
+        assert_eq!(memory_available(&meminfo), Some(25.0));
         let pressure = "some avg10=12.50 avg60=1.00 avg300=0.10 total=5\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
-        assert_eq!(cpu_stalled(pressure), Some(12.5));
+        assert_eq!(CpuPressure::from_read(pressure.as_bytes()).unwrap().some.avg10, 12.5);
     }
 
     #[test]
-    fn a_containers_limit_counts_less_what_can_be_given_up() {
+    fn page_cache_of_a_container_counts_as_available() {
         assert_eq!(limit_available("1000\n", "900\n", "anon 600\ninactive_file 150\n"), Some(25.0));
         assert_eq!(limit_available("max\n", "900\n", ""), None);
     }
 
     #[test]
-    fn objections_name_what_is_short() {
-        let reading = Reading { memory_available_percent: 3.0, cpu_stalled_percent: 80.0 };
-        assert!(reading.objection(4.0, 0.0).unwrap().contains("memory"));
-        assert!(reading.objection(1.0, 70.0).unwrap().contains("CPU"));
-        assert_eq!(reading.objection(1.0, 0.0), None);
+    fn overload_names_the_scarce_resource() {
+        let pressure = SystemPressure { memory_available_percent: 3.0, cpu_stalled_percent: 80.0 };
+        assert!(pressure.overload(4.0, 0.0).unwrap().contains("memory"));
+        assert!(pressure.overload(1.0, 70.0).unwrap().contains("CPU"));
+        assert_eq!(pressure.overload(1.0, 0.0), None);
     }
 }

@@ -1,5 +1,4 @@
-//! First come, first served: callers who wait for something scarce take turns, and one that hangs up leaves the
-//! queue by being dropped.
+//! A first come, first served queue for scarce slots. A waiter leaves the queue when its future is dropped.
 
 use std::{
     future::Future,
@@ -9,32 +8,35 @@ use std::{
 
 use tokio::sync::{Mutex, Notify};
 
-/// How often the first in line looks by itself, for capacity nobody announces (a node elsewhere).
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// Those before us take what is there within moments; until then "it is not your turn" is no reason to give up,
-/// not even for a caller who does not want to wait.
-const GRACE: Duration = Duration::from_millis(200);
+/// How often the waiter at the head tries without being woken: a slot on a remote node becomes free silently.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// Waiters ahead take what is free within moments. Until then even a caller that does not want to wait stays in the
+/// queue, because it may still get a slot at once.
+const MIN_TURN_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    turn: Mutex<()>,
-    news: Notify,
+    /// Held by the waiter at the head.
+    head: Mutex<()>,
+    changed: Notify,
     waiting: AtomicUsize,
 }
 
 impl Queue {
-    /// Something may have become free.
-    pub(crate) fn announce(&self) {
-        self.news.notify_one();
+    /// Wakes the waiter at the head: a slot may have become free.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_one();
     }
 
     pub(crate) fn len(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Tries, when it is our turn, until `attempt` yields something or the deadline has passed. Whoever does not
-    /// get a turn by then gets `too_late`, never a slot that somebody before them waits for.
-    pub(crate) async fn take<T, E, F>(
+    /// Waits for the head of the queue, then repeats `attempt` until it succeeds or the deadline passes. A caller that
+    /// does not reach the head in time gets `too_late`, never a slot that an earlier waiter could have.
+    ///
+    /// The outer error of an attempt is final; the inner one means "not now".
+    pub(crate) async fn acquire<T, E, F>(
         &self,
         deadline: Instant,
         mut attempt: impl FnMut() -> F,
@@ -43,37 +45,37 @@ impl Queue {
     where
         F: Future<Output = Result<Result<T, E>, E>>,
     {
-        let _here = Waiting::new(&self.waiting);
-        let turn_by = deadline.max(Instant::now() + GRACE);
-        let Ok(_turn) = tokio::time::timeout_at(turn_by.into(), self.turn.lock()).await else {
+        let _waiter = Waiter::new(&self.waiting);
+        let head_deadline = deadline.max(Instant::now() + MIN_TURN_WAIT);
+        let Ok(_head) = tokio::time::timeout_at(head_deadline.into(), self.head.lock()).await else {
             return Err(too_late());
         };
         loop {
-            let news = self.news.notified();
-            // An attempt that fails for good is the outer error; "not now" is the inner one.
+            let changed = self.changed.notified();
             let not_now = match attempt().await? {
-                Ok(taken) => return Ok(taken),
+                Ok(acquired) => return Ok(acquired),
                 Err(not_now) => not_now,
             };
             if Instant::now() >= deadline {
                 return Err(not_now);
             }
-            let until = deadline.min(Instant::now() + LOOK_AGAIN);
-            let _ = tokio::time::timeout_at(until.into(), news).await;
+            let retry_at = deadline.min(Instant::now() + RETRY_INTERVAL);
+            let _ = tokio::time::timeout_at(retry_at.into(), changed).await;
         }
     }
 }
 
-struct Waiting<'a>(&'a AtomicUsize);
+/// Counts a waiter as long as it exists.
+struct Waiter<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> Waiter<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -86,36 +88,37 @@ mod tests {
 
     type Stock = Arc<StdMutex<Vec<u32>>>;
 
-    async fn take(queue: &Queue, stock: &Stock, limit: Duration) -> Result<u32, &'static str> {
+    async fn acquire(queue: &Queue, stock: &Stock, wait: Duration) -> Result<u32, &'static str> {
         let attempt = || async { Ok(stock.lock().unwrap().pop().ok_or("empty")) };
-        queue.take(Instant::now() + limit, attempt, || "too late").await
+        queue.acquire(Instant::now() + wait, attempt, || "too late").await
     }
 
     #[tokio::test(start_paused = true)]
-    async fn first_come_is_first_served_and_the_impatient_leave() {
+    async fn waiters_are_served_in_order() {
         let queue = Arc::new(Queue::default());
         let stock: Stock = Arc::default();
         let order: Arc<StdMutex<Vec<usize>>> = Arc::default();
         let mut callers = Vec::new();
         for caller in 0..4 {
-            let (queue_of, stock_of, order_of) = (Arc::clone(&queue), Arc::clone(&stock), Arc::clone(&order));
+            let (its_queue, its_stock, order) = (Arc::clone(&queue), Arc::clone(&stock), Arc::clone(&order));
             callers.push(tokio::spawn(async move {
-                let got = take(&queue_of, &stock_of, Duration::from_secs(60)).await;
-                order_of.lock().unwrap().push(caller);
-                got
+                let acquired = acquire(&its_queue, &its_stock, Duration::from_secs(60)).await;
+                order.lock().unwrap().push(caller);
+                acquired
             }));
             tokio::task::yield_now().await;
             while queue.len() <= caller {
                 tokio::task::yield_now().await;
             }
         }
+        // The second caller hangs up.
         callers[1].abort();
         let _ = (&mut callers[1]).await;
         assert_eq!(queue.len(), 3);
         for _ in 0..3 {
             stock.lock().unwrap().push(1);
             let before = order.lock().unwrap().len();
-            queue.announce();
+            queue.wake();
             while order.lock().unwrap().len() == before {
                 tokio::task::yield_now().await;
             }
@@ -125,19 +128,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_by_the_deadline_is_said_so() {
+    async fn nothing_by_the_deadline_is_an_error() {
         let queue = Queue::default();
-        assert_eq!(take(&queue, &Stock::default(), Duration::from_secs(2)).await, Err("empty"));
+        assert_eq!(acquire(&queue, &Stock::default(), Duration::from_secs(2)).await, Err("empty"));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn a_crowd_that_does_not_want_to_wait_still_gets_all_there_is() {
+    async fn simultaneous_callers_without_wait_get_all_slots() {
         let queue = Arc::new(Queue::default());
         let stock: Stock = Arc::new(StdMutex::new((0..100).collect()));
         let callers: Vec<_> = (0..100)
             .map(|_| {
                 let (queue, stock) = (Arc::clone(&queue), Arc::clone(&stock));
-                tokio::spawn(async move { take(&queue, &stock, Duration::ZERO).await })
+                tokio::spawn(async move { acquire(&queue, &stock, Duration::ZERO).await })
             })
             .collect();
         for caller in callers {
@@ -147,16 +150,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_wait_never_passes_who_does() {
+    async fn caller_without_wait_never_overtakes_a_waiter() {
         let queue = Arc::new(Queue::default());
         let stock: Stock = Arc::default();
-        let (queue_of, stock_of) = (Arc::clone(&queue), Arc::clone(&stock));
-        let patient = tokio::spawn(async move { take(&queue_of, &stock_of, Duration::from_secs(60)).await });
+        let (its_queue, its_stock) = (Arc::clone(&queue), Arc::clone(&stock));
+        let waiter =
+            tokio::spawn(async move { acquire(&its_queue, &its_stock, Duration::from_secs(60)).await });
         while queue.len() == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(take(&queue, &stock, Duration::ZERO).await, Err("too late"));
+        assert_eq!(acquire(&queue, &stock, Duration::ZERO).await, Err("too late"));
         stock.lock().unwrap().push(7);
-        assert_eq!(patient.await.unwrap(), Ok(7));
+        assert_eq!(waiter.await.unwrap(), Ok(7));
     }
 }

@@ -1,18 +1,19 @@
-//! Puts a farm together: pool, node server, master server, registry, in the shape its mode asks for; and takes it
-//! apart again in the right order.
+//! Starts a farm: pool, node server, master server and registry, as its mode requires; and stops it in the right order.
 
 use std::{
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
+use net::listener::BoundedListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    advertise::Advertised,
+    advertise::AdvertisedAddress,
     api::{self, Key, listen},
-    identity::{BadNodeId, Identity},
-    master::{Entry, Master, Origin, SharedKeys, Table},
+    idempotency::{LeaseKeys, RedisStore, Retention},
+    identity::{Identity, InvalidNodeId},
+    master::{Master, NodeEntry, NodeTable, Origin},
     node::{AnyNode, HttpClient, LocalNode, RemoteNode},
     options::{FarmOptions, Limits, Mode, PoolOptions},
     pool::{Pool, PoolCounts},
@@ -31,39 +32,44 @@ pub enum StartError {
     Registry(#[from] RegistryError),
     #[error(
         "refusing to listen on {0} with the well-known default key: anyone who can reach it could drive your browsers. \
-         Set an own key with --api-key or WEBGYM_API_KEY"
+         Set your own key with --api-key or WEBGYM_API_KEY"
     )]
     DefaultKey(IpAddr),
-    #[error("the API key is empty; give one, or leave it out to use the default on loopback")]
+    #[error("the API key is empty; set one, or leave it out to use the default key on loopback")]
     EmptyKey,
     #[error("the API key cannot be sent as a header; use printable ASCII without line breaks")]
     UnusableKey,
-    #[error("{0:?} is not the address of a node; give one like http://10.0.0.5:8080")]
+    #[error("{0:?} is not the address of a node; use one like http://10.0.0.5:8080")]
     NodeAddress(String),
     #[error("{0}")]
-    NodeId(#[from] BadNodeId),
+    NodeId(#[from] InvalidNodeId),
     #[error("a farm needs at least one instance")]
     NoInstances,
-    #[error("{0} instances from slot {1} on would run past slot 65535")]
+    #[error("{0} instances starting at slot {1} would exceed slot 65535")]
     TooManySlots(usize, u16),
 }
 
-/// The key on loopback when none is given, as existing scripts expect.
+/// The key on loopback when none is configured, as existing scripts expect.
 pub const DEFAULT_KEY: &str = "default_key";
 
-/// What was bound, for whoever waits to connect.
+/// Added to the shutdown limit, within which the servers themselves end running requests.
+const SERVER_STOP_MARGIN: Duration = Duration::from_secs(2);
+const TASK_STOP_TIMEOUT: Duration = Duration::from_secs(5);
+const POOL_STOP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A listening server of the farm.
 #[derive(Clone, Debug)]
-pub struct Bound {
+pub struct BoundServer {
     pub tier: &'static str,
     pub address: SocketAddr,
     pub url: String,
 }
 
-/// A running farm. [`Farm::stop`] it; dropping it leaves the ending to the guard processes.
+/// A running farm. End it with [`Farm::stop`]; if it is dropped, the reaper processes clean up the browsers.
 pub struct Farm {
     pool: Option<Pool>,
     master: Option<Master>,
-    bound: Vec<Bound>,
+    bound: Vec<BoundServer>,
     servers: Tasks,
     stop_serving: CancellationToken,
     tasks: Tasks,
@@ -71,29 +77,13 @@ pub struct Farm {
 }
 
 impl Farm {
-    /// Starts master and node as the mode says. Returns once everything listens; instances come up behind it.
+    /// Starts master and node according to the mode. Returns once everything listens; instances start in the background.
     pub async fn start(options: FarmOptions) -> Result<Self, StartError> {
         let key = check_key(&options.api_key, options.host)?;
         let mut farm = Self::empty(options.limits.clone());
-        let table = Table::default();
+        let table = NodeTable::default();
         if options.mode != Mode::Master {
-            check_pool(&options.pool)?;
-            let listener = listen::bind((options.host, options.node_port).into(), &farm.limits)?;
-            let address = listener.local_addr()?;
-            let identity = Identity::new(options.node_id.as_deref(), address.port())?;
-            let pool = Pool::start(PoolOptions { identity, ..options.pool.clone() }).await?;
-            let advertised = Advertised::new(options.advertise.as_deref(), address, options.redis.as_ref());
-            let url = advertised.url().await;
-            let bound = Bound { tier: "node", address, url: url.clone() };
-            farm.serve(listener, api::node_routes(LocalNode(pool.clone()), key.clone()), bound);
-            table.add(Entry::new(url.clone(), Origin::Named, AnyNode::Local(LocalNode(pool.clone()))));
-            if let Some(redis) = &options.redis {
-                if advertised.misleads(&url) {
-                    tracing::warn!(%url, "other machines cannot reach this node there; give --host 0.0.0.0 or --advertise-ip");
-                }
-                farm.register(redis, advertised, pool.identity().clone())?;
-            }
-            farm.pool = Some(pool);
+            farm.start_node(&table, &options, &key).await?;
         }
         if let Some(redis) = &options.mirror {
             farm.mirror(redis)?;
@@ -104,7 +94,7 @@ impl Farm {
         Ok(farm)
     }
 
-    /// A server around a single instance.
+    /// Starts a server for a single instance.
     pub async fn start_instance(options: FarmOptions, port: u16) -> Result<Self, StartError> {
         let key = check_key(&options.api_key, options.host)?;
         let mut farm = Self::empty(options.limits.clone());
@@ -114,16 +104,16 @@ impl Farm {
         let slot = pool.first_port;
         let pool = Pool::start(pool).await?;
         let routes = api::instance_routes(LocalNode(pool.clone()), slot, key);
-        let url = Advertised::new(options.advertise.as_deref(), address, None).url().await;
-        farm.serve(listener, routes, Bound { tier: "instance", address, url });
+        let url = AdvertisedAddress::new(options.advertise.as_deref(), address, None).url().await;
+        farm.serve(listener, routes, BoundServer { tier: "instance", address, url });
         farm.pool = Some(pool);
         Ok(farm)
     }
 
     fn empty(limits: Limits) -> Self {
-        // Three quarters of the files we may open are for clients; pipes to browsers and the sites they visit need the others.
-        let files = usize::try_from(raise_file_limit() / 4 * 3).unwrap_or(usize::MAX);
-        let limits = Limits { connections: limits.connections.min(files), ..limits };
+        // Clients may use three quarters of the file descriptors; pipes to browsers and proxied connections need the rest.
+        let max_clients = usize::try_from(raise_file_limit() / 4 * 3).unwrap_or(usize::MAX);
+        let limits = Limits { connections: limits.connections.min(max_clients), ..limits };
         Self {
             pool: None,
             master: None,
@@ -135,73 +125,105 @@ impl Farm {
         }
     }
 
-    fn serve(&mut self, listener: net::listener::BoundedListener, routes: axum::Router, bound: Bound) {
+    fn serve(&mut self, listener: BoundedListener, routes: axum::Router, bound: BoundServer) {
         let serving = listen::serve(listener, routes, self.limits.clone(), self.stop_serving.clone());
         self.servers.spawn("serve", serving);
         self.bound.push(bound);
     }
 
-    fn register(&self, redis: &RedisServer, at: Advertised, identity: Identity) -> Result<(), StartError> {
-        let link = RedisConnection::to_database(redis, REGISTRY_DATABASE)?;
-        let beat = registry::heartbeat(link, identity, at, self.limits.registry, self.tasks.clone());
-        self.tasks.spawn("heartbeat", beat);
+    fn register(
+        &self,
+        redis: &RedisServer,
+        address: AdvertisedAddress,
+        identity: Identity,
+    ) -> Result<(), StartError> {
+        let connection = RedisConnection::to_database(redis, REGISTRY_DATABASE)?;
+        let timing = self.limits.registry;
+        let heartbeat = registry::heartbeat(connection, identity, address, timing, self.tasks.clone());
+        self.tasks.spawn("heartbeat", heartbeat);
         Ok(())
     }
 
     fn mirror(&self, redis: &RedisServer) -> Result<(), StartError> {
         let Some(pool) = &self.pool else { return Ok(()) };
-        let link = RedisConnection::to_database(redis, MIRROR_DATABASE)?;
-        self.tasks.spawn("mirror", registry::mirror(link, pool.clone(), self.tasks.clone()));
+        let connection = RedisConnection::to_database(redis, MIRROR_DATABASE)?;
+        self.tasks.spawn("mirror", registry::mirror(connection, pool.clone(), self.tasks.clone()));
+        Ok(())
+    }
+
+    async fn start_node(
+        &mut self,
+        table: &NodeTable,
+        options: &FarmOptions,
+        key: &Key,
+    ) -> Result<(), StartError> {
+        check_pool(&options.pool)?;
+        let listener = listen::bind((options.host, options.node_port).into(), &self.limits)?;
+        let address = listener.local_addr()?;
+        let identity = Identity::new(options.node_id.as_deref(), address.port())?;
+        let pool = Pool::start(PoolOptions { identity, ..options.pool.clone() }).await?;
+        let advertised =
+            AdvertisedAddress::new(options.advertise.as_deref(), address, options.redis.as_ref());
+        let url = advertised.url().await;
+        let bound = BoundServer { tier: "node", address, url: url.clone() };
+        self.serve(listener, api::node_routes(LocalNode(pool.clone()), key.clone()), bound);
+        let node = AnyNode::Local(LocalNode(pool.clone()));
+        table.add(NodeEntry::new(url.clone(), Origin::Configured, node));
+        if let Some(redis) = &options.redis {
+            if advertised.is_unreachable_remotely(&url) {
+                tracing::warn!(%url, "other machines cannot reach this address; use --host 0.0.0.0 or --advertise-ip");
+            }
+            self.register(redis, advertised, pool.identity().clone())?;
+        }
+        self.pool = Some(pool);
         Ok(())
     }
 
     async fn start_master(
         &mut self,
-        table: Table,
+        table: NodeTable,
         options: &FarmOptions,
         key: &Key,
     ) -> Result<(), StartError> {
         let header = key.header().ok_or(StartError::UnusableKey)?;
         let client = HttpClient::new();
         for url in &options.nodes {
-            let url = url.trim_end_matches('/').to_owned();
-            if !url.starts_with("http://") || url::Url::parse(&url).is_err() {
-                return Err(StartError::NodeAddress(url));
-            }
+            let url = check_node_url(url)?;
             let node = RemoteNode {
                 url: url.clone(),
                 key: header.clone(),
                 client: client.clone(),
-                request_limit: options.limits.request_timeout,
-                info_limit: options.limits.poll_timeout,
+                request_timeout: options.limits.request_timeout,
+                info_timeout: options.limits.poll_timeout,
             };
-            table.add(Entry::new(url, Origin::Named, AnyNode::Remote(node)));
+            table.add(NodeEntry::new(url, Origin::Configured, AnyNode::Remote(node)));
         }
-        let (registry, shared) = match &options.redis {
+        let registry = match &options.redis {
             Some(redis) => {
-                let link = || RedisConnection::to_database(redis, REGISTRY_DATABASE);
-                let limits = options.limits.clone();
-                let registry = Registry { link: link()?, client, key: header, limits };
-                (Some(registry), Some(SharedKeys::new(link()?)))
+                let (connection, limits) =
+                    (RedisConnection::to_database(redis, REGISTRY_DATABASE)?, options.limits.clone());
+                Some(Registry { connection, client, key: header, limits })
             }
-            None => (None, None),
+            None => None,
         };
+        let keys = lease_keys(options.redis.as_ref())?;
         let listener = listen::bind((options.host, options.master_port).into(), &self.limits)?;
         let address = listener.local_addr()?;
         let redis = options.redis.as_ref();
-        let url = Advertised::new(options.advertise.as_deref(), address, redis).url().await;
-        let bound = Bound { tier: "master", address, url };
-        let master = Master::start(table, options.limits.clone(), registry, shared, &self.tasks);
+        let url = AdvertisedAddress::new(options.advertise.as_deref(), address, redis).url().await;
+        let bound = BoundServer { tier: "master", address, url };
+        let master = Master::start(table, options.limits.clone(), registry, keys, &self.tasks);
         self.serve(listener, api::master_routes(master.clone(), key.clone()), bound);
         self.master = Some(master);
         Ok(())
     }
 
-    pub fn bound(&self) -> &[Bound] {
+    /// Returns the listening servers.
+    pub fn bound(&self) -> &[BoundServer] {
         &self.bound
     }
 
-    /// Where the given tier listens.
+    /// Returns the URL of a tier.
     pub fn url(&self, tier: &str) -> Option<&str> {
         self.bound.iter().find(|bound| bound.tier == tier).map(|bound| bound.url.as_str())
     }
@@ -210,42 +232,63 @@ impl Farm {
         self.pool.as_ref()
     }
 
-    /// Waits until every instance of this process is up, and every node a master knows of has been asked once.
+    /// Waits until every local instance is ready and the master has polled every known node once.
     pub async fn ready(&self, progress: impl FnMut(&PoolCounts)) {
         if let Some(pool) = &self.pool {
             pool.ready(progress).await;
         }
         if let Some(master) = &self.master {
-            master.looked().await;
+            master.first_poll_done().await;
         }
     }
 
-    /// Gives no new leases here and returns when those held have ended, or at the limit. True when all have.
-    pub async fn drain(&self, limit: Duration) -> bool {
+    /// Makes no new leases on the local pool and waits for the existing ones. Returns false at the timeout.
+    pub async fn drain(&self, timeout: Duration) -> bool {
         match &self.pool {
-            Some(pool) => tokio::time::timeout(limit, pool.leave()).await.is_ok(),
+            Some(pool) => tokio::time::timeout(timeout, pool.drain_and_wait()).await.is_ok(),
             None => true,
         }
     }
 
-    /// Stops leasing, lets what runs finish (bounded), then ends every browser. True when nothing was cut off.
+    /// Stops leasing, waits for running requests up to the shutdown limit, then ends every browser. Returns whether
+    /// everything finished in time.
     pub async fn stop(self) -> bool {
         if let Some(master) = &self.master {
-            master.close_to_new();
+            master.stop_leasing();
         }
         if let Some(pool) = &self.pool {
-            pool.close_to_new();
+            pool.stop_leasing();
         }
         self.stop_serving.cancel();
-        let limit = self.limits.shutdown + Duration::from_secs(2);
-        let served = self.servers.stop(limit).await;
-        let settled = self.tasks.stop(Duration::from_secs(5)).await;
-        let browsers = match &self.pool {
-            Some(pool) => pool.stop(Duration::from_secs(20)).await,
+        let servers_stopped = self.servers.stop(self.limits.shutdown + SERVER_STOP_MARGIN).await;
+        let tasks_stopped = self.tasks.stop(TASK_STOP_TIMEOUT).await;
+        let pool_stopped = match &self.pool {
+            Some(pool) => pool.stop(POOL_STOP_TIMEOUT).await,
             None => true,
         };
-        served && settled && browsers
+        servers_stopped && tasks_stopped && pool_stopped
     }
+}
+
+/// Masters with the same Redis server share their idempotency keys there.
+fn lease_keys(redis: Option<&RedisServer>) -> Result<LeaseKeys, StartError> {
+    let owner = uuid::Uuid::new_v4().simple().to_string();
+    let shared = match redis {
+        Some(redis) => {
+            let connection = RedisConnection::to_database(redis, REGISTRY_DATABASE)?;
+            Some(RedisStore::new(connection, Retention::default(), owner.clone()))
+        }
+        None => None,
+    };
+    Ok(LeaseKeys::new(owner, shared))
+}
+
+fn check_node_url(url: &str) -> Result<String, StartError> {
+    let url = url.trim_end_matches('/').to_owned();
+    if !url.starts_with("http://") || url::Url::parse(&url).is_err() {
+        return Err(StartError::NodeAddress(url));
+    }
+    Ok(url)
 }
 
 fn check_key(key: &str, host: IpAddr) -> Result<Key, StartError> {

@@ -1,4 +1,4 @@
-//! The one way background work is started here: named, logged when it fails, joined at shutdown.
+//! The only way to start background work in this crate: named, logged if it panics, joined at shutdown.
 
 use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
-/// The tasks of one owner. Cloning shares them.
+/// The background tasks of one owner. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Tasks {
     tracker: TaskTracker,
@@ -14,17 +14,17 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Starts work that ends by itself once [`Tasks::stopping`] is cancelled.
+    /// Starts a task that ends by itself once [`Tasks::stopping`] is cancelled.
     pub(crate) fn spawn(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         let watched = async move {
             if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-                tracing::error!(name, "background work ended by a panic; this is a bug in webgym");
+                tracing::error!(name, "a background task panicked; this is a bug in webgym");
             }
         };
         self.tracker.spawn(watched.instrument(tracing::debug_span!("task", name)));
     }
 
-    /// Starts a loop that is simply dropped at shutdown.
+    /// Starts a task that is dropped at shutdown.
     pub(crate) fn spawn_until_stopped(
         &self,
         name: &'static str,
@@ -43,10 +43,10 @@ impl Tasks {
         &self.stop
     }
 
-    /// Asks everything to end and waits for it. False when something was still running at the limit.
-    pub(crate) async fn stop(&self, limit: Duration) -> bool {
+    /// Asks all tasks to end and waits for them. Returns false if some still ran at the timeout.
+    pub(crate) async fn stop(&self, timeout: Duration) -> bool {
         self.stop.cancel();
         self.tracker.close();
-        tokio::time::timeout(limit, self.tracker.wait()).await.is_ok()
+        tokio::time::timeout(timeout, self.tracker.wait()).await.is_ok()
     }
 }

@@ -1,11 +1,11 @@
 //! Collects the lease audit logs of all farm processes and checks them: no slot is leased twice at the same time, no
 //! lease goes to two clients, and none is left over. Nodes and masters write the log with
-//! `WEBGYM_LOG=…,farm::ledger=debug`.
+//! `WEBGYM_LOG=…,farm::audit=debug`.
 
 use std::collections::{HashMap, HashSet};
 
 /// The environment variable that makes a process write its audit log.
-pub const AUDIT_LOG_ENV: (&str, &str) = ("WEBGYM_LOG", "warn,webgym=info,farm=info,farm::ledger=debug");
+pub const AUDIT_LOG_ENV: (&str, &str) = ("WEBGYM_LOG", "warn,webgym=info,farm=info,farm::audit=debug");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditEntry {

@@ -1,4 +1,4 @@
-//! The key every request carries.
+//! Checks the API key of every request.
 
 use std::sync::Arc;
 
@@ -11,13 +11,12 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-
 use net::{host::is_local_host, secret::secrets_equal};
 
-use super::reply::Failed;
-use crate::{error::FarmError, serve::DEFAULT_KEY};
+use super::response::ErrorResponse;
+use crate::{error::ApiError, serve::DEFAULT_KEY};
 
-/// The farm's key. Never printed.
+/// The farm's API key. Never printed.
 #[derive(Clone)]
 pub(crate) struct Key(Arc<str>);
 
@@ -32,39 +31,41 @@ impl Key {
         Self(key.into())
     }
 
+    /// Returns the key as a header value, unless it contains characters that a header cannot have.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&self.0).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    fn check(&self, headers: &HeaderMap) -> Result<(), FarmError> {
+    fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let bearer =
             || headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-        let given = headers
+        let sent = headers
             .get("x-api-key")
             .map(HeaderValue::as_bytes)
             .or_else(bearer)
-            .ok_or(FarmError::MissingKey)?;
-        if secrets_equal(given, self.0.as_bytes()) { Ok(()) } else { Err(FarmError::WrongKey) }
+            .ok_or(ApiError::MissingKey)?;
+        if secrets_equal(sent, self.0.as_bytes()) { Ok(()) } else { Err(ApiError::WrongKey) }
     }
 
-    /// Everyone knows the built-in key, also a page in somebody's own browser whose name was made to point at this
-    /// machine. Its requests are told by the name they are addressed to.
-    fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), FarmError> {
-        let named = headers.get(HOST).map(|host| host.to_str().unwrap_or_default()).or(uri.host());
-        if &*self.0 == DEFAULT_KEY && !named.is_none_or(is_local_host) {
-            return Err(FarmError::ForeignHost);
+    /// Protects the built-in key, which everyone knows, against DNS rebinding: a web page in a local browser could send
+    /// it to a host name that resolves to this machine. Such requests have that name in their `Host` header.
+    fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
+        let host = headers.get(HOST).map(|host| host.to_str().unwrap_or_default()).or(uri.host());
+        if &*self.0 == DEFAULT_KEY && !host.is_none_or(is_local_host) {
+            return Err(ApiError::ForeignHost);
         }
         Ok(())
     }
 }
 
+/// Middleware that refuses requests without the right key.
 pub(crate) async fn require(
     State(key): State<Key>,
     request: Request,
     next: Next,
-) -> Result<Response, Failed> {
+) -> Result<Response, ErrorResponse> {
     key.check(request.headers())?;
     key.check_host(request.headers(), request.uri())?;
     Ok(next.run(request).await)
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_whole_key_opens() {
+    fn only_the_exact_key_is_accepted() {
         let key = Key::new("secret");
         let check = |name: &'static str, value: &str| {
             let mut headers = HeaderMap::new();
@@ -92,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_key_opens_only_to_local_names() {
+    fn built_in_key_is_accepted_only_for_local_hosts() {
         let check = |key: &str, host: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, HeaderValue::from_str(host).unwrap());
             Key::new(key).check_host(&headers, &Uri::from_static("/info")).is_ok()
         };
-        for good in [
+        for local in [
             "localhost",
             "LOCALHOST:7000",
             "127.0.0.1:7000",
@@ -107,12 +108,13 @@ mod tests {
             "10.0.0.1",
             "a.localhost:1",
         ] {
-            assert!(check(DEFAULT_KEY, good), "{good}");
+            assert!(check(DEFAULT_KEY, local), "{local}");
         }
-        for bad in ["evil.test", "evil.test:7000", "localhost.evil.test", "127.0.0.1.evil.test:80", "", "a:b"]
+        for foreign in
+            ["evil.test", "evil.test:7000", "localhost.evil.test", "127.0.0.1.evil.test:80", "", "a:b"]
         {
-            assert!(!check(DEFAULT_KEY, bad), "{bad}");
-            assert!(check("a key of one's own", bad), "{bad}");
+            assert!(!check(DEFAULT_KEY, foreign), "{foreign}");
+            assert!(check("another key", foreign), "{foreign}");
         }
         assert!(Key::new(DEFAULT_KEY).check_host(&HeaderMap::new(), &Uri::from_static("/info")).is_ok());
     }

@@ -1,4 +1,5 @@
-//! What is open to everyone: health, the API's description and a page to read it on.
+//! The routes that need no key: health, the OpenAPI document and a page that shows it. Also the readiness and metrics
+//! responses.
 
 use axum::{
     Json, Router,
@@ -25,14 +26,14 @@ async fn page() -> Response {
     ([(header::CONTENT_SECURITY_POLICY, policy)], Html(PAGE)).into_response()
 }
 
-pub(crate) fn readiness(ready: bool, why_not: &str) -> Response {
+pub(crate) fn readiness(ready: bool, reason: &str) -> Response {
     if ready {
         return Json(json!({"status": "ready"})).into_response();
     }
-    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "not ready", "detail": why_not}))).into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "not ready", "detail": reason}))).into_response()
 }
 
 pub(crate) fn metrics(text: &str) -> Response {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text.to_owned()).into_response()
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, content_type)], text.to_owned()).into_response()
 }

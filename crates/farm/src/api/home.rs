@@ -1,5 +1,5 @@
-//! The master's own page: its nodes and their slots, for people. Programs that ask for `/` are told that nothing is there,
-//! as ever; what the page shows comes from `/info`, with the farm's key.
+//! The master's status page: its nodes and their slots. The page reads `/info` with the farm's API key. Requests for `/`
+//! that do not accept HTML get the usual 404.
 
 use axum::{
     Router,
@@ -9,16 +9,16 @@ use axum::{
     routing::get,
 };
 
-use super::reply::Failed;
-use crate::error::FarmError;
+use super::response::ErrorResponse;
+use crate::error::ApiError;
 
-/// Nothing from elsewhere, nothing inline.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
+/// Allows only our own files, and nothing inline.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
      frame-ancestors 'none'; form-action 'none'";
 
 pub(crate) fn routes() -> Router {
-    let file = |kind: &'static str, text: &'static str| {
-        get(async move || ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text))
+    let file = |content_type: &'static str, text: &'static str| {
+        get(async move || ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-cache")], text))
     };
     Router::new()
         .route("/", get(page))
@@ -29,10 +29,10 @@ pub(crate) fn routes() -> Router {
 async fn page(headers: HeaderMap, request: Request) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if !accept.is_some_and(|accept| accept.contains("text/html")) {
-        return Failed::from(FarmError::NotFound(request.uri().path().to_owned())).into_response();
+        return ErrorResponse::from(ApiError::NotFound(request.uri().path().to_owned())).into_response();
     }
     let headers = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-cache"),

@@ -1,4 +1,4 @@
-//! The endpoints of a lone instance: a server around a single browser. Its ids are bare uuids.
+//! The endpoints of a single instance: a server with one slot, whose instance ids are plain UUIDs.
 
 use axum::{
     Json, Router,
@@ -12,48 +12,50 @@ use serde_json::json;
 use super::{
     auth::{self, Key},
     docs,
-    input::Query,
-    node::{Face, instance_calls, ready},
+    node::{NodeApi, instance_calls, ready},
     openapi::Tier,
-    reply::Answer,
+    request::Query,
+    response::ApiResult,
 };
 use crate::{
-    error::FarmError,
+    error::ApiError,
     node::{LocalNode, Node},
     pool::PoolCounts,
 };
 
 pub(crate) fn instance_routes(node: LocalNode, slot: u16, key: Key) -> Router {
-    let guarded = Router::new()
+    let authenticated = Router::new()
         .route("/get", post(get_instance))
         .route("/info", get(info))
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
-    let face = Face { node, lone: Some(slot) };
-    guarded.route("/readyz", get(ready)).with_state(face).merge(docs::routes(Tier::Instance))
+    let api = NodeApi { node, single_slot: Some(slot) };
+    authenticated.route("/readyz", get(ready)).with_state(api).merge(docs::routes(Tier::Instance))
 }
 
-async fn get_instance(State(face): State<Face>, query: Query) -> Answer {
-    let wish = query.get_request()?;
-    let granted = match face.node.get(&wish).await {
-        Err(FarmError::NoCapacity(why)) => return Err(not_now(&face.node.0.counts(), why).into()),
+async fn get_instance(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    let request = query.get_request()?;
+    let lease = match api.node.get(&request).await {
+        Err(ApiError::NoCapacity(reason)) => {
+            return Err(unavailable(&api.node.0.counts(), reason).into());
+        }
         other => other?,
     };
-    let answer = Json(json!({"instance_id": granted.id().lease})).into_response();
-    granted.keep();
-    Ok(answer)
+    let response = Json(json!({"instance_id": lease.id().lease})).into_response();
+    lease.deliver();
+    Ok(response)
 }
 
-/// Full means something else where there is only one.
-fn not_now(counts: &PoolCounts, why: Option<String>) -> FarmError {
+/// With a single slot, "no capacity" means that it is leased or not ready.
+fn unavailable(counts: &PoolCounts, reason: Option<String>) -> ApiError {
     if counts.in_use > 0 {
-        return FarmError::AlreadyLeased;
+        return ApiError::AlreadyLeased;
     }
-    FarmError::NoCapacity(why.or_else(|| Some("the instance is not ready".into())))
+    ApiError::NoCapacity(reason.or_else(|| Some("the instance is not ready".into())))
 }
 
-async fn info(State(face): State<Face>) -> Response {
-    let counts = face.node.0.counts();
+async fn info(State(api): State<NodeApi>) -> Response {
+    let counts = api.node.0.counts();
     let ready = counts.available + counts.in_use > 0;
     Json(json!({"in_lease": counts.in_use > 0, "ready": ready})).into_response()
 }

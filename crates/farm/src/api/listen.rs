@@ -1,14 +1,10 @@
-//! Serves the routes of one tier with what surrounds them: JSON errors for unknown paths, a body limit, no panic that
-//! ends a connection, and a shutdown that lets running requests finish.
+//! Serves the routes of one tier: adds JSON errors for unknown paths, a body limit and panic handling, and lets running
+//! requests finish at shutdown.
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::{io, net::SocketAddr};
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::{DefaultBodyLimit, Request},
     response::{IntoResponse, Response},
 };
@@ -16,11 +12,8 @@ use net::listener::{BoundedListener, ConnectionLimits};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use super::reply::Failed;
-use crate::{error::FarmError, options::Limits};
-
-/// For the sentence about a body that is too large.
-pub(crate) static BODY_LIMIT: AtomicUsize = AtomicUsize::new(0);
+use super::{request::BodyLimit, response::ErrorResponse};
+use crate::{error::ApiError, options::Limits};
 
 pub(crate) fn bind(address: SocketAddr, limits: &Limits) -> io::Result<BoundedListener> {
     let connections =
@@ -28,20 +21,23 @@ pub(crate) fn bind(address: SocketAddr, limits: &Limits) -> io::Result<BoundedLi
     BoundedListener::bind(address, connections)
 }
 
-/// The routes with what surrounds them: JSON for what is not there, body limit, no panic gets out.
-fn dress(routes: Router, limits: &Limits) -> Router {
-    BODY_LIMIT.store(limits.body_bytes, Ordering::Relaxed);
+/// Adds what all tiers have in common: JSON errors, the body limit, and a response instead of a panic.
+fn add_common_layers(routes: Router, limits: &Limits) -> Router {
     routes
-        .fallback(async |request: Request| Failed::from(FarmError::NotFound(request.uri().path().to_owned())))
+        .fallback(async |request: Request| {
+            ErrorResponse::from(ApiError::NotFound(request.uri().path().to_owned()))
+        })
         .method_not_allowed_fallback(async |request: Request| {
-            Failed::from(FarmError::WrongMethod {
+            ErrorResponse::from(ApiError::WrongMethod {
                 method: request.method().to_string(),
                 path: request.uri().path().to_owned(),
             })
         })
         .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(Extension(BodyLimit(limits.body_bytes)))
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| -> Response {
-            Failed::from(FarmError::Internal("a bug in webgym ended this request".into())).into_response()
+            let error = ApiError::Internal("this request was aborted by a bug in webgym".into());
+            ErrorResponse::from(error).into_response()
         }))
 }
 
@@ -52,7 +48,8 @@ pub(crate) async fn serve(
     limits: Limits,
     stop: CancellationToken,
 ) {
-    if !listener.serve_until(dress(routes, &limits), stop, limits.shutdown).await {
-        tracing::warn!("some requests did not finish before the shutdown limit and were cut off");
+    let routes = add_common_layers(routes, &limits);
+    if !listener.serve_until(routes, stop, limits.shutdown).await {
+        tracing::warn!("some requests did not finish before the shutdown limit and were aborted");
     }
 }

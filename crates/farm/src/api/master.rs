@@ -1,4 +1,4 @@
-//! The master's endpoints.
+//! The endpoints of the master.
 
 use axum::{
     Json, Router,
@@ -13,14 +13,19 @@ use serde_json::json;
 use super::{
     auth::{self, Key},
     docs, home,
-    input::{Body, Query},
     openapi::Tier,
-    reply::{Answer, Failed, drained, success},
+    request::{Body, Query},
+    response::{ApiResult, ErrorResponse, drain_status, success},
 };
-use crate::{ledger, master::Master, metrics};
+use crate::{
+    audit,
+    master::Master,
+    metrics::{self, MasterMetrics},
+    node::Call,
+};
 
 pub(crate) fn master_routes(master: Master, key: Key) -> Router {
-    let guarded = Router::new()
+    let authenticated = Router::new()
         .route("/get", post(get_instance))
         .route("/reset", post(reset))
         .route("/screenshot", get(screenshot))
@@ -32,84 +37,85 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/info", get(info))
         .route("/drain", post(drain))
         .route("/undrain", post(undrain))
-        .route("/metrics", get(figures))
+        .route("/metrics", get(master_metrics))
         .route_layer(middleware::from_fn_with_state(key, auth::require));
-    guarded
+    authenticated
         .route("/readyz", get(ready))
         .with_state(master)
         .merge(docs::routes(Tier::Master))
         .merge(home::routes())
 }
 
-async fn get_instance(State(master): State<Master>, query: Query) -> Answer {
-    let wish = query.get_request()?;
-    let placed = master.get(&wish).await?;
-    let answer = Json(json!({"instance_id": placed.granted.id(), "node": placed.node})).into_response();
-    ledger::given(placed.granted.id(), &placed.node, wish.key.as_deref());
-    placed.granted.keep();
-    Ok(answer)
+async fn get_instance(State(master): State<Master>, query: Query) -> ApiResult {
+    let request = query.get_request()?;
+    let offer = master.get(&request).await?;
+    let response = Json(json!({"instance_id": offer.lease.id, "node": offer.lease.node})).into_response();
+    audit::given(&offer.lease.id, &offer.lease.node, request.key.as_deref());
+    offer.deliver();
+    Ok(response)
 }
 
-async fn reset(State(master): State<Master>, query: Query) -> Answer {
-    master.reset(query.need("node")?, &query.instance()?).await?;
+async fn reset(State(master): State<Master>, query: Query) -> ApiResult {
+    master.reset(query.required("node")?, &query.instance()?).await?;
     Ok(success())
 }
 
-async fn screenshot(State(master): State<Master>, query: Query) -> Answer {
-    let outcome = async { master.call(query.need("node")?, &query.instance()?, query.screenshot()?).await };
-    outcome.await.map_err(Failed::as_master)
+async fn screenshot(State(master): State<Master>, query: Query) -> ApiResult {
+    let outcome =
+        async { master.call(query.required("node")?, &query.instance()?, query.screenshot()?).await };
+    outcome.await.map_err(ErrorResponse::with_status)
 }
 
-async fn execute(State(master): State<Master>, body: Body) -> Answer {
+async fn execute(State(master): State<Master>, body: Body) -> ApiResult {
     let outcome = async { master.call(body.node()?, &body.instance()?, body.command()?).await };
-    outcome.await.map_err(Failed::as_master)
+    outcome.await.map_err(ErrorResponse::with_status)
 }
 
-async fn observe(State(master): State<Master>, headers: HeaderMap, body: Body) -> Answer {
+async fn observe(State(master): State<Master>, headers: HeaderMap, body: Body) -> ApiResult {
     Ok(master.call(body.node()?, &body.instance()?, body.observe(false, accept(&headers))?).await?)
 }
 
-async fn step(State(master): State<Master>, headers: HeaderMap, body: Body) -> Answer {
+async fn step(State(master): State<Master>, headers: HeaderMap, body: Body) -> ApiResult {
     Ok(master.call(body.node()?, &body.instance()?, body.observe(true, accept(&headers))?).await?)
 }
 
-async fn metadata(State(master): State<Master>, query: Query) -> Answer {
-    Ok(master.call(query.need("node")?, &query.instance()?, crate::node::Call::Metadata).await?)
+async fn metadata(State(master): State<Master>, query: Query) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, Call::Metadata).await?)
 }
 
-async fn probe(State(master): State<Master>, query: Query) -> Answer {
-    Ok(master.call(query.need("node")?, &query.instance()?, crate::node::Call::Probe).await?)
+async fn probe(State(master): State<Master>, query: Query) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, Call::Probe).await?)
 }
 
-async fn drain(State(master): State<Master>, query: Query) -> Answer {
-    Ok(drained(master.drain(query.need("node")?, true).await?))
+async fn drain(State(master): State<Master>, query: Query) -> ApiResult {
+    Ok(drain_status(master.set_draining(query.required("node")?, true).await?))
 }
 
-async fn undrain(State(master): State<Master>, query: Query) -> Answer {
-    Ok(drained(master.drain(query.need("node")?, false).await?))
+async fn undrain(State(master): State<Master>, query: Query) -> ApiResult {
+    Ok(drain_status(master.set_draining(query.required("node")?, false).await?))
 }
 
 async fn info(State(master): State<Master>) -> Response {
     Json(master.info().await).into_response()
 }
 
-async fn figures(State(master): State<Master>) -> Response {
+async fn master_metrics(State(master): State<Master>) -> Response {
     let entries = master.table().distinct();
-    let healthy: Vec<_> = entries.iter().filter(|entry| entry.healthy()).collect();
-    let (capacity, available) = healthy
-        .iter()
-        .map(|entry| entry.info())
-        .fold((0, 0), |(capacity, free), info| (capacity + info.capacity, free + info.available));
-    let own = metrics::render_master(entries.len(), healthy.len(), master.waiting(), capacity, available);
-    docs::metrics(&match master.local_pool() {
-        Some(pool) => own.replace("# EOF\n", "") + &metrics::render_pool(&pool),
-        None => own,
-    })
+    let healthy: Vec<_> =
+        entries.iter().filter(|entry| entry.is_healthy()).map(|entry| entry.info()).collect();
+    let metrics = MasterMetrics {
+        nodes: entries.len(),
+        healthy_nodes: healthy.len(),
+        queue_length: master.waiting(),
+        capacity: healthy.iter().map(|info| info.capacity).sum(),
+        available: healthy.iter().map(|info| info.available).sum(),
+    };
+    docs::metrics(&metrics::render_master(&metrics, master.local_pool().as_ref()))
 }
 
 async fn ready(State(master): State<Master>) -> Response {
-    let able = master.table().entries().iter().any(|entry| entry.healthy());
-    docs::readiness(able && !master.is_stopping(), "no healthy node, or the farm is stopping")
+    let has_healthy_node = master.table().entries().iter().any(|entry| entry.is_healthy());
+    docs::readiness(has_healthy_node && !master.is_stopping(), "no healthy node, or the farm is stopping")
 }
 
 pub(crate) fn accept(headers: &HeaderMap) -> Option<&str> {

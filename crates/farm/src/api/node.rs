@@ -1,4 +1,5 @@
-//! A node's endpoints: the master's without `node`. A lone instance has the same, with ids that name no slot.
+//! The endpoints of a node: those of the master without `node`. A single instance has the same ones, with ids that do not
+//! contain a slot.
 
 use axum::{
     Json, Router,
@@ -14,57 +15,57 @@ use serde_json::json;
 use super::{
     auth::{self, Key},
     docs,
-    input::{Body, Query},
     master::accept,
     openapi::Tier,
-    reply::{Answer, drained, success},
+    request::{Body, Query},
+    response::{ApiResult, drain_status, success},
 };
 use crate::{
-    error::FarmError,
+    error::ApiError,
     metrics,
     node::{Call, LocalNode, Node},
 };
 
-/// The pool as it is asked over HTTP.
+/// The state of the handlers.
 #[derive(Clone)]
-pub(crate) struct Face {
+pub(crate) struct NodeApi {
     pub(crate) node: LocalNode,
-    /// The only slot there is, when clients leave it out of their ids.
-    pub(crate) lone: Option<u16>,
+    /// The only slot of a single instance, whose clients omit it from their ids.
+    pub(crate) single_slot: Option<u16>,
 }
 
-impl Face {
-    fn id(&self, text: &str) -> Result<InstanceId, FarmError> {
-        match (self.lone, text.parse::<LeaseId>()) {
+impl NodeApi {
+    fn parse_id(&self, text: &str) -> Result<InstanceId, ApiError> {
+        match (self.single_slot, text.parse::<LeaseId>()) {
             (Some(slot), Ok(lease)) => Ok(InstanceId { lease, slot }),
             _ => Ok(text.parse()?),
         }
     }
 
-    pub(crate) fn named(&self, query: &Query) -> Result<InstanceId, FarmError> {
-        self.id(query.need("instance_id")?)
+    fn id(&self, query: &Query) -> Result<InstanceId, ApiError> {
+        self.parse_id(query.required("instance_id")?)
     }
 
-    /// The instance from the query, or from the body.
-    fn named_in(&self, query: &Query, body: &Body) -> Result<InstanceId, FarmError> {
-        if query.has("instance_id") { self.named(query) } else { self.id(body.text("instance_id")?) }
+    /// Returns the instance id from the query or, if it has none, from the body.
+    fn id_or_body(&self, query: &Query, body: &Body) -> Result<InstanceId, ApiError> {
+        if query.has("instance_id") { self.id(query) } else { self.parse_id(body.text("instance_id")?) }
     }
 }
 
 pub(crate) fn node_routes(node: LocalNode, key: Key) -> Router {
-    let guarded = Router::new()
+    let authenticated = Router::new()
         .route("/get", post(get_instance))
         .route("/info", get(info))
         .route("/drain", post(drain))
         .route("/undrain", post(undrain))
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
-    let face = Face { node, lone: None };
-    guarded.route("/readyz", get(ready)).with_state(face).merge(docs::routes(Tier::Node))
+    let api = NodeApi { node, single_slot: None };
+    authenticated.route("/readyz", get(ready)).with_state(api).merge(docs::routes(Tier::Node))
 }
 
-/// What is asked of a leased instance: the same on a node and on a lone instance.
-pub(crate) fn instance_calls() -> Router<Face> {
+/// The calls to a leased instance: the same on a node and on a single instance.
+pub(crate) fn instance_calls() -> Router<NodeApi> {
     Router::new()
         .route("/reset", post(reset))
         .route("/screenshot", get(screenshot))
@@ -73,61 +74,61 @@ pub(crate) fn instance_calls() -> Router<Face> {
         .route("/step", post(step))
         .route("/metadata", get(metadata))
         .route("/probe", get(probe))
-        .route("/metrics", get(figures))
+        .route("/metrics", get(pool_metrics))
 }
 
-async fn get_instance(State(face): State<Face>, query: Query) -> Answer {
-    let granted = face.node.get(&query.get_request()?).await?;
-    let answer = Json(json!({"instance_id": granted.id()})).into_response();
-    granted.keep();
-    Ok(answer)
+async fn get_instance(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    let lease = api.node.get(&query.get_request()?).await?;
+    let response = Json(json!({"instance_id": lease.id()})).into_response();
+    lease.deliver();
+    Ok(response)
 }
 
-async fn reset(State(face): State<Face>, query: Query) -> Answer {
-    face.node.reset(&face.named(&query)?).await?;
+async fn reset(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    api.node.reset(&api.id(&query)?).await?;
     Ok(success())
 }
 
-async fn info(State(face): State<Face>) -> Answer {
-    Ok(Json(face.node.info().await?).into_response())
+async fn info(State(api): State<NodeApi>) -> ApiResult {
+    Ok(Json(api.node.info().await?).into_response())
 }
 
-async fn drain(State(face): State<Face>) -> Answer {
-    Ok(drained(face.node.drain(true).await?))
+async fn drain(State(api): State<NodeApi>) -> ApiResult {
+    Ok(drain_status(api.node.set_draining(true).await?))
 }
 
-async fn undrain(State(face): State<Face>) -> Answer {
-    Ok(drained(face.node.drain(false).await?))
+async fn undrain(State(api): State<NodeApi>) -> ApiResult {
+    Ok(drain_status(api.node.set_draining(false).await?))
 }
 
-async fn screenshot(State(face): State<Face>, query: Query) -> Answer {
-    Ok(face.node.call(&face.named(&query)?, query.screenshot()?).await?)
+async fn screenshot(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, query.screenshot()?).await?)
 }
 
-async fn execute(State(face): State<Face>, query: Query, body: Body) -> Answer {
-    Ok(face.node.call(&face.named_in(&query, &body)?, body.command()?).await?)
+async fn execute(State(api): State<NodeApi>, query: Query, body: Body) -> ApiResult {
+    Ok(api.node.call(&api.id_or_body(&query, &body)?, body.command()?).await?)
 }
 
-async fn observe(State(face): State<Face>, query: Query, headers: HeaderMap, body: Body) -> Answer {
-    Ok(face.node.call(&face.named_in(&query, &body)?, body.observe(false, accept(&headers))?).await?)
+async fn observe(State(api): State<NodeApi>, query: Query, headers: HeaderMap, body: Body) -> ApiResult {
+    Ok(api.node.call(&api.id_or_body(&query, &body)?, body.observe(false, accept(&headers))?).await?)
 }
 
-async fn step(State(face): State<Face>, query: Query, headers: HeaderMap, body: Body) -> Answer {
-    Ok(face.node.call(&face.named_in(&query, &body)?, body.observe(true, accept(&headers))?).await?)
+async fn step(State(api): State<NodeApi>, query: Query, headers: HeaderMap, body: Body) -> ApiResult {
+    Ok(api.node.call(&api.id_or_body(&query, &body)?, body.observe(true, accept(&headers))?).await?)
 }
 
-async fn metadata(State(face): State<Face>, query: Query) -> Answer {
-    Ok(face.node.call(&face.named(&query)?, Call::Metadata).await?)
+async fn metadata(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, Call::Metadata).await?)
 }
 
-async fn probe(State(face): State<Face>, query: Query) -> Answer {
-    Ok(face.node.call(&face.named(&query)?, Call::Probe).await?)
+async fn probe(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, Call::Probe).await?)
 }
 
-async fn figures(State(face): State<Face>) -> Response {
-    docs::metrics(&metrics::render_pool(&face.node.0))
+async fn pool_metrics(State(api): State<NodeApi>) -> Response {
+    docs::metrics(&metrics::render_pool(&api.node.0))
 }
 
-pub(crate) async fn ready(State(face): State<Face>) -> Response {
-    docs::readiness(face.node.0.is_open(), "no instance is up, or the node is being drained or stopped")
+pub(crate) async fn ready(State(api): State<NodeApi>) -> Response {
+    docs::readiness(api.node.0.is_ready(), "no instance is ready, or the node is being drained or stopped")
 }

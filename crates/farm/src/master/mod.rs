@@ -1,12 +1,12 @@
-//! The master: knows the nodes, sends each `/get` to the freest, and every other call to the node it names.
-//! Holds nothing that one poll of the nodes could not rebuild.
+//! The master: knows the nodes, sends each `/get` to the one with the most free slots, and every other call to the
+//! node that it names. All of its state can be rebuilt by polling the nodes once.
 
-mod keys;
-mod place;
+mod acquire;
+mod background;
+mod offer;
+mod recover;
 mod schedule;
-mod shared_keys;
 mod table;
-mod watch;
 
 use std::sync::{
     Arc,
@@ -17,70 +17,69 @@ use axum::response::Response;
 use futures_util::{StreamExt, stream};
 use proto::InstanceId;
 use serde_json::{Value, json};
-use tokio::sync::watch as tell;
+use tokio::sync::watch;
 
-use keys::Keys;
-pub(crate) use shared_keys::SharedKeys;
-pub(crate) use table::{Entry, Glance, Origin, Table};
+pub(crate) use offer::LeaseOffer;
+pub(crate) use table::{NodeEntry, NodeSnapshot, NodeTable, Origin};
 
 use crate::{
-    error::FarmError,
+    error::ApiError,
+    idempotency::LeaseKeys,
     node::{AnyNode, Call, LocalNode, Node},
     options::Limits,
-    pool::{Drained, Pool},
+    pool::{DrainStatus, Pool},
     queue::Queue,
     registry::Registry,
     tasks::Tasks,
 };
 
-const POLLS_AT_ONCE: usize = 64;
+const MAX_CONCURRENT_POLLS: usize = 64;
+/// Longer node names in a request are cut off in the error message.
+const MAX_QUOTED_CHARS: usize = 200;
 
-struct Shared {
-    table: Table,
+struct MasterInner {
+    table: NodeTable,
     queue: Queue,
-    keys: Keys,
-    /// The same over several masters, where they meet in Redis.
-    shared: Option<SharedKeys>,
+    keys: LeaseKeys,
     limits: Limits,
     stopping: AtomicBool,
-    /// How many of the first looks (nodes, registry) have been taken.
-    looked: tell::Sender<usize>,
-    looks: usize,
+    /// How many sources of nodes (configuration, registry) have been polled once, and how many there are.
+    polled_sources: watch::Sender<usize>,
+    sources: usize,
     tasks: Tasks,
 }
 
+/// A handle to the master. Cloning is cheap.
 #[derive(Clone)]
-pub(crate) struct Master(Arc<Shared>);
+pub(crate) struct Master(Arc<MasterInner>);
 
 impl Master {
     pub(crate) fn start(
-        table: Table,
+        table: NodeTable,
         limits: Limits,
         registry: Option<Registry>,
-        shared: Option<SharedKeys>,
+        keys: LeaseKeys,
         tasks: &Tasks,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let master = Self(Arc::new(MasterInner {
             table,
             queue: Queue::default(),
-            keys: Keys::default(),
-            shared,
+            keys,
             limits,
             stopping: AtomicBool::new(false),
-            looked: tell::Sender::new(0),
-            looks: 1 + usize::from(registry.is_some()),
+            polled_sources: watch::Sender::new(0),
+            sources: 1 + usize::from(registry.is_some()),
             tasks: tasks.clone(),
-        });
-        let master = Self(shared);
-        tasks.spawn_until_stopped("poll nodes", watch::poll(master.clone()));
-        tasks.spawn_until_stopped("local slots", watch::local(master.clone()));
+        }));
+        tasks.spawn_until_stopped("poll nodes", background::poll(master.clone()));
+        tasks.spawn_until_stopped("follow local pool", background::follow_local_pool(master.clone()));
         if let Some(registry) = registry {
-            tasks.spawn_until_stopped("discover nodes", watch::discover(master.clone(), registry));
+            tasks.spawn_until_stopped("discover nodes", background::discover(master.clone(), registry));
         }
         master
     }
 
-    pub(crate) fn table(&self) -> &Table {
+    pub(crate) fn table(&self) -> &NodeTable {
         &self.0.table
     }
 
@@ -88,101 +87,103 @@ impl Master {
         &self.0.limits
     }
 
+    /// Returns the number of queued `/get` requests.
     pub(crate) fn waiting(&self) -> usize {
         self.0.queue.len()
     }
 
-    pub(crate) fn announce(&self) {
-        self.0.queue.announce();
+    pub(crate) fn wake_queue(&self) {
+        self.0.queue.wake();
     }
 
-    pub(crate) fn close_to_new(&self) {
+    pub(crate) fn stop_leasing(&self) {
         self.0.stopping.store(true, Ordering::Relaxed);
-        self.announce();
+        self.wake_queue();
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::Relaxed)
     }
 
-    /// Waits until every node that is known from the start has been asked once how it is.
-    pub(crate) async fn looked(&self) {
-        let mut looked = self.0.looked.subscribe();
-        let _ = looked.wait_for(|looked| *looked >= self.0.looks).await;
+    fn record_first_poll(&self) {
+        self.0.polled_sources.send_modify(|polled| *polled += 1);
     }
 
-    fn node(&self, hash: &str) -> Result<Arc<Entry>, FarmError> {
-        self.0.table.route(hash).ok_or_else(|| FarmError::UnknownNode(hash.chars().take(200).collect()))
+    /// Waits until every node that is known at the start has been polled once.
+    pub(crate) async fn first_poll_done(&self) {
+        let mut polled = self.0.polled_sources.subscribe();
+        let _ = polled.wait_for(|polled| *polled >= self.0.sources).await;
     }
 
-    pub(crate) async fn reset(&self, node: &str, id: &InstanceId) -> Result<(), FarmError> {
+    fn node(&self, hash: &str) -> Result<Arc<NodeEntry>, ApiError> {
+        let unknown = || ApiError::UnknownNode(hash.chars().take(MAX_QUOTED_CHARS).collect());
+        self.0.table.route(hash).ok_or_else(unknown)
+    }
+
+    /// Releases a lease.
+    pub(crate) async fn reset(&self, node: &str, id: &InstanceId) -> Result<(), ApiError> {
         let entry = self.node(node)?;
-        self.forget_keys(id);
+        self.free_keys(id);
         let outcome = entry.node().reset(id).await;
         match &outcome {
-            Ok(()) => entry.has_released(id),
-            Err(FarmError::NodeUnreachable { .. }) => entry.is_unreachable(),
+            Ok(()) => entry.record_release(id),
+            Err(ApiError::NodeUnreachable { .. }) => entry.mark_unreachable(),
             Err(_) => {}
         }
-        self.announce();
+        self.wake_queue();
         outcome
     }
 
-    /// A busy farm gives thousands of leases while a key would run out by itself.
-    fn forget_keys(&self, id: &InstanceId) {
-        let keys = self.0.keys.forget(id);
-        if keys.is_empty() || self.0.shared.is_none() {
+    /// Frees the keys of a lease at its end: a busy farm makes thousands of leases before a key would expire.
+    fn free_keys(&self, id: &InstanceId) {
+        let ended = self.0.keys.end(id);
+        if ended.is_empty() || !self.0.keys.is_shared() {
             return;
         }
         let master = self.clone();
-        self.0.tasks.spawn_until_stopped("forget keys", async move {
-            for (key, given) in keys {
-                if let Some(shared) = &master.0.shared {
-                    shared.forget(&key, &given.node, &given.id).await;
-                }
-            }
-        });
+        self.0.tasks.spawn_until_stopped("free keys", async move { master.0.keys.end_shared(ended).await });
     }
 
-    pub(crate) async fn call(&self, node: &str, id: &InstanceId, call: Call) -> Result<Response, FarmError> {
+    /// Passes a call to the node that has the instance.
+    pub(crate) async fn call(&self, node: &str, id: &InstanceId, call: Call) -> Result<Response, ApiError> {
         let entry = self.node(node)?;
         let answer = entry.node().call(id, call).await;
-        if matches!(answer, Err(FarmError::NodeUnreachable { .. })) {
-            entry.is_unreachable();
+        if matches!(answer, Err(ApiError::NodeUnreachable { .. })) {
+            entry.mark_unreachable();
         }
         answer
     }
 
-    /// Lets a node's leases run out, or takes that back. Other masters hear of it when they ask the node.
-    pub(crate) async fn drain(&self, node: &str, on: bool) -> Result<Drained, FarmError> {
+    /// Starts or ends the draining of a node. Other masters learn of it when they poll the node.
+    pub(crate) async fn set_draining(&self, node: &str, draining: bool) -> Result<DrainStatus, ApiError> {
         let entry = self.node(node)?;
-        let drained = entry.node().drain(on).await?;
-        entry.is_draining(drained.draining);
-        self.announce();
-        Ok(drained)
+        let status = entry.node().set_draining(draining).await?;
+        entry.set_draining(status.draining);
+        self.wake_queue();
+        Ok(status)
     }
 
-    /// Asks these nodes how they are, all at once.
-    async fn ask_after(&self, entries: Vec<Arc<Entry>>) {
+    /// Polls these nodes concurrently.
+    async fn refresh(&self, entries: Vec<Arc<NodeEntry>>) {
         stream::iter(entries)
-            .for_each_concurrent(POLLS_AT_ONCE, |entry| async move {
+            .for_each_concurrent(MAX_CONCURRENT_POLLS, |entry| async move {
                 let answer = entry.node().info().await;
-                entry.note(answer);
+                entry.record_info(answer);
             })
             .await;
     }
 
-    /// `/info` of the master: fresh, as far as the nodes answer.
+    /// Returns `/info` of the master, after polling the healthy nodes.
     pub(crate) async fn info(&self) -> Value {
         let entries = self.0.table.distinct();
-        let mut answering = entries.clone();
-        answering.retain(|entry| entry.is_remote() && entry.healthy());
-        self.ask_after(answering).await;
+        let mut healthy = entries.clone();
+        healthy.retain(|entry| entry.is_remote() && entry.is_healthy());
+        self.refresh(healthy).await;
         let nodes: Vec<Value> = entries.iter().map(|entry| entry.describe()).collect();
         json!({ "nodes": nodes })
     }
 
-    /// The pool in this process, if the master has one.
+    /// Returns the pool in this process, if the master has one.
     pub(crate) fn local_pool(&self) -> Option<Pool> {
         self.0.table.entries().iter().find_map(|entry| match entry.node() {
             AnyNode::Local(LocalNode(pool)) => Some(pool.clone()),

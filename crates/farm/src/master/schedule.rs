@@ -1,56 +1,56 @@
-//! Which node to ask first: a pure decision over what is known of them.
+//! Decides in which order nodes are asked for a lease. Pure: it only looks at snapshots of the nodes.
 
 use std::{cmp::Reverse, sync::Arc};
 
-use super::{Entry, Glance};
+use super::{NodeEntry, NodeSnapshot};
 
-/// How many nodes that seemed full are asked all the same: they may have been released by another master.
-const LONG_SHOTS: usize = 2;
+/// How many nodes that seem full are asked all the same: another master may have released a lease there.
+const MAX_FULL_NODES: usize = 2;
 
-/// The nodes worth asking, freest first.
-pub(crate) fn order(entries: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
-    let known: Vec<Glance> = entries.iter().map(|entry| entry.glance()).collect();
-    choose(&known).into_iter().filter_map(|index| entries.get(index).cloned()).collect()
+/// Returns the nodes worth asking, the one with the most free slots first.
+pub(crate) fn order(entries: &[Arc<NodeEntry>]) -> Vec<Arc<NodeEntry>> {
+    let snapshots: Vec<NodeSnapshot> = entries.iter().map(|entry| entry.snapshot()).collect();
+    choose(&snapshots).into_iter().filter_map(|index| entries.get(index).cloned()).collect()
 }
 
-/// Indices: those with room by room, then a few that claim to have none, the likeliest first.
-fn choose(known: &[Glance]) -> Vec<usize> {
-    let open = known.iter().enumerate().filter(|(_, node)| node.open);
-    let (mut free, mut full): (Vec<_>, Vec<_>) = open.partition(|(_, node)| node.free > 0);
+/// Returns indices: nodes with free slots, then a few full ones, those with the most starting slots first.
+fn choose(nodes: &[NodeSnapshot]) -> Vec<usize> {
+    let accepting = nodes.iter().enumerate().filter(|(_, node)| node.accepting);
+    let (mut free, mut full): (Vec<_>, Vec<_>) = accepting.partition(|(_, node)| node.free > 0);
     free.sort_by_key(|(_, node)| Reverse(node.free));
-    full.sort_by_key(|(_, node)| Reverse(node.coming));
-    let long_shots = full.into_iter().take(LONG_SHOTS);
-    free.into_iter().chain(long_shots).map(|(index, _)| index).collect()
+    full.sort_by_key(|(_, node)| Reverse(node.starting));
+    free.into_iter().chain(full.into_iter().take(MAX_FULL_NODES)).map(|(index, _)| index).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn chosen(known: &[(bool, usize, usize)]) -> Vec<usize> {
-        let node = |(open, free, coming): &(bool, usize, usize)| Glance {
-            open: *open,
+    /// Each node is given as (accepting, free, starting).
+    fn chosen(nodes: &[(bool, usize, usize)]) -> Vec<usize> {
+        let node = |(accepting, free, starting): &(bool, usize, usize)| NodeSnapshot {
+            accepting: *accepting,
             free: *free,
-            coming: *coming,
+            starting: *starting,
             held_back: false,
         };
-        choose(&known.iter().map(node).collect::<Vec<_>>())
+        choose(&nodes.iter().map(node).collect::<Vec<_>>())
     }
 
     #[test]
-    fn the_freest_healthy_node_is_asked_first() {
+    fn node_with_most_free_slots_comes_first() {
         assert_eq!(chosen(&[(true, 1, 0), (true, 5, 0), (false, 9, 0), (true, 3, 0)]), [1, 3, 0]);
     }
 
     #[test]
-    fn full_nodes_are_a_last_resort_and_sick_ones_none() {
-        let known = [(true, 0, 0), (true, 0, 0), (true, 0, 0), (false, 2, 0), (true, 1, 0)];
-        assert_eq!(chosen(&known), [4, 0, 1]);
+    fn full_nodes_come_last_and_unhealthy_never() {
+        let nodes = [(true, 0, 0), (true, 0, 0), (true, 0, 0), (false, 2, 0), (true, 1, 0)];
+        assert_eq!(chosen(&nodes), [4, 0, 1]);
         assert_eq!(chosen(&[(false, 2, 2)]), Vec::<usize>::new());
     }
 
     #[test]
-    fn of_the_full_ones_those_that_make_some_ready_are_likelier() {
+    fn full_nodes_with_starting_slots_are_preferred() {
         assert_eq!(chosen(&[(true, 0, 0), (true, 0, 0), (true, 0, 3)]), [2, 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! The node in this process: asks the pool and puts its answers into HTTP form.
+//! The node in this process: calls the pool and turns its results into HTTP responses.
 
 use axum::{
     body::Body,
@@ -11,25 +11,25 @@ use serde_json::json;
 
 use super::{Call, GetRequest, Node, NodeInfo};
 use crate::{
-    error::FarmError,
+    error::ApiError,
     observe::{Encoding, ObserveCall},
-    pool::{Drained, Granted, Operation, Outcome, Pool, Seen},
+    pool::{DrainStatus, ObserveOutcome, Operation, Outcome, PendingLease, Pool},
 };
 
 #[derive(Clone)]
 pub(crate) struct LocalNode(pub(crate) Pool);
 
 impl Node for LocalNode {
-    async fn get(&self, request: &GetRequest) -> Result<Granted, FarmError> {
+    async fn get(&self, request: &GetRequest) -> Result<PendingLease, ApiError> {
         let lifetime = self.0.lifetime(request.lifetime_mins)?;
-        self.0.get(lifetime, request.key.as_deref(), request.wait).await
+        self.0.lease(lifetime, request.key.as_deref(), request.wait).await
     }
 
-    async fn reset(&self, id: &InstanceId) -> Result<(), FarmError> {
-        self.0.reset(id)
+    async fn reset(&self, id: &InstanceId) -> Result<(), ApiError> {
+        self.0.release(id)
     }
 
-    async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, FarmError> {
+    async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, ApiError> {
         match self.0.perform(id, operation(&call)).await? {
             Outcome::Answer(value) => Ok(axum::Json(value).into_response()),
             Outcome::Size(width, height) => {
@@ -38,25 +38,25 @@ impl Node for LocalNode {
             Outcome::Alive => {
                 Ok(axum::Json(json!({"status": "success", "message": "Probe successful"})).into_response())
             }
-            Outcome::Seen(seen) => show(call, *seen),
+            Outcome::Observed(outcome) => observation_response(call, *outcome),
         }
     }
 
-    async fn info(&self) -> Result<NodeInfo, FarmError> {
+    async fn info(&self) -> Result<NodeInfo, ApiError> {
         Ok(self.info_now())
     }
 
-    async fn drain(&self, on: bool) -> Result<Drained, FarmError> {
-        if on { Ok(self.0.drain()) } else { self.0.reopen() }
+    async fn set_draining(&self, draining: bool) -> Result<DrainStatus, ApiError> {
+        if draining { Ok(self.0.drain()) } else { self.0.undrain() }
     }
 }
 
 impl LocalNode {
     pub(crate) fn info_now(&self) -> NodeInfo {
         let (counts, in_use) = self.0.snapshot();
-        let draining = self.0.draining();
+        let draining = self.0.is_draining();
         NodeInfo {
-            // Masters that know no draining must not come here either.
+            // Masters of versions without draining must not send requests here either.
             available: if draining { 0 } else { counts.available },
             capacity: counts.capacity,
             in_use: in_use.iter().map(ToString::to_string).collect(),
@@ -64,7 +64,7 @@ impl LocalNode {
             dead: counts.dead,
             waiting: self.0.waiting(),
             held_back: self.0.held_back(),
-            dead_because: self.0.dead_because(),
+            dead_because: self.0.dead_reason(),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             id: Some(self.0.identity().id.clone()),
             incarnation: Some(self.0.identity().incarnation.clone()),
@@ -85,28 +85,32 @@ fn operation(call: &Call) -> Operation {
     }
 }
 
-fn show(call: Call, seen: Seen) -> Result<Response, FarmError> {
+fn observation_response(call: Call, outcome: ObserveOutcome) -> Result<Response, ApiError> {
     match call {
-        Call::Observe { call, encoding } => observed(&call, seen, encoding),
-        _ => match seen.observation.screenshot {
-            Some(screenshot) => Ok(image(screenshot)),
-            None => Err(FarmError::Internal("no screenshot was taken".into())),
+        Call::Observe { call, encoding } => encoded_response(&call, outcome, encoding),
+        _ => match outcome.observation.screenshot {
+            Some(screenshot) => Ok(image_response(screenshot)),
+            None => Err(ApiError::Internal("no screenshot was taken".into())),
         },
     }
 }
 
-fn image(screenshot: Screenshot) -> Response {
+fn image_response(screenshot: Screenshot) -> Response {
     let mut response = Response::new(Body::from(screenshot.bytes));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(screenshot.format.mime()));
     response
 }
 
-fn observed(call: &ObserveCall, seen: Seen, encoding: Encoding) -> Result<Response, FarmError> {
-    let kind = match encoding {
+fn encoded_response(
+    call: &ObserveCall,
+    outcome: ObserveOutcome,
+    encoding: Encoding,
+) -> Result<Response, ApiError> {
+    let content_type = match encoding {
         Encoding::Json => "application/json",
         Encoding::Msgpack => Encoding::MSGPACK,
     };
-    let mut response = Response::new(Body::from(call.answer(seen, encoding)?));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    let mut response = Response::new(Body::from(call.encode(outcome, encoding)?));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(response)
 }

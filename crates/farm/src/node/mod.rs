@@ -1,5 +1,4 @@
-//! A node as the master sees it: one set of questions, answered by the pool in this process or by a node
-//! elsewhere over HTTP. Both keep the same contract.
+//! A node as the master sees it: one trait, implemented by the pool in this process and by a remote node over HTTP.
 
 mod local;
 mod remote;
@@ -14,21 +13,21 @@ pub(crate) use local::LocalNode;
 pub(crate) use remote::{HttpClient, RemoteNode};
 
 use crate::{
-    error::FarmError,
+    error::ApiError,
     observe::{Encoding, ObserveCall},
-    pool::{Drained, Granted},
+    pool::{DrainStatus, PendingLease},
 };
 
-/// A wish for an instance.
+/// A request for a lease.
 #[derive(Clone, Debug)]
 pub(crate) struct GetRequest {
     pub(crate) lifetime_mins: i64,
     pub(crate) key: Option<String>,
-    /// How long to wait for a free one; `None` leaves it to us.
+    /// How long to wait for a free slot; `None` uses the default.
     pub(crate) wait: Option<Duration>,
 }
 
-/// What can be asked of a leased instance.
+/// A call to a leased instance.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Screenshot { mode: InteractionMode, format: ImageFormat },
@@ -38,7 +37,7 @@ pub(crate) enum Call {
     Observe { call: ObserveCall, encoding: Encoding },
 }
 
-/// `/info` of a node. Nodes of the Python system leave our additions out.
+/// The response of a node to `/info`. Nodes of the Python system omit the fields with a default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NodeInfo {
     pub(crate) available: usize,
@@ -51,7 +50,7 @@ pub(crate) struct NodeInfo {
     pub(crate) dead: usize,
     #[serde(default)]
     pub(crate) waiting: usize,
-    /// Why new leases wait at the moment.
+    /// Why new leases are held back at the moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_back: Option<String>,
     /// Why some slots have no browser.
@@ -59,35 +58,36 @@ pub(crate) struct NodeInfo {
     pub(crate) dead_because: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
-    /// The node's name, which stays over restarts.
+    /// The node's id, which survives restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
-    /// Which process answers: two addresses with the same one are one node.
+    /// Identifies the process: two addresses with the same incarnation are one node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) incarnation: Option<String>,
-    /// Gives no new leases: nothing counts as available then.
+    /// Makes no new leases; `available` is 0 then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) draining: bool,
 }
 
 impl NodeInfo {
-    /// Whether this lease is held there.
+    /// Whether the node has this lease.
     pub(crate) fn holds(&self, id: &InstanceId) -> bool {
         let id = id.to_string();
         self.in_use.contains(&id)
     }
 }
 
+/// What a master can ask of a node.
 pub(crate) trait Node: Send + Sync {
-    fn get(&self, request: &GetRequest) -> impl Future<Output = Result<Granted, FarmError>> + Send;
-    fn reset(&self, id: &InstanceId) -> impl Future<Output = Result<(), FarmError>> + Send;
-    fn call(&self, id: &InstanceId, call: Call) -> impl Future<Output = Result<Response, FarmError>> + Send;
-    fn info(&self) -> impl Future<Output = Result<NodeInfo, FarmError>> + Send;
-    /// Lets the node's leases run out, or takes that back.
-    fn drain(&self, on: bool) -> impl Future<Output = Result<Drained, FarmError>> + Send;
+    fn get(&self, request: &GetRequest) -> impl Future<Output = Result<PendingLease, ApiError>> + Send;
+    fn reset(&self, id: &InstanceId) -> impl Future<Output = Result<(), ApiError>> + Send;
+    fn call(&self, id: &InstanceId, call: Call) -> impl Future<Output = Result<Response, ApiError>> + Send;
+    fn info(&self) -> impl Future<Output = Result<NodeInfo, ApiError>> + Send;
+    /// Starts or ends draining: no new leases, while existing ones continue.
+    fn set_draining(&self, draining: bool) -> impl Future<Output = Result<DrainStatus, ApiError>> + Send;
 }
 
-/// Either kind of node.
+/// A local or remote node.
 #[derive(Clone)]
 pub(crate) enum AnyNode {
     Local(LocalNode),
@@ -95,38 +95,38 @@ pub(crate) enum AnyNode {
 }
 
 impl Node for AnyNode {
-    async fn get(&self, request: &GetRequest) -> Result<Granted, FarmError> {
+    async fn get(&self, request: &GetRequest) -> Result<PendingLease, ApiError> {
         match self {
             Self::Local(node) => node.get(request).await,
             Self::Remote(node) => node.get(request).await,
         }
     }
 
-    async fn reset(&self, id: &InstanceId) -> Result<(), FarmError> {
+    async fn reset(&self, id: &InstanceId) -> Result<(), ApiError> {
         match self {
             Self::Local(node) => node.reset(id).await,
             Self::Remote(node) => node.reset(id).await,
         }
     }
 
-    async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, FarmError> {
+    async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, ApiError> {
         match self {
             Self::Local(node) => node.call(id, call).await,
             Self::Remote(node) => node.call(id, call).await,
         }
     }
 
-    async fn info(&self) -> Result<NodeInfo, FarmError> {
+    async fn info(&self) -> Result<NodeInfo, ApiError> {
         match self {
             Self::Local(node) => node.info().await,
             Self::Remote(node) => node.info().await,
         }
     }
 
-    async fn drain(&self, on: bool) -> Result<Drained, FarmError> {
+    async fn set_draining(&self, draining: bool) -> Result<DrainStatus, ApiError> {
         match self {
-            Self::Local(node) => node.drain(on).await,
-            Self::Remote(node) => node.drain(on).await,
+            Self::Local(node) => node.set_draining(draining).await,
+            Self::Remote(node) => node.set_draining(draining).await,
         }
     }
 }

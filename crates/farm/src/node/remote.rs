@@ -1,5 +1,5 @@
-//! A node elsewhere, ours or the Python system's, over HTTP. Answers are passed through as streams; errors are
-//! read, so that they mean the same from either system.
+//! A remote node, ours or the Python system's, over HTTP. Successful responses are streamed through; errors are parsed,
+//! so that they have the same meaning for both systems.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ use url::form_urlencoded;
 
 use super::{Call, GetRequest, Node, NodeInfo};
 use crate::{
-    error::FarmError,
+    error::ApiError,
     observe::Encoding,
-    pool::{Drained, Granted},
+    pool::{DrainStatus, PendingLease},
 };
 
-/// A pooled HTTP client, shared by all remote nodes of a master.
+/// An HTTP client with a connection pool, shared by all remote nodes of a master.
 #[derive(Clone)]
 pub(crate) struct HttpClient(Client<HttpConnector, Full<Bytes>>);
 
@@ -50,41 +50,43 @@ pub(crate) struct RemoteNode {
     pub(crate) url: String,
     pub(crate) key: HeaderValue,
     pub(crate) client: HttpClient,
-    pub(crate) request_limit: Duration,
-    pub(crate) info_limit: Duration,
+    pub(crate) request_timeout: Duration,
+    pub(crate) info_timeout: Duration,
 }
 
-/// More of an error body than this nobody reads.
-const ERROR_BODY: usize = 64 << 10;
-/// How much longer than its own wait we give a node to answer `/get`.
+const MAX_JSON_BYTES: usize = 16 << 20;
+const MAX_ERROR_BYTES: usize = 64 << 10;
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How much longer than its own wait a node may take to answer `/get`.
 const GET_MARGIN: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
-struct Got {
+struct GetResponse {
     instance_id: InstanceId,
 }
 
+/// An error body: `detail` and `code` of ours, or `detail` or `message` of the Python system.
 #[derive(Deserialize, Default)]
-struct Failure {
+struct ErrorBody {
     detail: Option<Value>,
     message: Option<String>,
     code: Option<String>,
 }
 
 impl RemoteNode {
-    fn unreachable(&self, why: impl ToString) -> FarmError {
-        FarmError::NodeUnreachable { node: self.url.clone(), why: why.to_string() }
+    fn unreachable(&self, reason: impl ToString) -> ApiError {
+        ApiError::NodeUnreachable { node: self.url.clone(), reason: reason.to_string() }
     }
 
-    async fn ask(
+    async fn request(
         &self,
         method: Method,
         path: &str,
         query: &[(&str, &str)],
         body: Option<Value>,
         accept: Option<&'static str>,
-        limit: Duration,
-    ) -> Result<hyper::Response<Incoming>, FarmError> {
+        timeout: Duration,
+    ) -> Result<hyper::Response<Incoming>, ApiError> {
         let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         let uri = format!("{}{path}?{query}", self.url.trim_end_matches('/'));
         let mut request = Request::builder().method(method).uri(uri).header("x-api-key", self.key.clone());
@@ -96,60 +98,65 @@ impl RemoteNode {
         }
         let bytes = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
         let request = request.body(Full::new(bytes)).map_err(|error| self.unreachable(error))?;
-        let answered = tokio::time::timeout(limit, self.client.0.request(request)).await;
-        let response = match answered {
-            Err(_) => return Err(self.unreachable(format!("no answer within {} s", limit.as_secs()))),
+        let sent = tokio::time::timeout(timeout, self.client.0.request(request)).await;
+        let response = match sent {
+            Err(_) => return Err(self.unreachable(format!("no response within {} s", timeout.as_secs()))),
             Ok(Err(error)) => return Err(self.unreachable(source_chain(&error))),
             Ok(Ok(response)) => response,
         };
-        if response.status().is_success() { Ok(response) } else { Err(self.failure(response).await) }
+        if response.status().is_success() { Ok(response) } else { Err(self.read_error(response).await) }
     }
 
     async fn json<T: serde::de::DeserializeOwned>(
         &self,
         response: hyper::Response<Incoming>,
-    ) -> Result<T, FarmError> {
-        let body = Limited::new(response.into_body(), 16 << 20).collect();
-        let body = tokio::time::timeout(self.request_limit, body).await;
+    ) -> Result<T, ApiError> {
+        let body = Limited::new(response.into_body(), MAX_JSON_BYTES).collect();
+        let body = tokio::time::timeout(self.request_timeout, body).await;
         let body = body
-            .map_err(|_| self.unreachable("its answer never ended"))?
+            .map_err(|_| self.unreachable("its response was not completed in time"))?
             .map_err(|error| self.unreachable(error))?;
         serde_json::from_slice(&body.to_bytes())
-            .map_err(|error| self.unreachable(format!("it answered oddly: {error}")))
+            .map_err(|error| self.unreachable(format!("its response is not valid: {error}")))
     }
 
-    async fn failure(&self, response: hyper::Response<Incoming>) -> FarmError {
+    async fn read_error(&self, response: hyper::Response<Incoming>) -> ApiError {
         let status = response.status();
-        let body = Limited::new(response.into_body(), ERROR_BODY).collect();
-        let body = match tokio::time::timeout(Duration::from_secs(5), body).await {
+        let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
+        let body = match tokio::time::timeout(ERROR_BODY_TIMEOUT, body).await {
             Ok(Ok(body)) => body.to_bytes(),
             _ => Bytes::new(),
         };
-        let failure: Failure = serde_json::from_slice(&body).unwrap_or_default();
-        let detail = match (failure.detail, failure.message) {
+        let body: ErrorBody = serde_json::from_slice(&body).unwrap_or_default();
+        let detail = match (body.detail, body.message) {
             (Some(Value::String(detail)), _) => detail,
             (Some(other), _) => other.to_string(),
             (None, Some(message)) => message,
             (None, None) => format!("node {} answered {status}", self.url),
         };
-        read_failure(status, failure.code.as_deref(), detail)
+        classify_error(status, body.code.as_deref(), detail)
     }
 
-    async fn passed(&self, response: hyper::Response<Incoming>, image: bool) -> Result<Response, FarmError> {
-        let kind = response.headers().get(header::CONTENT_TYPE).cloned();
+    /// Streams a response through. If an image is expected, checks that it starts like one.
+    async fn pass_through(
+        &self,
+        response: hyper::Response<Incoming>,
+        is_image_expected: bool,
+    ) -> Result<Response, ApiError> {
+        let content_type = response.headers().get(header::CONTENT_TYPE).cloned();
         let length = response.headers().get(header::CONTENT_LENGTH).cloned();
         let mut body = BodyStream::new(response.into_body());
-        let first = if image { body.next().await } else { None };
-        if image {
-            // The Python node answers 200, image/png, "Internal Server Error" when its browser is dead.
+        let first = if is_image_expected { body.next().await } else { None };
+        if is_image_expected {
+            // The Python node responds with 200, image/png and "Internal Server Error" when its browser is dead.
             let start =
                 first.as_ref().and_then(|frame| frame.as_ref().ok()).and_then(|frame| frame.data_ref());
             if !start.is_some_and(|bytes| is_image(bytes)) {
-                return Err(FarmError::Passed {
+                return Err(ApiError::Passed {
                     status: 500,
                     code: ErrorCode::InstanceLost,
                     detail: format!(
-                        "node {} answered with something that is not an image; its browser is probably dead",
+                        "the response of node {} is not an image; its browser is probably dead",
                         self.url
                     ),
                 });
@@ -161,8 +168,8 @@ impl RemoteNode {
         });
         let mut passed = Response::new(Body::from_stream(frames));
         let headers: &mut HeaderMap = passed.headers_mut();
-        if let Some(kind) = kind {
-            headers.insert(header::CONTENT_TYPE, kind);
+        if let Some(content_type) = content_type {
+            headers.insert(header::CONTENT_TYPE, content_type);
         }
         if let Some(length) = length {
             headers.insert(header::CONTENT_LENGTH, length);
@@ -172,37 +179,37 @@ impl RemoteNode {
 }
 
 impl Node for RemoteNode {
-    async fn get(&self, request: &GetRequest) -> Result<Granted, FarmError> {
-        let patience = request.wait.unwrap_or_default();
-        let (lifetime, wait) = (request.lifetime_mins.to_string(), patience.as_secs_f64().to_string());
-        let mut query = vec![("lifetime_mins", lifetime.as_str()), ("wait_secs", &wait)];
+    async fn get(&self, request: &GetRequest) -> Result<PendingLease, ApiError> {
+        let wait = request.wait.unwrap_or_default();
+        let (lifetime, wait_secs) = (request.lifetime_mins.to_string(), wait.as_secs_f64().to_string());
+        let mut query = vec![("lifetime_mins", lifetime.as_str()), ("wait_secs", &wait_secs)];
         if let Some(key) = &request.key {
             query.push(("idempotency_key", key));
         }
-        let limit = patience + GET_MARGIN;
-        let response = self.ask(Method::POST, "/get", &query, None, None, limit).await?;
-        let Got { instance_id } = self.json(response).await?;
+        let timeout = wait + GET_MARGIN;
+        let response = self.request(Method::POST, "/get", &query, None, None, timeout).await?;
+        let GetResponse { instance_id } = self.json(response).await?;
         let node = self.clone();
-        Ok(Granted::new(instance_id, move |id| {
+        Ok(PendingLease::new(instance_id, move |id| {
             tokio::spawn(async move {
                 if let Err(error) = node.reset(&id).await {
-                    tracing::debug!(%error, "an unclaimed instance could not be given back");
+                    tracing::debug!(%error, "cannot release an undelivered lease");
                 }
             });
         }))
     }
 
-    async fn reset(&self, id: &InstanceId) -> Result<(), FarmError> {
+    async fn reset(&self, id: &InstanceId) -> Result<(), ApiError> {
         let id = id.to_string();
-        self.ask(Method::POST, "/reset", &[("instance_id", &id)], None, None, self.request_limit)
+        self.request(Method::POST, "/reset", &[("instance_id", &id)], None, None, self.request_timeout)
             .await
             .map(drop)
     }
 
-    async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, FarmError> {
+    async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, ApiError> {
         let id = id.to_string();
         let id = ("instance_id", id.as_str());
-        let limit = self.request_limit;
+        let timeout = self.request_timeout;
         let (get, post) = (Method::GET, Method::POST);
         let response = match &call {
             Call::Screenshot { mode, format } => {
@@ -210,33 +217,33 @@ impl Node for RemoteNode {
                 if *format != proto::ImageFormat::Png {
                     query.push(("format", format.as_str()));
                 }
-                self.ask(get, "/screenshot", &query, None, None, limit).await?
+                self.request(get, "/screenshot", &query, None, None, timeout).await?
             }
             Call::Execute(command) => {
-                self.ask(post, "/execute", &[id], Some(command.to_json().into()), None, limit).await?
+                self.request(post, "/execute", &[id], Some(command.to_json().into()), None, timeout).await?
             }
-            Call::Metadata => self.ask(get, "/metadata", &[id], None, None, limit).await?,
-            Call::Probe => self.ask(get, "/probe", &[id], None, None, limit).await?,
+            Call::Metadata => self.request(get, "/metadata", &[id], None, None, timeout).await?,
+            Call::Probe => self.request(get, "/probe", &[id], None, None, timeout).await?,
             Call::Observe { call, encoding } => {
                 let path = if call.command.is_some() { "/step" } else { "/observe" };
                 let accept = (*encoding == Encoding::Msgpack).then_some(Encoding::MSGPACK);
-                self.ask(post, path, &[id], Some(call.to_json()), accept, limit).await?
+                self.request(post, path, &[id], Some(call.to_json()), accept, timeout).await?
             }
         };
-        self.passed(response, matches!(call, Call::Screenshot { .. })).await
+        self.pass_through(response, matches!(call, Call::Screenshot { .. })).await
     }
 
-    async fn info(&self) -> Result<NodeInfo, FarmError> {
-        let response = self.ask(Method::GET, "/info", &[], None, None, self.info_limit).await?;
+    async fn info(&self) -> Result<NodeInfo, ApiError> {
+        let response = self.request(Method::GET, "/info", &[], None, None, self.info_timeout).await?;
         self.json(response).await
     }
 
-    async fn drain(&self, on: bool) -> Result<Drained, FarmError> {
-        let path = if on { "/drain" } else { "/undrain" };
-        match self.ask(Method::POST, path, &[], None, None, self.info_limit).await {
+    async fn set_draining(&self, draining: bool) -> Result<DrainStatus, ApiError> {
+        let path = if draining { "/drain" } else { "/undrain" };
+        match self.request(Method::POST, path, &[], None, None, self.info_timeout).await {
             Ok(response) => self.json(response).await,
-            Err(FarmError::Passed { status: 404 | 405, .. }) => Err(FarmError::BadRequest(format!(
-                "node {} cannot be drained: it knows no {path}; it is of the Python system or of an older version",
+            Err(ApiError::Passed { status: 404 | 405, .. }) => Err(ApiError::BadRequest(format!(
+                "node {} cannot be drained: it has no {path}; it belongs to the Python system or is an older version",
                 self.url
             ))),
             Err(error) => Err(error),
@@ -248,33 +255,34 @@ fn is_image(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x89PNG") || bytes.starts_with(b"\xff\xd8\xff") || bytes.starts_with(b"RIFF")
 }
 
-/// What a node's error means. Ours say it in a code; for the Python system this is the one place that must go by
-/// status and words.
-fn read_failure(status: StatusCode, code: Option<&str>, detail: String) -> FarmError {
+/// Converts a node's error response. Ours have a code; for the Python system this is the only place that has to match
+/// status and text.
+fn classify_error(status: StatusCode, code: Option<&str>, detail: String) -> ApiError {
     if let Some(code) = code.and_then(ErrorCode::from_wire) {
         return match code {
-            ErrorCode::NoCapacity => FarmError::NoCapacity(None),
-            ErrorCode::ShuttingDown => FarmError::ShuttingDown,
-            _ => FarmError::Passed { status: status.as_u16(), code, detail },
+            ErrorCode::NoCapacity => ApiError::NoCapacity(None),
+            ErrorCode::ShuttingDown => ApiError::ShuttingDown,
+            _ => ApiError::Passed { status: status.as_u16(), code, detail },
         };
     }
     let code = match status.as_u16() {
-        503 => return FarmError::NoCapacity(None),
+        503 => return ApiError::NoCapacity(None),
         400 if detail.contains("Invalid instance UUID") => ErrorCode::InvalidInstance,
         400 if detail.contains("not in use") => ErrorCode::NotInUse,
         401 | 403 => ErrorCode::WrongKey,
         400..500 => ErrorCode::BadRequest,
         _ => ErrorCode::Internal,
     };
-    FarmError::Passed { status: status.as_u16(), code, detail }
+    ApiError::Passed { status: status.as_u16(), code, detail }
 }
 
+/// Joins the messages of an error and its causes.
 fn source_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut at = error.source();
-    while let Some(source) = at {
+    let mut next = error.source();
+    while let Some(source) = next {
         text = format!("{text}: {source}");
-        at = source.source();
+        next = source.source();
     }
     text
 }

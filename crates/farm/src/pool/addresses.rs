@@ -1,15 +1,15 @@
-//! Looks at the address of a visit before the browser does, so that a forbidden one is refused in clear words. The
-//! proxy is what holds the rule; this only speaks better.
+//! Checks the address of a `visit_page` before the browser opens it, so that the error explains the refusal. The egress
+//! proxy enforces the rules; this check only gives a better message.
 
 use browser::BrowserError;
 use proto::Command;
 use url::Url;
 
 use super::{Operation, Pool};
-use crate::guard::{refusal, resolve};
+use crate::egress::{refusal_reason, resolve};
 
 impl Pool {
-    /// Refuses a forbidden address with a clear word; the proxy would stop it anyway, less politely.
+    /// Fails, or turns a step into a refused one, if the operation visits a forbidden address.
     pub(super) async fn check_addresses(&self, operation: Operation) -> Result<Operation, BrowserError> {
         match operation {
             Operation::Execute(Command::VisitPage { ref url }) => {
@@ -18,7 +18,7 @@ impl Pool {
             }
             Operation::Step { command: Command::VisitPage { ref url }, observe } => {
                 let refused = self.check_address(url).await.err();
-                Ok(refused.map_or(operation, |why| Operation::Refused { why, observe }))
+                Ok(refused.map_or(operation, |error| Operation::Refused { error, observe }))
             }
             other => Ok(other),
         }
@@ -26,17 +26,19 @@ impl Pool {
 
     async fn check_address(&self, url: &str) -> Result<(), BrowserError> {
         let rules = &self.0.options.network;
-        let Some(parsed) = Url::parse(url.trim()).ok().filter(|_| !rules.open()) else { return Ok(()) };
+        let Some(parsed) = Url::parse(url.trim()).ok().filter(|_| !rules.is_unrestricted()) else {
+            return Ok(());
+        };
         let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
             return Ok(());
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let addresses = resolve(host, port).await.unwrap_or_default();
-        let refused =
-            addresses.iter().filter_map(|address| refusal(rules, host, port, *address)).collect::<Vec<_>>();
-        match refused.first() {
-            Some(why) if refused.len() == addresses.len() => {
-                Err(BrowserError::UrlRefused { url: url.to_owned(), why: why.clone() })
+        let reasons: Vec<String> =
+            addresses.iter().filter_map(|address| refusal_reason(rules, host, port, *address)).collect();
+        match reasons.first() {
+            Some(reason) if reasons.len() == addresses.len() => {
+                Err(BrowserError::UrlRefused { url: url.to_owned(), why: reason.clone() })
             }
             _ => Ok(()),
         }

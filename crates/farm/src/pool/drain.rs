@@ -1,61 +1,61 @@
-//! A pool on its way out: gives nothing new, and lets the leases it has come to their end.
+//! Draining a pool: no new leases, while existing leases continue until they end.
 
 use serde::{Deserialize, Serialize};
 
 use super::Pool;
-use crate::error::FarmError;
+use crate::error::ApiError;
 
-/// How far a node is with letting go.
+/// Progress of draining a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drained {
+pub struct DrainStatus {
     pub draining: bool,
-    /// Leases that are still held.
+    /// Leases that still exist.
     pub in_use: usize,
 }
 
 impl Pool {
-    /// No new leases until [`Pool::reopen`]; those there are go on.
-    pub fn drain(&self) -> Drained {
+    /// Makes no new leases until [`Pool::undrain`]; existing ones continue.
+    pub fn drain(&self) -> DrainStatus {
         let mut state = self.0.state();
-        let before = std::mem::replace(&mut state.draining, true);
+        let was_draining = std::mem::replace(&mut state.draining, true);
         let in_use = state.counts().in_use;
         drop(state);
-        if !before {
-            tracing::info!(leases = in_use, "draining: no new leases; those held go on");
+        if !was_draining {
+            tracing::info!(leases = in_use, "draining: no new leases, existing ones continue");
         }
-        self.0.queue.announce();
-        self.0.note_change();
-        Drained { draining: true, in_use }
+        self.0.queue.wake();
+        self.0.publish_change();
+        DrainStatus { draining: true, in_use }
     }
 
-    /// Takes the draining back. Not possible once the pool is being stopped.
-    pub fn reopen(&self) -> Result<Drained, FarmError> {
+    /// Ends draining. Fails once the pool is being stopped.
+    pub fn undrain(&self) -> Result<DrainStatus, ApiError> {
         let mut state = self.0.state();
         if state.closing || state.leaving {
-            return Err(FarmError::ShuttingDown);
+            return Err(ApiError::ShuttingDown);
         }
-        let before = std::mem::replace(&mut state.draining, false);
+        let was_draining = std::mem::replace(&mut state.draining, false);
         let in_use = state.counts().in_use;
         drop(state);
-        if before {
-            tracing::info!("no longer draining: new leases are given again");
+        if was_draining {
+            tracing::info!("no longer draining: new leases are made again");
         }
-        self.0.queue.announce();
-        self.0.note_change();
-        Ok(Drained { draining: false, in_use })
+        self.0.queue.wake();
+        self.0.publish_change();
+        Ok(DrainStatus { draining: false, in_use })
     }
 
-    /// Drains for good and returns when the last lease has ended.
-    pub async fn leave(&self) {
+    /// Drains permanently and returns when the last lease has ended.
+    pub async fn drain_and_wait(&self) {
         self.0.state().leaving = true;
         let mut changes = self.changes();
-        let mut drained = self.drain();
-        while drained.in_use > 0 && changes.changed().await.is_ok() {
-            drained.in_use = self.counts().in_use;
+        let mut status = self.drain();
+        while status.in_use > 0 && changes.changed().await.is_ok() {
+            status.in_use = self.counts().in_use;
         }
     }
 
-    pub fn draining(&self) -> bool {
+    pub fn is_draining(&self) -> bool {
         self.0.state().draining
     }
 }

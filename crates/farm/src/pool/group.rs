@@ -1,5 +1,5 @@
-//! One Chromium process and the slots that share its fate: starts it, fills its slots, keeps spares ready,
-//! notices when it dies or hangs, and starts the next one. Never gives up, only waits longer.
+//! One Chromium process and the slots in it. Starts the browser, supervises it, and starts the next one when it dies
+//! or is recycled. Retries for ever, with growing pauses.
 
 use std::{
     sync::Arc,
@@ -10,138 +10,133 @@ use browser::{Host, LaunchError};
 use tokio::sync::mpsc;
 
 use super::{
-    Shared,
-    keeper::{Keeper, Over},
+    PoolInner,
     slots::SlotState,
+    supervisor::{BrowserExit, Supervisor},
 };
 
-/// A slot wants a clean instance.
-pub(crate) struct Wish {
+/// Asks for a clean instance for a slot.
+pub(crate) struct InstanceRequest {
     pub(crate) slot: u16,
 }
 
-/// How the watch over one browser ended.
-enum Ended {
-    Died,
-    Recycled,
-    Stopped,
-}
-
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// A browser that lived this long did come up: its end is an accident, and starts the pauses anew.
+const MIN_RESTART_PAUSE: Duration = Duration::from_millis(100);
+const MAX_RESTART_PAUSE: Duration = Duration::from_secs(15);
+/// A browser that lived this long did start properly: the next pause is short again.
 const HEALTHY_AGE: Duration = Duration::from_secs(3);
 
-pub(crate) async fn run(shared: Arc<Shared>, index: usize, mut wishes: mpsc::UnboundedReceiver<Wish>) {
-    let stop = shared.tasks.stopping().clone();
-    let mut pause = FIRST_PAUSE;
+pub(crate) async fn run(
+    pool: Arc<PoolInner>,
+    index: usize,
+    mut requests: mpsc::UnboundedReceiver<InstanceRequest>,
+) {
+    let stop = pool.tasks.stopping().clone();
+    let mut pause = MIN_RESTART_PAUSE;
     let mut first = true;
     while !stop.is_cancelled() {
         let launched = tokio::select! {
             () = stop.cancelled() => return,
-            launched = shared.launch() => launched,
+            launched = pool.launch() => launched,
         };
         let started = Instant::now();
         match launched {
             Ok(host) => {
-                shared.revive(index);
+                pool.mark_starting(index);
                 if !std::mem::take(&mut first) {
-                    shared.metrics.browser_restarts.inc();
+                    pool.metrics.browser_restarts.inc();
                 }
-                // What was wished for of the last browser is wished for again below.
-                while wishes.try_recv().is_ok() {}
-                match shared.tend(index, host, &mut wishes).await {
-                    Ended::Stopped => return,
-                    Ended::Recycled => continue,
-                    Ended::Died => {}
+                // Drop stale requests: the supervisor creates an instance for every slot.
+                while requests.try_recv().is_ok() {}
+                match pool.supervise(index, host, &mut requests).await {
+                    BrowserExit::Stopped => return,
+                    BrowserExit::Recycled { .. } => continue,
+                    BrowserExit::Died { .. } => {}
                 }
             }
-            Err(error) => shared.cannot_start(index, &error),
+            Err(error) => {
+                tracing::error!(browser = index, %error, "cannot start a browser; trying again");
+                pool.mark_dead(index, &error.to_string());
+            }
         }
-        if !shared.options.recovery {
-            shared.bury(index, "its browser ended and recovery is disabled");
+        if !pool.options.recovery {
+            pool.mark_dead(index, "its browser ended and recovery is disabled");
             return;
         }
         if started.elapsed() > HEALTHY_AGE {
-            pause = FIRST_PAUSE;
+            pause = MIN_RESTART_PAUSE;
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(MAX_RESTART_PAUSE),
         }
     }
 }
 
-impl Shared {
-    /// Starts a browser, a few at a time: a hundred at once would all be too slow to answer in time.
+impl PoolInner {
+    /// Starts a browser. Only a few start at a time: a hundred at once would all exceed their start timeout.
     async fn launch(&self) -> Result<Host, LaunchError> {
-        let _turn = self.making.acquire().await;
+        let _permit = self.start_permits.acquire().await;
         Host::launch(&self.options.launch).await
     }
 
-    /// The slots of a browser that is up at last are being made.
-    fn revive(&self, index: usize) {
+    /// Marks the slots of a browser, except leased ones, as starting.
+    pub(super) fn mark_starting(&self, index: usize) {
         let mut state = self.state();
         for port in state.ports_of(index) {
             state.set(port, SlotState::Starting);
         }
         drop(state);
-        self.note_change();
+        self.publish_change();
     }
 
-    fn cannot_start(&self, index: usize, error: &LaunchError) {
-        tracing::error!(browser = index, %error, "a browser did not start; trying again");
-        self.bury(index, &error.to_string());
-    }
-
-    fn bury(&self, index: usize, why: &str) {
+    fn mark_dead(&self, index: usize, reason: &str) {
         let mut state = self.state();
         for port in state.ports_of(index) {
-            state.set(port, SlotState::Dead { why: why.to_owned() });
+            state.set(port, SlotState::Dead { reason: reason.to_owned() });
         }
         drop(state);
-        self.note_change();
+        self.publish_change();
     }
 
-    /// Looks after one browser until it is over.
-    async fn tend(
+    /// Supervises one browser until it ends, and cleans up after it.
+    async fn supervise(
         self: &Arc<Self>,
         index: usize,
         host: Host,
-        wishes: &mut mpsc::UnboundedReceiver<Wish>,
-    ) -> Ended {
+        requests: &mut mpsc::UnboundedReceiver<InstanceRequest>,
+    ) -> BrowserExit {
         let pid = host.process_group();
-        self.metrics.browser_started(index, pid);
-        let mut keeper = Keeper::new(Arc::clone(self), index, host);
-        let over = keeper.run(wishes).await;
-        self.metrics.browser_ended(index);
-        let host = keeper.give_back().await;
-        let (ended, why) = match over {
-            Over::Died(why) => {
-                tracing::warn!(browser = index, pid, why, "a browser died; starting another");
-                (Ended::Died, why)
+        self.metrics.record_browser_start(index, pid);
+        let mut supervisor = Supervisor::new(Arc::clone(self), index, host);
+        let exit = supervisor.run(requests).await;
+        self.metrics.record_browser_end(index);
+        let host = supervisor.into_host().await;
+        let lost_reason = match &exit {
+            BrowserExit::Died { reason } => {
+                tracing::warn!(browser = index, pid, reason, "browser died; starting another");
+                reason.as_str()
             }
-            Over::Recycle(why) => {
-                tracing::info!(browser = index, pid, why, "recycling an idle browser");
-                (Ended::Recycled, "its browser was recycled".to_owned())
+            BrowserExit::Recycled { reason } => {
+                tracing::info!(browser = index, pid, reason, "recycling an idle browser");
+                "its browser was recycled"
             }
-            Over::Stopped => (Ended::Stopped, "the farm is shutting down".to_owned()),
+            BrowserExit::Stopped => "the farm is shutting down",
         };
-        self.clear(index, &why);
-        match (&ended, host) {
-            (Ended::Died, Some(host)) => host.kill().await,
+        self.lose_all(index, lost_reason);
+        match (&exit, host) {
+            (BrowserExit::Died { .. }, Some(host)) => host.kill().await,
             (_, Some(host)) => host.close().await,
             (_, None) => {}
         }
-        ended
+        exit
     }
 
-    /// Takes every slot of a browser that is over: leases are lost, the rest is to be made again.
-    fn clear(&self, index: usize, why: &str) {
+    /// Ends the leases of a browser that has ended, and marks its slots as starting.
+    fn lose_all(&self, index: usize, reason: &str) {
         let leased = self.state().leases_of(index);
         for id in leased {
-            self.lose(&id, why);
+            self.lose(&id, reason);
         }
-        self.revive(index);
+        self.mark_starting(index);
     }
 }

@@ -1,12 +1,12 @@
-//! A node's pool: N slots, each empty, clean and waiting, or leased. Owns the browsers, the leases and the
-//! accounting; everything outside only asks. The invariant: available + in use + starting + dead = capacity.
+//! A node's pool of slots. Owns the browsers and the leases; everything outside only asks it. Invariant:
+//! available + in use + starting + dead = capacity.
 
 mod addresses;
 mod drain;
 mod group;
-mod keeper;
 mod lease;
 mod slots;
+mod supervisor;
 mod sweep;
 mod tenancy;
 mod watchdog;
@@ -19,111 +19,111 @@ use std::{
 use proto::{InstanceId, LeaseId};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-pub use drain::Drained;
-pub(crate) use lease::Granted;
+pub use drain::DrainStatus;
+pub(crate) use lease::PendingLease;
 pub use slots::PoolCounts;
-use slots::{SlotState, State};
-pub(crate) use tenancy::{Operation, Outcome, Seen};
+use slots::{PoolState, SlotState};
+pub(crate) use tenancy::{ObserveOutcome, Operation, Outcome};
 
 use crate::{
-    error::FarmError,
-    guard::Proxy,
+    audit::{self, LeaseEnd},
+    egress::EgressProxy,
+    error::ApiError,
     identity::Identity,
-    ledger::{self, End},
     metrics::PoolMetrics,
     options::PoolOptions,
     queue::Queue,
     tasks::Tasks,
 };
 
-pub(crate) struct Shared {
+pub(crate) struct PoolInner {
     options: PoolOptions,
-    state: Mutex<State>,
-    groups: Vec<mpsc::UnboundedSender<group::Wish>>,
-    making: Semaphore,
+    state: Mutex<PoolState>,
+    /// One task per browser, which creates instances for its slots.
+    groups: Vec<mpsc::UnboundedSender<group::InstanceRequest>>,
+    /// Limits how many browsers and instances start at the same time.
+    start_permits: Semaphore,
     queue: Queue,
-    changed: watch::Sender<u64>,
+    version: watch::Sender<u64>,
     metrics: PoolMetrics,
     tasks: Tasks,
-    proxy: Option<Proxy>,
+    proxy: Option<EgressProxy>,
 }
 
 /// A handle to the pool. Cloning is cheap.
 #[derive(Clone)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<PoolInner>);
 
 impl Pool {
-    /// Starts making instances; they become available one by one.
-    pub async fn start(options: PoolOptions) -> Result<Self, std::io::Error> {
+    /// Starts the browsers in the background; slots become available one by one.
+    pub async fn start(mut options: PoolOptions) -> Result<Self, std::io::Error> {
         let tasks = Tasks::default();
-        let mut options = options;
-        let proxy = if options.network.open() {
+        let proxy = if options.network.is_unrestricted() {
             None
         } else {
-            Some(Proxy::start(options.network.clone(), &tasks).await?)
+            Some(EgressProxy::start(options.network.clone(), &tasks).await?)
         };
-        options.launch.extra_flags.extend(proxy.iter().flat_map(Proxy::flags));
-        options.launch.memory_limit = Some(options.max_process_memory).filter(|most| *most > 0);
+        options.launch.extra_flags.extend(proxy.iter().flat_map(EgressProxy::browser_flags));
+        options.launch.memory_limit = Some(options.max_process_memory).filter(|max| *max > 0);
         options.launch.window_size = options.instance.viewport;
-        let share = options.instances_per_browser.max(1);
-        let count = options.instances.div_ceil(share);
-        let (groups, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mpsc::unbounded_channel()).unzip();
-        let state = State::new(options.instances, options.first_port, share);
-        let shared = Arc::new(Shared {
-            making: Semaphore::new(options.max_parallel.max(1)),
+        let slots_per_group = options.instances_per_browser.max(1);
+        let browsers = options.instances.div_ceil(slots_per_group);
+        let (groups, inboxes): (Vec<_>, Vec<_>) = (0..browsers).map(|_| mpsc::unbounded_channel()).unzip();
+        let state = PoolState::new(options.instances, options.first_port, slots_per_group);
+        let inner = Arc::new(PoolInner {
+            start_permits: Semaphore::new(options.max_parallel.max(1)),
             state: Mutex::new(state),
             groups,
             queue: Queue::default(),
-            changed: watch::Sender::new(0),
+            version: watch::Sender::new(0),
             metrics: PoolMetrics::default(),
             tasks,
             proxy,
             options,
         });
         for (index, inbox) in inboxes.into_iter().enumerate() {
-            shared.tasks.spawn("browser", group::run(Arc::clone(&shared), index, inbox));
+            inner.tasks.spawn("browser", group::run(Arc::clone(&inner), index, inbox));
         }
-        shared.tasks.spawn_until_stopped("sweep", sweep::run(Arc::clone(&shared)));
-        Ok(Self(shared))
+        inner.tasks.spawn_until_stopped("sweep", sweep::run(Arc::clone(&inner)));
+        Ok(Self(inner))
     }
 
     pub fn counts(&self) -> PoolCounts {
         self.0.state().counts()
     }
 
-    /// Who this node is.
     pub fn identity(&self) -> &Identity {
         &self.0.options.identity
     }
 
-    /// Ids of the leased instances.
+    /// Returns the ids of the leased instances.
     pub fn in_use(&self) -> Vec<InstanceId> {
         self.0.state().in_use()
     }
 
-    /// Counts and leases of the same moment.
+    /// Returns counts and leases of the same moment.
     pub(crate) fn snapshot(&self) -> (PoolCounts, Vec<InstanceId>) {
         let state = self.0.state();
         (state.counts(), state.in_use())
     }
 
-    /// Slot numbers that are free to be leased.
+    /// Returns the numbers of the slots that can be leased.
     pub(crate) fn available_ports(&self) -> Vec<u16> {
         self.0.state().available_ports()
     }
 
-    /// Why no new leases are given at the moment, if so.
+    /// Returns why no new leases are made at the moment.
     pub fn held_back(&self) -> Option<String> {
         self.0.state().held_back.clone()
     }
 
-    /// Why some slots have no browser, if so.
-    pub fn dead_because(&self) -> Option<String> {
-        self.0.state().dead_because()
+    /// Returns why some slots have no browser.
+    pub fn dead_reason(&self) -> Option<String> {
+        self.0.state().dead_reason()
     }
 
-    /// Instances can be had here, at least by those who wait a moment.
-    pub(crate) fn is_open(&self) -> bool {
+    /// True if a client that waits for a moment can get a lease here.
+    pub(crate) fn is_ready(&self) -> bool {
         let state = self.0.state();
         let counts = state.counts();
         state.opened && !state.closing && !state.draining && counts.dead < counts.capacity
@@ -133,11 +133,12 @@ impl Pool {
         self.0.state().tenancies().map(|tenancy| tenancy.age()).collect()
     }
 
-    /// Process ids of the live browsers: each is also the id of its process group.
+    /// Returns the process ids of the live browsers; each is also the id of a process group.
     pub fn browser_pids(&self) -> Vec<u32> {
         self.0.metrics.browser_pids()
     }
 
+    /// Returns the number of queued `/get` requests.
     pub(crate) fn waiting(&self) -> usize {
         self.0.queue.len()
     }
@@ -146,16 +147,16 @@ impl Pool {
         &self.0.metrics
     }
 
-    pub(crate) fn refused_addresses(&self) -> u64 {
-        self.0.proxy.as_ref().map_or(0, Proxy::refused)
+    pub(crate) fn refused_connections(&self) -> u64 {
+        self.0.proxy.as_ref().map_or(0, EgressProxy::refused)
     }
 
-    /// Wakes whenever slots change hands.
+    /// Notifies whenever the state of a slot changes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.0.changed.subscribe()
+        self.0.version.subscribe()
     }
 
-    /// Waits until every slot is up, telling each time how many are.
+    /// Waits until every slot is ready, and reports the counts after each change.
     pub async fn ready(&self, mut progress: impl FnMut(&PoolCounts)) {
         let mut changes = self.changes();
         loop {
@@ -167,87 +168,85 @@ impl Pool {
         }
     }
 
-    /// The lifetime a client asked for, if it may have it.
-    pub(crate) fn lifetime(&self, minutes: i64) -> Result<Duration, FarmError> {
-        let most = self.0.options.max_lifetime_mins;
+    /// Converts the lifetime that a client asked for, or explains why it is not allowed.
+    pub(crate) fn lifetime(&self, minutes: i64) -> Result<Duration, ApiError> {
+        let max = self.0.options.max_lifetime_mins;
         match u32::try_from(minutes) {
-            Ok(minutes) if (1..=most).contains(&minutes) => Ok(self.0.options.lease_minute * minutes),
-            _ => {
-                Err(FarmError::BadRequest(format!("lifetime_mins is {minutes}; it must be from 1 to {most}")))
-            }
+            Ok(minutes) if (1..=max).contains(&minutes) => Ok(self.0.options.lease_minute * minutes),
+            _ => Err(ApiError::BadRequest(format!("lifetime_mins is {minutes}; it must be from 1 to {max}"))),
         }
     }
 
-    /// A lease now, or the reason why not.
-    pub(crate) fn try_get(&self, lifetime: Duration, key: Option<&str>) -> Result<Granted, FarmError> {
+    /// Makes a lease now, or returns why that is not possible.
+    fn try_lease(&self, lifetime: Duration, key: Option<&str>) -> Result<PendingLease, ApiError> {
         let mut state = self.0.state();
         if state.closing {
-            return Err(FarmError::ShuttingDown);
+            return Err(ApiError::ShuttingDown);
         }
         if let Some(id) = key.and_then(|key| state.leased_under(key)) {
-            return Ok(Granted::again(id));
+            return Ok(PendingLease::existing(id));
         }
         if state.draining {
-            return Err(FarmError::Draining);
+            return Err(ApiError::Draining);
         }
-        if let Some(why) = &state.held_back {
-            return Err(FarmError::NoCapacity(Some(why.clone())));
+        if let Some(reason) = &state.held_back {
+            return Err(ApiError::NoCapacity(Some(reason.clone())));
         }
-        let id = state.lease(LeaseId::new(), lifetime, key).ok_or(FarmError::NoCapacity(None))?;
-        ledger::leased(&id);
+        let id = state.lease(LeaseId::new(), lifetime, key).ok_or(ApiError::NoCapacity(None))?;
+        audit::leased(&id);
         drop(state);
-        self.0.note_change();
+        self.0.publish_change();
         let pool = self.clone();
-        Ok(Granted::new(id, move |id| {
-            let _ = pool.reset(&id);
+        Ok(PendingLease::new(id, move |id| {
+            let _ = pool.release(&id);
         }))
     }
 
-    /// A lease as soon as one is free, first come first served, until the deadline.
-    pub(crate) async fn get(
+    /// Makes a lease as soon as a slot is free, first come first served, until the wait is over.
+    pub(crate) async fn lease(
         &self,
         lifetime: Duration,
         key: Option<&str>,
         wait: Option<Duration>,
-    ) -> Result<Granted, FarmError> {
-        // What one holds already is not waited for: those in line may be waiting for exactly that.
+    ) -> Result<PendingLease, ApiError> {
+        // A repeated request must not queue: earlier waiters may be waiting for exactly the slot it already has.
         if let Some(id) = key.and_then(|key| self.0.state().leased_under(key)) {
-            return Ok(Granted::again(id));
+            return Ok(PendingLease::existing(id));
         }
-        let patience = wait.unwrap_or_else(|| self.natural_wait());
+        let wait = wait.unwrap_or_else(|| self.default_wait());
         let attempt = || async {
-            match self.try_get(lifetime, key) {
-                Err(error @ FarmError::NoCapacity(_)) => Ok(Err(error)),
+            match self.try_lease(lifetime, key) {
+                Err(error @ ApiError::NoCapacity(_)) => Ok(Err(error)),
                 Err(error) => Err(error),
-                Ok(granted) => Ok(Ok(granted)),
+                Ok(lease) => Ok(Ok(lease)),
             }
         };
-        let too_late = || FarmError::NoCapacity(self.held_back());
-        self.0.queue.take(Instant::now() + patience, attempt, too_late).await
+        let too_late = || ApiError::NoCapacity(self.held_back());
+        self.0.queue.acquire(Instant::now() + wait, attempt, too_late).await
     }
 
-    fn natural_wait(&self) -> Duration {
+    fn default_wait(&self) -> Duration {
         let state = self.0.state();
-        natural_wait(state.held_back.is_some(), state.counts().starting > 0)
+        default_wait(state.held_back.is_some(), state.counts().starting > 0)
     }
 
-    /// Ends a lease. The slot is made clean in the background.
-    pub(crate) fn reset(&self, id: &InstanceId) -> Result<(), FarmError> {
+    /// Ends a lease. The slot gets a clean instance in the background.
+    pub(crate) fn release(&self, id: &InstanceId) -> Result<(), ApiError> {
         let mut state = self.0.state();
         if state.forget_lost(id).is_some() {
-            // Its browser died and the slot has long been given a new one: released is what it is.
+            // Its browser died and the slot already has a new instance: nothing is left to release.
             return Ok(());
         }
-        let tenancy = state.end(id).ok_or(FarmError::NotInUse)?;
-        ledger::ended(id, End::Released);
+        let tenancy = state.end(id).ok_or(ApiError::NotInUse)?;
+        audit::ended(id, LeaseEnd::Released);
         drop(state);
-        self.0.retire(tenancy);
-        self.0.remake(id.slot);
+        self.0.dispose(tenancy);
+        self.0.request_instance(id.slot);
         Ok(())
     }
 
-    /// Carries out an operation for whoever holds the lease.
-    pub(crate) async fn perform(&self, id: &InstanceId, operation: Operation) -> Result<Outcome, FarmError> {
+    /// Performs an operation in the instance of a lease.
+    pub(crate) async fn perform(&self, id: &InstanceId, operation: Operation) -> Result<Outcome, ApiError> {
         let tenancy = self.0.state().tenancy(id)?;
         let started = Instant::now();
         let name = operation.name();
@@ -255,89 +254,90 @@ impl Pool {
             Ok(operation) => tenancy.perform(operation, &self.0.tasks).await,
             Err(refused) => Err(refused.into()),
         };
-        self.0.metrics.operation(name, started.elapsed(), outcome.is_ok());
+        self.0.metrics.record_operation(name, started.elapsed(), outcome.is_ok());
         match outcome {
-            Err(FarmError::InstanceLost(why)) => {
-                self.0.lose(id, &why);
-                Err(FarmError::InstanceLost(why))
+            Err(ApiError::InstanceLost(reason)) => {
+                self.0.lose(id, &reason);
+                Err(ApiError::InstanceLost(reason))
             }
-            // The lease ended under the call: say what the next call would be told.
-            Err(FarmError::InvalidInstance) => {
-                Err(self.0.state().tenancy(id).err().unwrap_or(FarmError::InvalidInstance))
+            // The lease ended during the call: return the error that the next call would get.
+            Err(ApiError::InvalidInstance) => {
+                Err(self.0.state().tenancy(id).err().unwrap_or(ApiError::InvalidInstance))
             }
             other => other,
         }
     }
 
-    /// No new leases from here on.
-    pub fn close_to_new(&self) {
+    /// Makes no new leases from now on.
+    pub fn stop_leasing(&self) {
         self.0.state().closing = true;
-        self.0.queue.announce();
-        self.0.note_change();
+        self.0.queue.wake();
+        self.0.publish_change();
     }
 
-    /// Ends every browser and returns when they are gone.
-    pub async fn stop(&self, limit: Duration) -> bool {
-        self.close_to_new();
-        self.0.tasks.stop(limit).await
+    /// Ends every browser. Returns whether all were gone before the timeout.
+    pub async fn stop(&self, timeout: Duration) -> bool {
+        self.stop_leasing();
+        self.0.tasks.stop(timeout).await
     }
 }
 
-/// How long those who did not say how long they would wait do: while the machine is short of something, or a slot
-/// is merely being made ready.
-pub(crate) fn natural_wait(held_back: bool, starting: bool) -> Duration {
-    const PRESSURE: Duration = Duration::from_secs(30);
-    const MAKING: Duration = Duration::from_secs(5);
+/// Returns how long `/get` waits when the client sends no `wait_secs`: longer while the machine is overloaded than while
+/// a slot is merely starting.
+pub(crate) fn default_wait(held_back: bool, starting: bool) -> Duration {
+    const WAIT_WHILE_HELD_BACK: Duration = Duration::from_secs(30);
+    const WAIT_WHILE_STARTING: Duration = Duration::from_secs(5);
     match (held_back, starting) {
-        (true, _) => PRESSURE,
-        (_, true) => MAKING,
+        (true, _) => WAIT_WHILE_HELD_BACK,
+        (_, true) => WAIT_WHILE_STARTING,
         _ => Duration::ZERO,
     }
 }
 
-impl Shared {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+impl PoolInner {
+    pub(crate) fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_change(&self) {
-        self.changed.send_modify(|version| *version += 1);
+    fn publish_change(&self) {
+        self.version.send_modify(|version| *version += 1);
     }
 
-    /// A clean instance for a slot.
+    /// Gives a slot its clean instance.
     fn fill(&self, slot: u16, instance: browser::Instance) {
         let mut state = self.state();
         state.set(slot, SlotState::Idle(Box::new(instance)));
         state.opened = true;
         drop(state);
-        self.queue.announce();
-        self.note_change();
+        self.queue.wake();
+        self.publish_change();
     }
 
     /// Asks the slot's browser for a clean instance.
-    fn remake(&self, slot: u16) {
+    fn request_instance(&self, slot: u16) {
         let group = self.state().group_of(slot);
-        if let Some(wishes) = group.and_then(|group| self.groups.get(group)) {
-            let _ = wishes.send(group::Wish { slot });
+        if let Some(requests) = group.and_then(|group| self.groups.get(group)) {
+            let _ = requests.send(group::InstanceRequest { slot });
         }
-        self.note_change();
+        self.publish_change();
     }
 
-    /// Ends the browser side of a lease without anyone waiting for it.
-    fn retire(&self, tenancy: Arc<tenancy::Tenancy>) {
-        self.tasks.spawn("retire", async move { tenancy.end().await });
+    /// Disposes of the instance of an ended lease in the background.
+    fn dispose(&self, tenancy: Arc<tenancy::Tenancy>) {
+        self.tasks.spawn("dispose", async move { tenancy.end().await });
     }
 
-    /// The browser behind a lease is gone: its holder will be told so, the slot gets a new one.
-    fn lose(&self, id: &InstanceId, why: &str) {
+    /// Ends a lease whose browser is gone. Its client learns the reason with the next call; the slot gets a new
+    /// instance.
+    fn lose(&self, id: &InstanceId, reason: &str) {
         let mut state = self.state();
         let Some(tenancy) = state.end(id) else { return };
-        ledger::ended(id, End::Lost);
-        state.remember_lost(*id, why);
+        audit::ended(id, LeaseEnd::Lost);
+        state.remember_lost(*id, reason);
         drop(state);
-        tracing::warn!(instance = %id, why, "a leased instance was lost");
+        tracing::warn!(instance = %id, reason, "lost a leased instance");
         self.metrics.instances_lost.inc();
-        self.retire(tenancy);
-        self.remake(id.slot);
+        self.dispose(tenancy);
+        self.request_instance(id.slot);
     }
 }

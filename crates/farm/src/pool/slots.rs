@@ -1,4 +1,4 @@
-//! The table of slots: pure bookkeeping under one lock, no waiting, no browsers spoken to.
+//! The slots of a pool: pure bookkeeping under one lock. Nothing here waits or talks to a browser.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,20 +11,23 @@ use proto::{InstanceId, LeaseId};
 use serde::Serialize;
 
 use super::tenancy::Tenancy;
-use crate::error::FarmError;
+use crate::{
+    error::ApiError,
+    idempotency::{Event, KeyTable, Retention},
+};
 
-/// How many lost leases are remembered, so that their holders hear why.
-const MOST_LOST: usize = 20_000;
+/// How many lost leases are remembered, so that their clients learn the reason.
+const MAX_LOST: usize = 20_000;
 
 pub(crate) enum SlotState {
-    /// Being made, or being made again.
+    /// An instance is being created for it.
     Starting,
-    /// Clean, waiting for a tenant.
+    /// Has a clean instance and no tenant.
     Idle(Box<Instance>),
     Leased(Arc<Tenancy>),
     /// Its browser cannot be started at the moment.
     Dead {
-        why: String,
+        reason: String,
     },
 }
 
@@ -44,28 +47,31 @@ pub struct PoolCounts {
     pub dead: usize,
 }
 
-pub(crate) struct State {
+pub(crate) struct PoolState {
     slots: Vec<Slot>,
     first_port: u16,
+    /// Leases whose browser died, with the reason.
     lost: HashMap<InstanceId, String>,
     lost_order: VecDeque<InstanceId>,
-    keys: HashMap<String, InstanceId>,
+    /// The idempotency keys of current leases.
+    keys: KeyTable<InstanceId>,
+    /// Why no new leases are made at the moment.
     pub(crate) held_back: Option<String>,
-    /// The first instance has been up.
+    /// The first instance has been ready.
     pub(crate) opened: bool,
     pub(crate) closing: bool,
-    /// No new leases; those held go on.
+    /// No new leases; existing ones continue.
     pub(crate) draining: bool,
-    /// The draining is the first part of stopping: it is not taken back.
+    /// Draining is the first part of stopping and cannot be undone.
     pub(crate) leaving: bool,
 }
 
-impl State {
-    pub(crate) fn new(count: usize, first_port: u16, share: usize) -> Self {
+impl PoolState {
+    pub(crate) fn new(count: usize, first_port: u16, slots_per_group: usize) -> Self {
         let slots = (0..count)
             .map(|index| Slot {
                 port: first_port + index as u16,
-                group: index / share,
+                group: index / slots_per_group,
                 state: SlotState::Starting,
             })
             .collect();
@@ -74,7 +80,7 @@ impl State {
             first_port,
             lost: HashMap::new(),
             lost_order: VecDeque::new(),
-            keys: HashMap::new(),
+            keys: KeyTable::new(Retention::FOREVER),
             held_back: None,
             opened: false,
             closing: false,
@@ -117,7 +123,7 @@ impl State {
         idle.map(|slot| slot.port).collect()
     }
 
-    /// Idle slots whose page died while nobody used it.
+    /// Marks idle slots whose page has died as starting, and returns them.
     pub(crate) fn take_broken_idle(&mut self) -> Vec<u16> {
         let mut broken = Vec::new();
         for slot in &mut self.slots {
@@ -147,22 +153,22 @@ impl State {
             .collect()
     }
 
-    /// Why slots are dead, if any are.
-    pub(crate) fn dead_because(&self) -> Option<String> {
+    /// Returns why slots are dead, if any are.
+    pub(crate) fn dead_reason(&self) -> Option<String> {
         self.slots.iter().find_map(|slot| match &slot.state {
-            SlotState::Dead { why } => Some(why.clone()),
+            SlotState::Dead { reason } => Some(reason.clone()),
             _ => None,
         })
     }
 
-    /// Sets the state of a slot that nobody holds. A leased one changes only through its lease.
+    /// Sets the state of a slot without a lease. A leased slot changes only through its lease.
     pub(crate) fn set(&mut self, port: u16, state: SlotState) {
         if let Some(slot) = self.slot(port).filter(|slot| !matches!(slot.state, SlotState::Leased(_))) {
             slot.state = state;
         }
     }
 
-    /// Leases the idle slot whose browser has the fewest tenants, so that load and fate are spread.
+    /// Leases the idle slot whose browser has the fewest tenants: this spreads load, and limits what one crash ends.
     pub(crate) fn lease(
         &mut self,
         lease: LeaseId,
@@ -174,10 +180,8 @@ impl State {
             *tenants.entry(slot.group).or_default() +=
                 usize::from(matches!(slot.state, SlotState::Leased(_)));
         }
-        let idle = self
-            .slots
-            .iter_mut()
-            .filter(|slot| matches!(&slot.state, SlotState::Idle(one) if one.lost_reason().is_none()));
+        let is_usable = |slot: &&mut Slot| matches!(&slot.state, SlotState::Idle(instance) if instance.lost_reason().is_none());
+        let idle = self.slots.iter_mut().filter(is_usable);
         let slot = idle.min_by_key(|slot| (tenants[&slot.group], slot.port))?;
         let SlotState::Idle(instance) = std::mem::replace(&mut slot.state, SlotState::Starting) else {
             return None;
@@ -185,42 +189,40 @@ impl State {
         let id = InstanceId { lease, slot: slot.port };
         slot.state = SlotState::Leased(Arc::new(Tenancy::new(id, *instance, lifetime)));
         if let Some(key) = key {
-            self.keys.retain(|_, held| held.slot != id.slot);
-            self.keys.insert(key.to_owned(), id);
+            self.keys.apply(key, &Event::Leased { lease: id });
         }
         Some(id)
     }
 
-    /// The lease that was given out under this key before, if it still holds.
+    /// Returns the current lease under this key.
     pub(crate) fn leased_under(&self, key: &str) -> Option<InstanceId> {
-        let id = self.keys.get(key)?;
-        self.tenancies().any(|tenancy| tenancy.id() == id).then_some(*id)
+        self.keys.state(key).lease().copied()
     }
 
-    /// The tenancy of exactly this lease.
-    pub(crate) fn tenancy(&mut self, id: &InstanceId) -> Result<Arc<Tenancy>, FarmError> {
-        if let Some(why) = self.lost.get(id) {
-            return Err(FarmError::InstanceLost(why.clone()));
+    /// Returns the tenancy of exactly this lease.
+    pub(crate) fn tenancy(&mut self, id: &InstanceId) -> Result<Arc<Tenancy>, ApiError> {
+        if let Some(reason) = self.lost.get(id) {
+            return Err(ApiError::InstanceLost(reason.clone()));
         }
         match self.slot(id.slot).map(|slot| &slot.state) {
             Some(SlotState::Leased(tenancy)) if tenancy.id() == id => Ok(Arc::clone(tenancy)),
-            _ => Err(FarmError::InvalidInstance),
+            _ => Err(ApiError::InvalidInstance),
         }
     }
 
-    /// Ends exactly this lease; the slot is then being made again.
+    /// Ends exactly this lease; its slot is then starting.
     pub(crate) fn end(&mut self, id: &InstanceId) -> Option<Arc<Tenancy>> {
         let tenancy = self.tenancy(id).ok()?;
         self.slot(id.slot)?.state = SlotState::Starting;
-        self.keys.retain(|_, held| held != id);
+        self.keys.end(|held| held == id);
         Some(tenancy)
     }
 
-    pub(crate) fn remember_lost(&mut self, id: InstanceId, why: &str) {
-        if self.lost.insert(id, why.to_owned()).is_none() {
+    pub(crate) fn remember_lost(&mut self, id: InstanceId, reason: &str) {
+        if self.lost.insert(id, reason.to_owned()).is_none() {
             self.lost_order.push_back(id);
         }
-        if self.lost_order.len() > MOST_LOST
+        if self.lost_order.len() > MAX_LOST
             && let Some(oldest) = self.lost_order.pop_front()
         {
             self.lost.remove(&oldest);
@@ -228,15 +230,15 @@ impl State {
     }
 
     pub(crate) fn forget_lost(&mut self, id: &InstanceId) -> Option<String> {
-        let why = self.lost.remove(id)?;
+        let reason = self.lost.remove(id)?;
         self.lost_order.retain(|held| held != id);
-        Some(why)
+        Some(reason)
     }
 
-    /// Ends the leases that nobody has used for their lifetime.
+    /// Ends the leases that have not been used for their lifetime.
     pub(crate) fn end_expired(&mut self, now: Instant) -> Vec<Arc<Tenancy>> {
         let expired: Vec<InstanceId> =
-            self.tenancies().filter(|tenancy| tenancy.expired(now)).map(|tenancy| *tenancy.id()).collect();
+            self.tenancies().filter(|tenancy| tenancy.is_expired(now)).map(|tenancy| *tenancy.id()).collect();
         expired.iter().filter_map(|id| self.end(id)).collect()
     }
 }

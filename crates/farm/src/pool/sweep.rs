@@ -1,5 +1,5 @@
-//! Looks after the slots at a steady pace: takes back leases nobody uses, replaces pages that died unseen, and
-//! watches how the machine is doing.
+//! Periodic maintenance of a pool: ends expired leases, replaces instances that died unnoticed, limits greedy browser
+//! processes, and holds back new leases while the machine is overloaded.
 
 use std::{
     sync::Arc,
@@ -7,112 +7,117 @@ use std::{
 };
 
 use super::{
-    Shared,
+    PoolInner,
     watchdog::{Limits, Verdict, Watchdog},
 };
 use crate::{
-    ledger::{self, End},
-    pressure::Reading,
-    process::{footprints, kind, members},
+    audit::{self, LeaseEnd},
+    pressure::SystemPressure,
+    process::{footprints, list_processes, process_type},
 };
 
-const PACE: Duration = Duration::from_millis(250);
-/// The process table is looked at every so many rounds.
-const WEIGH_EVERY: u32 = 8;
+const INTERVAL: Duration = Duration::from_millis(250);
+/// The process table is read only every so many rounds.
+const ROUNDS_PER_PROCESS_CHECK: u32 = 8;
 
-pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut tick = tokio::time::interval(PACE);
+pub(crate) async fn run(pool: Arc<PoolInner>) {
+    let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut round = 0_u32;
     let mut watchdog = Watchdog::default();
     loop {
         tick.tick().await;
         round = round.wrapping_add(1);
-        if round.is_multiple_of(WEIGH_EVERY) {
-            shared.weigh(&mut watchdog).await;
+        if round.is_multiple_of(ROUNDS_PER_PROCESS_CHECK) {
+            pool.check_processes(&mut watchdog).await;
         }
-        shared.take_back_expired();
-        shared.replace_lost();
-        shared.feel_pressure(Reading::take());
+        pool.end_expired_leases();
+        pool.replace_lost_instances();
+        pool.apply_pressure(SystemPressure::read());
     }
 }
 
-impl Shared {
-    async fn weigh(&self, watchdog: &mut Watchdog) {
+impl PoolInner {
+    async fn check_processes(&self, watchdog: &mut Watchdog) {
         let groups = self.metrics.browser_pids();
-        let known = watchdog.known();
-        let seen = tokio::task::spawn_blocking(move || {
-            let members = members(&groups);
-            let new = members.iter().filter(|member| !known.contains(&member.pid));
-            let kinds: Vec<(u32, String)> = new.map(|member| (member.pid, kind(member.pid))).collect();
-            (members, kinds)
+        let known = watchdog.known_pids();
+        let read = tokio::task::spawn_blocking(move || {
+            let processes = list_processes(&groups);
+            let new = processes.iter().filter(|process| !known.contains(&process.pid));
+            let types: Vec<(u32, String)> =
+                new.map(|process| (process.pid, process_type(process.pid))).collect();
+            (processes, types)
         });
-        let Ok((members, kinds)) = seen.await else { return };
-        self.metrics.note_footprints(&footprints(&members));
-        let limits = Limits::new(self.options.max_process_memory, PACE * WEIGH_EVERY);
-        for verdict in watchdog.judge(&members, kinds, &limits) {
+        let Ok((processes, types)) = read.await else { return };
+        self.metrics.record_footprints(&footprints(&processes));
+        let limits = Limits::new(self.options.max_process_memory, INTERVAL * ROUNDS_PER_PROCESS_CHECK);
+        for verdict in watchdog.judge(&processes, types, &limits) {
             self.carry_out(&verdict);
         }
     }
 
-    /// The session of a page whose process is ended hears of it as of any other crash.
+    /// A killed renderer reaches its session as a page crash, like any other.
     fn carry_out(&self, verdict: &Verdict) {
-        let (Verdict::End(member, why) | Verdict::SlowDown(member, why)) = verdict;
-        let (pid, megabytes) = (member.pid, member.resident_bytes >> 20);
         match verdict {
-            Verdict::End(..) => {
-                tracing::warn!(pid, megabytes, why, "a process of a browser is ended");
+            Verdict::Kill { process, reason } => {
+                let (pid, megabytes) = (process.pid, process.resident_bytes >> 20);
+                tracing::warn!(pid, megabytes, reason, "killing a browser process");
                 self.metrics.processes_ended.inc();
-                member.end();
+                process.kill();
             }
-            Verdict::SlowDown(..) => {
-                tracing::info!(pid, why, "a page gets only the CPU time that others leave over");
-                member.slow_down();
+            Verdict::Throttle { process, reason } => {
+                tracing::info!(pid = process.pid, reason, "lowering the CPU priority of a page");
+                process.lower_priority();
             }
         }
     }
 
-    fn take_back_expired(&self) {
+    fn end_expired_leases(&self) {
         let mut state = self.state();
         let expired = state.end_expired(Instant::now());
-        // Written under the lock: the next lease of the slot must not be entered before the end of this one.
-        expired.iter().for_each(|tenancy| ledger::ended(tenancy.id(), End::Expired));
+        // Logged under the lock: the next lease of the slot must not be logged before the end of this one.
+        expired.iter().for_each(|tenancy| audit::ended(tenancy.id(), LeaseEnd::Expired));
         drop(state);
         for tenancy in expired {
             let id = *tenancy.id();
-            tracing::info!(instance = %id, age = ?tenancy.age(), "a lease ran out unused; the slot is taken back");
+            tracing::info!(instance = %id, age = ?tenancy.age(), "lease expired unused; its slot is reclaimed");
             self.metrics.leases_expired.inc();
-            self.retire(tenancy);
-            self.remake(id.slot);
+            self.dispose(tenancy);
+            self.request_instance(id.slot);
         }
     }
 
-    fn replace_lost(&self) {
+    fn replace_lost_instances(&self) {
         let broken = self.state().take_broken_idle();
         for slot in broken {
-            self.remake(slot);
+            self.request_instance(slot);
         }
-        let lost: Vec<_> =
-            self.state().tenancies().filter_map(|one| Some((*one.id(), one.lost()?))).collect();
-        for (id, why) in lost {
-            self.lose(&id, &why);
+        let lost: Vec<_> = self
+            .state()
+            .tenancies()
+            .filter_map(|tenancy| Some((*tenancy.id(), tenancy.lost_reason()?)))
+            .collect();
+        for (id, reason) in lost {
+            self.lose(&id, &reason);
         }
     }
 
-    pub(crate) fn feel_pressure(&self, reading: Reading) {
-        let objection = reading.objection(self.options.min_memory_percent, self.options.max_cpu_pressure);
+    /// Holds back new leases while the machine is overloaded.
+    fn apply_pressure(&self, pressure: SystemPressure) {
+        let reason = pressure.overload(self.options.min_memory_percent, self.options.max_cpu_pressure);
         let mut state = self.state();
-        if state.held_back.is_some() != objection.is_some() {
-            match &objection {
-                Some(why) => tracing::warn!(%why, "new leases wait"),
-                None => tracing::info!("new leases are given again"),
+        let was_held_back = state.held_back.is_some();
+        if was_held_back != reason.is_some() {
+            match &reason {
+                Some(reason) => tracing::warn!(%reason, "holding back new leases"),
+                None => tracing::info!("making new leases again"),
             }
         }
-        let relieved = state.held_back.is_some() && objection.is_none();
-        state.held_back = objection;
+        let is_relieved = was_held_back && reason.is_none();
+        state.held_back = reason;
         drop(state);
-        if relieved {
-            self.queue.announce();
+        if is_relieved {
+            self.queue.wake();
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One tenancy: the instance that belongs to exactly one lease, from `/get` to its end. A stale client can only
-//! ever reach its own old tenancy, never the next tenant's.
+//! A tenancy: the instance that belongs to exactly one lease, from `/get` to its end. A client with a stale id can
+//! only reach its own ended tenancy, never that of the next tenant.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -13,9 +13,9 @@ use serde_json::Value;
 use tokio::sync::{Mutex, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::FarmError, tasks::Tasks};
+use crate::{error::ApiError, tasks::Tasks};
 
-/// What a client may ask of its instance.
+/// What a client can ask its instance to do.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Execute(Command),
@@ -24,9 +24,9 @@ pub(crate) enum Operation {
         command: Command,
         observe: ObserveRequest,
     },
-    /// A step whose command may not be carried out: look, and say why not.
+    /// A step whose command is not allowed: observe only, and report the error.
     Refused {
-        why: BrowserError,
+        error: BrowserError,
         observe: ObserveRequest,
     },
     Size,
@@ -34,6 +34,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    /// Returns the name used in metrics.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Execute(command) => command.name(),
@@ -46,22 +47,22 @@ impl Operation {
     }
 }
 
-/// What came of it.
+/// The result of an operation.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Answer(Value),
     Size(u32, u32),
     Alive,
-    Seen(Box<Seen>),
+    Observed(Box<ObserveOutcome>),
 }
 
-/// An observation, and for a step what the command did.
+/// An observation, and for a step the result of its command.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ObserveOutcome {
     pub(crate) result: Option<Result<Value, BrowserError>>,
     pub(crate) settled: Option<Settled>,
     pub(crate) observation: Observation,
-    /// The picture has the same bytes as the last one this lease was given.
+    /// The screenshot has the same bytes as the previous one of this lease.
     pub(crate) unchanged: bool,
 }
 
@@ -69,28 +70,31 @@ pub(crate) struct Tenancy {
     id: InstanceId,
     lifetime: Duration,
     last_used: StdMutex<Instant>,
-    since: Instant,
+    started: Instant,
     ended: CancellationToken,
-    inside: Arc<Mutex<Inside>>,
+    session: Arc<Mutex<Session>>,
 }
 
-struct Inside {
+/// What the running operation has exclusive use of.
+struct Session {
+    /// `None` once the tenancy has ended.
     instance: Option<Instance>,
-    last_picture: Option<u64>,
+    last_screenshot_hash: Option<u64>,
 }
 
-const DISPOSE_LIMIT: Duration = Duration::from_secs(10);
+const DISPOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Tenancy {
     pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration) -> Self {
         let now = Instant::now();
+        let session = Session { instance: Some(instance), last_screenshot_hash: None };
         Self {
             id,
             lifetime,
             last_used: StdMutex::new(now),
-            since: now,
+            started: now,
             ended: CancellationToken::new(),
-            inside: Arc::new(Mutex::new(Inside { instance: Some(instance), last_picture: None })),
+            session: Arc::new(Mutex::new(session)),
         }
     }
 
@@ -99,67 +103,68 @@ impl Tenancy {
     }
 
     pub(crate) fn age(&self) -> Duration {
-        self.since.elapsed()
+        self.started.elapsed()
     }
 
     fn touch(&self) {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Nobody has asked anything of it for its lifetime. Something still running counts as asking.
-    pub(crate) fn expired(&self, now: Instant) -> bool {
-        let last = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
-        now.saturating_duration_since(last) > self.lifetime && self.inside.try_lock().is_ok()
+    /// True if the lease was not used for its lifetime. A running operation counts as use.
+    pub(crate) fn is_expired(&self, now: Instant) -> bool {
+        let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        now.saturating_duration_since(last_used) > self.lifetime && self.session.try_lock().is_ok()
     }
 
-    /// Why its page is gone, when that can be told without waiting.
-    pub(crate) fn lost(&self) -> Option<String> {
-        let inside = self.inside.try_lock().ok()?;
-        inside.instance.as_ref()?.lost_reason().map(|reason| reason.to_string())
+    /// Returns why the page is gone. `None` while an operation runs: that operation reports it.
+    pub(crate) fn lost_reason(&self) -> Option<String> {
+        let session = self.session.try_lock().ok()?;
+        session.instance.as_ref()?.lost_reason().map(|reason| reason.to_string())
     }
 
-    /// One operation at a time, in the order they came; all end at once when the lease does. Once begun, an
-    /// operation is finished also when its client hangs up: half a click or a key held down would meet the client
-    /// again in its next request. One that has not begun by then never does.
+    /// Performs one operation at a time, in order of arrival; all fail when the lease ends. An operation that has
+    /// started is finished even if its client hangs up: a half-done click or a key that stays pressed would affect
+    /// the client's next request. One that has not started by then is dropped.
     pub(crate) async fn perform(
         self: &Arc<Self>,
         operation: Operation,
         tasks: &Tasks,
-    ) -> Result<Outcome, FarmError> {
+    ) -> Result<Outcome, ApiError> {
         self.touch();
-        let mut inside = tokio::select! {
+        let mut session = tokio::select! {
             biased;
-            () = self.ended.cancelled() => return Err(FarmError::InvalidInstance),
-            inside = Arc::clone(&self.inside).lock_owned() => inside,
+            () = self.ended.cancelled() => return Err(ApiError::InvalidInstance),
+            session = Arc::clone(&self.session).lock_owned() => session,
         };
         let tenancy = Arc::clone(self);
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         tasks.spawn("operation", async move {
             let outcome = tokio::select! {
                 biased;
-                () = tenancy.ended.cancelled() => Err(FarmError::InvalidInstance),
-                outcome = inside.perform(operation) => outcome,
+                () = tenancy.ended.cancelled() => Err(ApiError::InvalidInstance),
+                outcome = session.perform(operation) => outcome,
             };
             tenancy.touch();
-            drop(inside);
-            let _ = tell.send(outcome);
+            drop(session);
+            let _ = sender.send(outcome);
         });
-        told.await.unwrap_or_else(|_| Err(FarmError::Internal("a bug in webgym ended this operation".into())))
+        let aborted = || ApiError::Internal("this operation was aborted by a bug in webgym".into());
+        receiver.await.unwrap_or_else(|_| Err(aborted()))
     }
 
-    /// Ends the tenancy: whatever runs is cut off, and the instance goes with all it held.
+    /// Ends the tenancy: cancels what runs and disposes of the instance with all its data.
     pub(crate) async fn end(&self) {
         self.ended.cancel();
-        let Some(instance) = self.inside.lock().await.instance.take() else { return };
-        if let Ok(Err(error)) = tokio::time::timeout(DISPOSE_LIMIT, instance.dispose()).await {
-            tracing::debug!(%error, "an instance could not be disposed of; its browser is gone");
+        let Some(instance) = self.session.lock().await.instance.take() else { return };
+        if let Ok(Err(error)) = tokio::time::timeout(DISPOSE_TIMEOUT, instance.dispose()).await {
+            tracing::debug!(%error, "cannot dispose of an instance; its browser is gone");
         }
     }
 }
 
-impl Inside {
-    async fn perform(&mut self, operation: Operation) -> Result<Outcome, FarmError> {
-        let instance = self.instance.as_mut().ok_or(FarmError::InvalidInstance)?;
+impl Session {
+    async fn perform(&mut self, operation: Operation) -> Result<Outcome, ApiError> {
+        let instance = self.instance.as_mut().ok_or(ApiError::InvalidInstance)?;
         Ok(match operation {
             Operation::Execute(command) => Outcome::Answer(instance.execute(&command).await?),
             Operation::Size => {
@@ -170,40 +175,41 @@ impl Inside {
                 instance.probe().await?;
                 Outcome::Alive
             }
-            Operation::Observe(request) => self.look(&request, None).await?,
-            Operation::Refused { why, observe } => self.look(&observe, Some(Err(why))).await?,
+            Operation::Observe(request) => self.observe(&request, None).await?,
+            Operation::Refused { error, observe } => self.observe(&observe, Some(Err(error))).await?,
             Operation::Step { command, observe } => {
                 let StepResult { result, settled, observation } = instance.step(&command, &observe).await?;
-                self.seen(observation, Some(result), settled)
+                self.outcome(observation, Some(result), settled)
             }
         })
     }
 
-    async fn look(
+    async fn observe(
         &mut self,
         request: &ObserveRequest,
         result: Option<Result<Value, BrowserError>>,
-    ) -> Result<Outcome, FarmError> {
-        let instance = self.instance.as_mut().ok_or(FarmError::InvalidInstance)?;
+    ) -> Result<Outcome, ApiError> {
+        let instance = self.instance.as_mut().ok_or(ApiError::InvalidInstance)?;
         let observation = instance.observe(request).await?;
-        Ok(self.seen(observation, result, None))
+        Ok(self.outcome(observation, result, None))
     }
 
-    fn seen(
+    fn outcome(
         &mut self,
         observation: Observation,
         result: Option<Result<Value, BrowserError>>,
         settled: Option<Settled>,
     ) -> Outcome {
-        let unchanged = self.compare(observation.screenshot.as_ref());
-        Outcome::Seen(Box::new(Seen { result, settled, observation, unchanged }))
+        let unchanged = self.replace_screenshot_hash(observation.screenshot.as_ref());
+        Outcome::Observed(Box::new(ObserveOutcome { result, settled, observation, unchanged }))
     }
 
-    fn compare(&mut self, screenshot: Option<&Screenshot>) -> bool {
+    /// Remembers the hash of a screenshot and returns whether it is the same as before.
+    fn replace_screenshot_hash(&mut self, screenshot: Option<&Screenshot>) -> bool {
         let Some(screenshot) = screenshot else { return false };
         let mut hasher = DefaultHasher::new();
         screenshot.bytes.hash(&mut hasher);
         let hash = Some(hasher.finish());
-        std::mem::replace(&mut self.last_picture, hash) == hash
+        std::mem::replace(&mut self.last_screenshot_hash, hash) == hash
     }
 }

@@ -1,144 +1,153 @@
-//! Decides what becomes of browser processes that take more than their share. A renderer belongs to one tenant, so ending
-//! it costs that lease only; what all tenants of a browser share is ended only when ending the busiest of them did not help.
-//! Pure: it is told what was seen and says what to do.
+//! Decides what to do about browser processes that use too much memory or CPU. A renderer belongs to one tenant, so
+//! killing it costs only that lease. A process that all tenants of a browser share is killed only if killing the
+//! busiest renderers did not help. Pure: it gets measurements and returns verdicts.
 
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
 };
 
-use crate::process::Member;
+use crate::process::BrowserProcess;
 
-/// From where on a process takes too much.
+/// Above these limits a process uses too much.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Bytes; 0 is no limit.
+    /// Bytes; 0 means no limit.
     memory: u64,
-    /// Clock ticks between two looks.
+    /// CPU time between two checks, in clock ticks.
     ticks: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    End(Member, &'static str),
-    SlowDown(Member, &'static str),
+    Kill { process: BrowserProcess, reason: &'static str },
+    Throttle { process: BrowserProcess, reason: &'static str },
 }
 
 #[derive(Default)]
 pub(crate) struct Watchdog {
-    processes: HashMap<u32, Known>,
-    groups: HashMap<u32, Trial>,
+    processes: HashMap<u32, ProcessRecord>,
+    /// Process groups of browsers whose shared processes use too much memory.
+    oversized: HashMap<u32, Relief>,
 }
 
-struct Known {
-    renderer: bool,
+struct ProcessRecord {
+    is_renderer: bool,
+    /// CPU time at the last check, in clock ticks.
     ticks: u64,
-    /// Looks in a row in which it used more than its share of CPU time.
-    busy: u32,
+    /// Consecutive checks in which it exceeded the CPU limit.
+    busy_checks: u32,
 }
 
-/// What was done about a browser that holds too much outside of its pages.
+/// What was done about a browser whose shared processes use too much memory.
 #[derive(Default)]
-struct Trial {
-    suspects: u32,
+struct Relief {
+    killed: u32,
+    /// Checks to wait before the next kill.
     pause: u32,
 }
 
-/// One thread that never rests is a page's good right; more than so many are not, for so many looks.
-const MOST_CORES: f64 = 1.25;
-const MOST_BUSY: u32 = 5;
-/// So many looks are waited for memory to come back.
-const PAUSE: u32 = 3;
-const MOST_SUSPECTS: u32 = 2;
+/// A page may saturate one core; it is throttled above 1.25 cores for five checks.
+const MAX_CORES: f64 = 1.25;
+const MAX_BUSY_CHECKS: u32 = 5;
+/// Checks to wait for memory to be freed after a kill.
+const CHECKS_AFTER_KILL: u32 = 3;
+/// How many renderers are killed before the shared process itself.
+const MAX_RENDERER_KILLS: u32 = 2;
 
-const TOO_LARGE: &str = "it holds more memory than a page may";
-const SUSPECT: &str = "its browser holds too much memory, and it was the busiest";
-const SHARED: &str = "it holds too much memory for all its pages together";
-const BUSY: &str = "it keeps more than one CPU busy";
+const RENDERER_TOO_LARGE: &str = "it uses more memory than a page may";
+const BUSIEST_RENDERER: &str = "its browser uses too much memory, and it was the busiest page";
+const SHARED_TOO_LARGE: &str = "it uses too much memory for all its pages together";
+const TOO_BUSY: &str = "it keeps more than one CPU busy";
 
 impl Limits {
     pub(crate) fn new(memory: u64, interval: Duration) -> Self {
-        let ticks = interval.as_secs_f64() * rustix::param::clock_ticks_per_second() as f64;
-        Self { memory, ticks: (ticks * MOST_CORES) as u64 }
+        let ticks = interval.as_secs_f64() * procfs::ticks_per_second() as f64;
+        Self { memory, ticks: (ticks * MAX_CORES) as u64 }
     }
 }
 
 impl Watchdog {
-    /// Processes whose kind need not be told again.
-    pub(crate) fn known(&self) -> HashSet<u32> {
+    /// Returns the processes whose type is already known.
+    pub(crate) fn known_pids(&self) -> HashSet<u32> {
         self.processes.keys().copied().collect()
     }
 
-    /// Looks at all processes of all browsers; `kinds` tells of those seen for the first time.
+    /// Judges all processes of all browsers; `types` has the type of each process seen for the first time.
     pub(crate) fn judge(
         &mut self,
-        members: &[Member],
-        kinds: Vec<(u32, String)>,
+        processes: &[BrowserProcess],
+        types: Vec<(u32, String)>,
         limits: &Limits,
     ) -> Vec<Verdict> {
-        for (pid, kind) in kinds {
-            let ticks = members.iter().find(|member| member.pid == pid).map_or(0, |member| member.ticks);
-            self.processes.insert(pid, Known { renderer: kind == "renderer", ticks, busy: 0 });
+        for (pid, process_type) in types {
+            let ticks =
+                processes.iter().find(|process| process.pid == pid).map_or(0, |process| process.ticks);
+            let is_renderer = process_type == "renderer";
+            self.processes.insert(pid, ProcessRecord { is_renderer, ticks, busy_checks: 0 });
         }
-        let alive: HashSet<u32> = members.iter().map(|member| member.pid).collect();
-        let browsers: HashSet<u32> = members.iter().map(|member| member.group).collect();
+        let alive: HashSet<u32> = processes.iter().map(|process| process.pid).collect();
         self.processes.retain(|pid, _| alive.contains(pid));
-        self.groups.retain(|group, _| browsers.contains(group));
-        let mut verdicts = self.too_large(members, limits);
-        verdicts.extend(members.iter().filter_map(|member| self.too_busy(member, limits)));
-        for member in members {
-            if let Some(known) = self.processes.get_mut(&member.pid) {
-                known.ticks = member.ticks;
+        let mut verdicts = self.judge_memory(processes, limits);
+        verdicts.extend(processes.iter().filter_map(|process| self.judge_cpu(process, limits)));
+        for process in processes {
+            if let Some(record) = self.processes.get_mut(&process.pid) {
+                record.ticks = process.ticks;
             }
         }
         verdicts
     }
 
-    fn renderer(&self, member: &Member) -> bool {
-        self.processes.get(&member.pid).is_some_and(|known| known.renderer)
+    fn is_renderer(&self, process: &BrowserProcess) -> bool {
+        self.processes.get(&process.pid).is_some_and(|record| record.is_renderer)
     }
 
-    /// CPU time since the last look.
-    fn used(&self, member: &Member) -> u64 {
-        self.processes.get(&member.pid).map_or(0, |known| member.ticks.saturating_sub(known.ticks))
+    /// Returns the CPU time used since the last check.
+    fn used_ticks(&self, process: &BrowserProcess) -> u64 {
+        self.processes.get(&process.pid).map_or(0, |record| process.ticks.saturating_sub(record.ticks))
     }
 
-    fn too_large(&mut self, members: &[Member], limits: &Limits) -> Vec<Verdict> {
-        let heavy = |member: &&Member| limits.memory > 0 && member.resident_bytes > limits.memory;
-        let (pages, shared): (Vec<&Member>, Vec<&Member>) =
-            members.iter().filter(heavy).partition(|member| self.renderer(member));
-        let troubled: HashSet<u32> = shared.iter().map(|member| member.group).collect();
-        self.groups.retain(|group, _| troubled.contains(group));
-        let mut verdicts: Vec<Verdict> =
-            pages.into_iter().map(|member| Verdict::End(*member, TOO_LARGE)).collect();
-        for member in shared {
-            verdicts.extend(self.relieve(member, members));
+    fn judge_memory(&mut self, processes: &[BrowserProcess], limits: &Limits) -> Vec<Verdict> {
+        let is_large =
+            |process: &&BrowserProcess| limits.memory > 0 && process.resident_bytes > limits.memory;
+        let (renderers, shared): (Vec<&BrowserProcess>, Vec<&BrowserProcess>) =
+            processes.iter().filter(is_large).partition(|process| self.is_renderer(process));
+        let oversized: HashSet<u32> = shared.iter().map(|process| process.group).collect();
+        self.oversized.retain(|group, _| oversized.contains(group));
+        let kill = |process: &BrowserProcess| Verdict::Kill { process: *process, reason: RENDERER_TOO_LARGE };
+        let mut verdicts: Vec<Verdict> = renderers.into_iter().map(kill).collect();
+        for process in shared {
+            verdicts.extend(self.relieve(process, processes));
         }
         verdicts
     }
 
-    /// The busiest page first: filling the memory of others takes work.
-    fn relieve(&mut self, heavy: &Member, members: &[Member]) -> Option<Verdict> {
-        let pages = members.iter().filter(|member| member.group == heavy.group && self.renderer(member));
-        let suspect = pages.max_by_key(|member| self.used(member)).copied();
-        let trial = self.groups.entry(heavy.group).or_default();
-        if trial.pause > 0 {
-            trial.pause -= 1;
+    /// Kills the busiest renderer first: filling the memory of a shared process takes CPU time.
+    fn relieve(&mut self, large: &BrowserProcess, processes: &[BrowserProcess]) -> Option<Verdict> {
+        let renderers =
+            processes.iter().filter(|process| process.group == large.group && self.is_renderer(process));
+        let busiest = renderers.max_by_key(|process| self.used_ticks(process)).copied();
+        let relief = self.oversized.entry(large.group).or_default();
+        if relief.pause > 0 {
+            relief.pause -= 1;
             return None;
         }
-        trial.pause = PAUSE;
-        trial.suspects += 1;
-        match suspect {
-            Some(suspect) if trial.suspects <= MOST_SUSPECTS => Some(Verdict::End(suspect, SUSPECT)),
-            _ => Some(Verdict::End(*heavy, SHARED)),
-        }
+        relief.pause = CHECKS_AFTER_KILL;
+        relief.killed += 1;
+        Some(match busiest {
+            Some(busiest) if relief.killed <= MAX_RENDERER_KILLS => {
+                Verdict::Kill { process: busiest, reason: BUSIEST_RENDERER }
+            }
+            _ => Verdict::Kill { process: *large, reason: SHARED_TOO_LARGE },
+        })
     }
 
-    fn too_busy(&mut self, member: &Member, limits: &Limits) -> Option<Verdict> {
-        let busy = self.renderer(member) && self.used(member) > limits.ticks;
-        let known = self.processes.get_mut(&member.pid)?;
-        known.busy = if busy { known.busy.saturating_add(1) } else { 0 };
-        (known.busy == MOST_BUSY).then_some(Verdict::SlowDown(*member, BUSY))
+    fn judge_cpu(&mut self, process: &BrowserProcess, limits: &Limits) -> Option<Verdict> {
+        let is_busy = self.is_renderer(process) && self.used_ticks(process) > limits.ticks;
+        let record = self.processes.get_mut(&process.pid)?;
+        record.busy_checks = if is_busy { record.busy_checks.saturating_add(1) } else { 0 };
+        let is_over = record.busy_checks == MAX_BUSY_CHECKS;
+        is_over.then_some(Verdict::Throttle { process: *process, reason: TOO_BUSY })
     }
 }
 
@@ -147,83 +156,88 @@ mod tests {
     use super::*;
 
     const LIMITS: Limits = Limits { memory: 1000, ticks: 300 };
+    const BROWSER: usize = 0;
+    const FIRST_PAGE: usize = 1;
+    const SECOND_PAGE: usize = 2;
 
-    /// A browser of two pages.
-    struct Scene {
+    /// A browser process (pid 10) and two renderers (11, 12).
+    struct TestBrowser {
         watchdog: Watchdog,
-        members: Vec<Member>,
+        processes: Vec<BrowserProcess>,
     }
 
-    impl Scene {
+    impl TestBrowser {
         fn new() -> Self {
-            let member = |pid| Member { pid, group: 1, resident_bytes: 100, ticks: 0 };
-            let mut scene =
-                Self { watchdog: Watchdog::default(), members: [10, 11, 12].map(member).to_vec() };
-            let kinds = [(10, "browser"), (11, "renderer"), (12, "renderer")];
-            let kinds = kinds.map(|(pid, kind)| (pid, kind.to_owned())).to_vec();
-            assert_eq!(scene.watchdog.judge(&scene.members, kinds, &LIMITS), []);
-            assert_eq!(scene.watchdog.known().len(), 3);
-            scene
+            let process = |pid| BrowserProcess { pid, group: 1, resident_bytes: 100, ticks: 0 };
+            let processes = [10, 11, 12].map(process).to_vec();
+            let mut browser = Self { watchdog: Watchdog::default(), processes };
+            let types = [(10, "browser"), (11, "renderer"), (12, "renderer")];
+            let types = types.map(|(pid, name)| (pid, name.to_owned())).to_vec();
+            assert_eq!(browser.watchdog.judge(&browser.processes, types, &LIMITS), []);
+            assert_eq!(browser.watchdog.known_pids().len(), 3);
+            browser
         }
 
-        fn look(&mut self) -> Vec<(u32, &'static str)> {
-            let verdicts = self.watchdog.judge(&self.members, Vec::new(), &LIMITS);
-            let told = verdicts.into_iter().map(|verdict| match verdict {
-                Verdict::End(member, why) | Verdict::SlowDown(member, why) => (member.pid, why),
+        fn check(&mut self) -> Vec<(u32, &'static str)> {
+            let verdicts = self.watchdog.judge(&self.processes, Vec::new(), &LIMITS);
+            let described = verdicts.into_iter().map(|verdict| match verdict {
+                Verdict::Kill { process, reason } | Verdict::Throttle { process, reason } => {
+                    (process.pid, reason)
+                }
             });
-            told.collect()
+            described.collect()
         }
     }
 
     #[test]
-    fn a_page_that_is_too_large_is_ended_alone() {
-        let mut scene = Scene::new();
-        scene.members[2].resident_bytes = 1001;
-        assert_eq!(scene.look(), [(12, TOO_LARGE)]);
+    fn large_renderer_is_killed_alone() {
+        let mut browser = TestBrowser::new();
+        browser.processes[SECOND_PAGE].resident_bytes = 1001;
+        assert_eq!(browser.check(), [(12, RENDERER_TOO_LARGE)]);
         let unlimited = Limits { memory: 0, ..LIMITS };
-        assert_eq!(scene.watchdog.judge(&scene.members, Vec::new(), &unlimited), []);
+        assert_eq!(browser.watchdog.judge(&browser.processes, Vec::new(), &unlimited), []);
     }
 
     #[test]
-    fn a_browser_that_is_too_large_loses_its_busiest_pages_first() {
-        let mut scene = Scene::new();
-        scene.members[0].resident_bytes = 1001;
-        scene.members[1].ticks = 50;
-        scene.members[2].ticks = 10;
-        assert_eq!(scene.look(), [(11, SUSPECT)]);
-        scene.members.remove(1);
-        for _ in 0..PAUSE {
-            assert_eq!(scene.look(), [], "memory comes back slowly");
+    fn large_browser_loses_its_busiest_renderers_first() {
+        let mut browser = TestBrowser::new();
+        browser.processes[BROWSER].resident_bytes = 1001;
+        browser.processes[FIRST_PAGE].ticks = 50;
+        browser.processes[SECOND_PAGE].ticks = 10;
+        assert_eq!(browser.check(), [(11, BUSIEST_RENDERER)]);
+        browser.processes.remove(FIRST_PAGE);
+        for _ in 0..CHECKS_AFTER_KILL {
+            assert_eq!(browser.check(), [], "memory is freed slowly");
         }
-        assert_eq!(scene.look(), [(12, SUSPECT)]);
-        for _ in 0..PAUSE {
-            assert_eq!(scene.look(), []);
+        assert_eq!(browser.check(), [(12, BUSIEST_RENDERER)]);
+        for _ in 0..CHECKS_AFTER_KILL {
+            assert_eq!(browser.check(), []);
         }
-        assert_eq!(scene.look(), [(10, SHARED)]);
+        assert_eq!(browser.check(), [(10, SHARED_TOO_LARGE)]);
     }
 
     #[test]
-    fn a_browser_that_recovers_is_not_held_to_account_later() {
-        let mut scene = Scene::new();
-        scene.members[0].resident_bytes = 1001;
-        scene.members[2].ticks = 10;
-        assert_eq!(scene.look(), [(12, SUSPECT)]);
-        scene.members[0].resident_bytes = 100;
-        assert_eq!(scene.look(), []);
-        scene.members[0].resident_bytes = 1001;
-        scene.members[1].ticks = 10;
-        assert_eq!(scene.look(), [(11, SUSPECT)]);
+    fn recovered_browser_starts_with_a_clean_record() {
+        let mut browser = TestBrowser::new();
+        browser.processes[BROWSER].resident_bytes = 1001;
+        browser.processes[SECOND_PAGE].ticks = 10;
+        assert_eq!(browser.check(), [(12, BUSIEST_RENDERER)]);
+        browser.processes[BROWSER].resident_bytes = 100;
+        assert_eq!(browser.check(), []);
+        browser.processes[BROWSER].resident_bytes = 1001;
+        browser.processes[FIRST_PAGE].ticks = 10;
+        assert_eq!(browser.check(), [(11, BUSIEST_RENDERER)]);
     }
 
     #[test]
-    fn a_page_that_keeps_several_processors_busy_is_slowed_down_once() {
-        let mut scene = Scene::new();
-        for look in 1..=MOST_BUSY + 3 {
-            scene.members[1].ticks += 301;
-            scene.members[2].ticks += 300;
-            scene.members[0].ticks += 900;
-            let wanted = if look == MOST_BUSY { vec![(11, BUSY)] } else { Vec::new() };
-            assert_eq!(scene.look(), wanted, "look {look}");
+    fn busy_renderer_is_throttled_once() {
+        let mut browser = TestBrowser::new();
+        for check in 1..=MAX_BUSY_CHECKS + 3 {
+            browser.processes[FIRST_PAGE].ticks += 301;
+            browser.processes[SECOND_PAGE].ticks += 300;
+            browser.processes[BROWSER].ticks += 900;
+            let expected = if check == MAX_BUSY_CHECKS { vec![(11, TOO_BUSY)] } else { Vec::new() };
+            assert_eq!(browser.check(), expected, "check {check}");
         }
     }
 }

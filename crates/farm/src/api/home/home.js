@@ -1,20 +1,20 @@
-// Asks for /info every two seconds, with the key that was typed in; it stays in this tab only.
-const part = (id) => document.getElementById(id);
+// Polls /info every two seconds with the API key that was entered. The key is stored for this tab only.
+const byId = (id) => document.getElementById(id);
 const element = (tag, text, ...children) => {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  made.append(...children);
-  return made;
+  const node = document.createElement(tag);
+  node.textContent = text;
+  node.append(...children);
+  return node;
 };
 let key = sessionStorage.getItem('webgym-farm-key') ?? 'default_key';
 
-const sums = (nodes) => {
-  const total = (of) => nodes.reduce((sum, node) => sum + of(node), 0);
+const totals = (nodes) => {
+  const total = (count) => nodes.reduce((sum, node) => sum + count(node), 0);
   return { Nodes: nodes.length, Slots: total((node) => node.capacity), 'In use': total((node) => node.instances.length), Free: total((node) => node.available) };
 };
 
 const row = (node) => {
-  const state = !node.healthy ? 'does not answer' : node.draining ? 'draining' : node.dead_because ?? node.held_back ?? 'healthy';
+  const state = !node.healthy ? 'unreachable' : node.draining ? 'draining' : node.dead_because ?? node.held_back ?? 'healthy';
   const cells = [node.capacity, node.instances.length, node.available, node.starting, node.dead, node.version ?? '–', state];
   const name = element('th', node.url);
   name.scope = 'row';
@@ -22,28 +22,28 @@ const row = (node) => {
 };
 
 const show = ({ nodes }) => {
-  part('sums').replaceChildren(...Object.entries(sums(nodes)).map(([name, value]) => element('div', '', element('dt', name), element('dd', String(value)))));
-  part('nodes').replaceChildren(...nodes.map(row));
+  byId('sums').replaceChildren(...Object.entries(totals(nodes)).map(([name, value]) => element('div', '', element('dt', name), element('dd', String(value)))));
+  byId('nodes').replaceChildren(...nodes.map(row));
   document.querySelector('table').hidden = false;
 };
 
-const look = async () => {
+const poll = async () => {
   try {
-    const answer = await fetch('info', { headers: { 'x-api-key': key } });
-    part('enter').hidden = answer.ok;
-    part('state').textContent = answer.ok ? 'live' : 'a key is needed';
-    if (!answer.ok) return;
-    show(await answer.json());
+    const response = await fetch('info', { headers: { 'x-api-key': key } });
+    byId('enter').hidden = response.ok;
+    byId('state').textContent = response.ok ? 'live' : 'API key required';
+    if (!response.ok) return;
+    show(await response.json());
   } catch {
-    part('state').textContent = 'the farm does not answer';
+    byId('state').textContent = 'the farm cannot be reached';
   }
-  setTimeout(look, 2000);
+  setTimeout(poll, 2000);
 };
 
-part('enter').addEventListener('submit', (event) => {
+byId('enter').addEventListener('submit', (event) => {
   event.preventDefault();
-  key = part('key').value;
+  key = byId('key').value;
   sessionStorage.setItem('webgym-farm-key', key);
-  look();
+  poll();
 });
-look();
+poll();

@@ -1,13 +1,13 @@
-//! What goes in and comes out, by tier.
+//! Parameters, request bodies and responses, by tier.
 
 use serde_json::{Map, Value, json};
 
 use super::{
     Tier, commands,
-    operation::{json_answer, parameter, reference},
+    operation::{json_response, parameter, reference},
 };
 
-/// A name that /get gave out.
+/// The schema of a name that `/get` returned.
 pub(super) fn name() -> Value {
     json!({"type": "string", "minLength": 1})
 }
@@ -21,8 +21,8 @@ fn modes() -> Value {
 }
 
 pub(super) fn get_parameters() -> Vec<Value> {
-    let lifetime = "Minutes without any request after which the lease ends; the node sets the most it gives";
-    let wait = "How long to wait in line when all are taken. Left out: a few seconds if one is just being made ready";
+    let lifetime = "Minutes without a request after which the lease ends; each node has its own maximum";
+    let wait = "Seconds to wait in the queue while all instances are leased. Default: a few seconds if an instance is just starting, else none";
     vec![
         parameter("lifetime_mins", false, json!({"type": "integer", "minimum": 1, "default": 60}), lifetime),
         parameter("wait_secs", false, json!({"type": "number", "minimum": 0, "maximum": 3600}), wait),
@@ -30,38 +30,43 @@ pub(super) fn get_parameters() -> Vec<Value> {
             "idempotency_key",
             false,
             json!({"type": "string", "maxLength": 200}),
-            "Asked again with the same key, the same lease is given",
+            "A repeated request with the same key gets the same lease",
         ),
     ]
 }
 
-pub(super) fn picture_parameters() -> Vec<Value> {
+pub(super) fn screenshot_parameters() -> Vec<Value> {
     let mode = json!({"type": "string", "enum": modes(), "default": "set_of_marks"});
     let format = json!({"type": "string", "enum": ["png", "jpeg", "jpg", "webp"], "default": "png"});
     vec![
-        parameter("interaction_mode", false, mode, "With or without numbered marks"),
-        parameter("format", false, format, "The image format"),
+        parameter(
+            "interaction_mode",
+            false,
+            mode,
+            "With numbered marks (set_of_marks) or without (coordinates)",
+        ),
+        parameter("format", false, format, "Image format"),
     ]
 }
 
-pub(super) fn pictures() -> Value {
+pub(super) fn screenshot() -> Value {
     let schema = json!({"schema": binary()});
     let content = json!({"image/png": schema, "image/jpeg": schema, "image/webp": schema});
-    json!({"description": "The viewport", "content": content})
+    json!({"description": "A screenshot of the viewport", "content": content})
 }
 
-pub(super) fn figures() -> Value {
-    json!({"description": "Figures", "content": {"application/openmetrics-text": {"schema": {"type": "string"}}}})
+pub(super) fn metrics() -> Value {
+    json!({"description": "Metrics in the OpenMetrics text format", "content": {"application/openmetrics-text": {"schema": {"type": "string"}}}})
 }
 
-/// What /get gives, and where that can be sent.
+/// The response of `/get`.
 pub(super) fn lease(tier: Tier) -> Value {
     let mut properties = Map::from_iter([("instance_id".to_owned(), name())]);
     if tier == Tier::Master {
         properties.insert("node".into(), name());
     }
     let required: Vec<&String> = properties.keys().collect();
-    json_answer("The lease", &json!({"type": "object", "required": required, "properties": properties}))
+    json_response("The lease", &json!({"type": "object", "required": required, "properties": properties}))
 }
 
 pub(super) fn drained() -> Value {
@@ -71,7 +76,7 @@ pub(super) fn drained() -> Value {
             "status": {"const": "success"}, "draining": {"type": "boolean"}, "id": {"type": "string"}, "in_use": {"type": "integer", "minimum": 0},
         },
     });
-    json_answer("How far it is", &schema)
+    json_response("Progress of draining", &schema)
 }
 
 pub(super) fn info(tier: Tier) -> Value {
@@ -100,10 +105,10 @@ pub(super) fn info(tier: Tier) -> Value {
             "properties": {"in_lease": {"type": "boolean"}, "ready": {"type": "boolean"}},
         }),
     };
-    json_answer("State", &schema)
+    json_response("Capacity and leases", &schema)
 }
 
-/// Who is meant, in a body.
+/// The properties of a body that identify the instance.
 fn address(tier: Tier) -> Map<String, Value> {
     let mut address = Map::from_iter([("instance_id".to_owned(), name())]);
     if tier == Tier::Master {
@@ -153,5 +158,5 @@ pub(super) fn observed() -> Value {
     let schema = json!({"type": "object", "required": required, "properties": properties});
     let content =
         json!({"application/json": {"schema": schema}, "application/msgpack": {"schema": binary()}});
-    json!({"description": "What was seen", "content": content})
+    json!({"description": "The observation", "content": content})
 }

@@ -1,9 +1,9 @@
-//! The schema of a browser command: one of all there are, each with its own arguments.
+//! The schema of browser commands and their arguments.
 
 use proto::{Command, CommandError};
 use serde_json::{Map, Value, json};
 
-/// `{"<command>": {…arguments}}` with exactly one command.
+/// The schema of `{"<command>": {…arguments}}` with exactly one command.
 pub(super) fn schema() -> Value {
     json!({
         "type": "object", "properties": properties(), "minProperties": 1, "maxProperties": 1,
@@ -11,7 +11,7 @@ pub(super) fn schema() -> Value {
     })
 }
 
-/// Every command's name, with the schema of its arguments.
+/// Maps every command's name to the schema of its arguments.
 pub(super) fn properties() -> Map<String, Value> {
     Command::names().map(|name| (name.to_owned(), arguments(name))).collect()
 }
@@ -24,19 +24,19 @@ fn arguments(command: &str) -> Value {
         .iter()
         .map(|argument| ((*argument).to_owned(), argument_schema(argument, required.contains(argument))))
         .collect();
-    // What needs no arguments may be given none at all.
-    let kind = if accepted.is_empty() { json!(["object", "null"]) } else { json!("object") };
-    json!({"type": kind, "properties": described, "required": required, "additionalProperties": false})
+    // A command without arguments also accepts null.
+    let types = if accepted.is_empty() { json!(["object", "null"]) } else { json!("object") };
+    json!({"type": types, "properties": described, "required": required, "additionalProperties": false})
 }
 
-/// Asks the reader of commands itself, by leaving the argument out.
+/// Asks the command parser itself, by leaving out the argument.
 fn is_required(command: &str, argument: &str) -> bool {
-    let given: Map<String, Value> = Command::accepted_arguments(command)
+    let others: Map<String, Value> = Command::accepted_arguments(command)
         .iter()
         .filter(|accepted| **accepted != argument)
         .map(|accepted| ((*accepted).to_owned(), sample(accepted)))
         .collect();
-    let body = Map::from_iter([(command.to_owned(), given.into())]);
+    let body = Map::from_iter([(command.to_owned(), others.into())]);
     matches!(Command::from_json(&body, &[]), Err(CommandError::MissingArgument { .. }))
 }
 
@@ -57,7 +57,7 @@ fn argument_schema(argument: &str, required: bool) -> Value {
         "press_enter" | "delete_existing" | "full_page" => vec!["boolean", "string"],
         "direction" | "interaction_mode" => vec!["string"],
         "keys" => vec!["array"],
-        // Numbers may come as strings.
+        // Numbers may be sent as strings.
         _ => vec!["number", "string"],
     };
     if !required {
@@ -67,9 +67,9 @@ fn argument_schema(argument: &str, required: bool) -> Value {
     match argument {
         "id" => schema["minLength"] = json!(1),
         "press_enter" | "delete_existing" | "full_page" => {
-            schema["pattern"] = json!(any_case(&["true", "false"]))
+            schema["pattern"] = json!(case_insensitive(&["true", "false"]))
         }
-        "direction" => schema["pattern"] = json!(any_case(&["up", "down", "left", "right"])),
+        "direction" => schema["pattern"] = json!(case_insensitive(&["up", "down", "left", "right"])),
         "interaction_mode" => schema["pattern"] = json!("^(set_of_marks|coordinates)$"),
         "keys" => {
             schema["items"] = json!({"type": "string"});
@@ -81,8 +81,8 @@ fn argument_schema(argument: &str, required: bool) -> Value {
     schema
 }
 
-/// A pattern for these words in large or small letters; the dialect of JSON Schema has no flag for that.
-fn any_case(words: &[&str]) -> String {
+/// Returns a case-insensitive pattern for these words; JSON Schema patterns have no flag for that.
+fn case_insensitive(words: &[&str]) -> String {
     let letter = |letter: char| format!("[{}{letter}]", letter.to_ascii_uppercase());
     let words: Vec<String> = words.iter().map(|word| word.chars().map(letter).collect()).collect();
     format!("^({})$", words.join("|"))
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_must_be_given_is_what_the_reader_misses() {
+    fn required_arguments_match_the_parser() {
         let required = |command: &str| arguments(command)["required"].clone();
         assert_eq!(required("visit_page"), json!(["url"]));
         assert_eq!(required("fill_coords"), json!(["x", "y", "value"]));

@@ -1,4 +1,4 @@
-//! The API's own description (OpenAPI 3.1), made from the same table of commands that requests are read with.
+//! The OpenAPI 3.1 document of each tier, made from the same table of commands that parses requests.
 
 mod bodies;
 mod commands;
@@ -7,9 +7,9 @@ mod operation;
 use proto::ErrorCode;
 use serde_json::{Map, Value, json};
 
-use operation::{Operation, json_answer, open, parameter, reference};
+use operation::{Operation, json_response, parameter, public, reference};
 
-/// Which tier is described: they differ in `node`, in ids and in `/info`.
+/// A tier of the farm. The tiers differ in the parameter `node`, in ids and in `/info`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     Master,
@@ -27,7 +27,7 @@ impl Tier {
     }
 }
 
-/// The OpenAPI document of a tier.
+/// Returns the OpenAPI document of a tier.
 pub fn document(tier: Tier) -> Value {
     let mut paths = Map::new();
     for (path, method, operation) in operations(tier) {
@@ -38,8 +38,8 @@ pub fn document(tier: Tier) -> Value {
         "info": {
             "title": format!("webgym {}", tier.name()),
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A farm of isolated browser sessions. Take one with /get, act with /execute or /step, \
-                            look with /screenshot or /observe, give it back with /reset.",
+            "description": "A farm of isolated browser sessions. Acquire one with /get, act with /execute or /step, \
+                            observe with /screenshot or /observe, and release it with /reset.",
         },
         "security": [{"key": []}],
         "paths": paths,
@@ -61,77 +61,97 @@ fn error_schema() -> Value {
         "type": "object",
         "required": ["detail", "code"],
         "properties": {
-            "detail": {"type": "string", "description": "What went wrong, for people"},
+            "detail": {"type": "string", "description": "What went wrong, as text for people"},
             "code": {"type": "string", "enum": ErrorCode::ALL.map(ErrorCode::as_str)},
             "status": {"const": "error"},
-            "message": {"type": "string", "description": "As detail, on the master's /execute and /screenshot"},
+            "message": {"type": "string", "description": "Same as detail; only from the master's /execute and /screenshot"},
         },
     })
 }
 
-/// What names an instance in a query.
-fn whom(tier: Tier) -> Vec<Value> {
-    let node = || parameter("node", true, bodies::name(), "The node, as /get gave it");
-    let id = parameter("instance_id", true, bodies::name(), "The instance, as /get gave it");
+/// The query parameters that identify an instance.
+fn instance_parameters(tier: Tier) -> Vec<Value> {
+    let node = || parameter("node", true, bodies::name(), "The node, as returned by /get");
+    let id = parameter("instance_id", true, bodies::name(), "The instance, as returned by /get");
     (tier == Tier::Master).then(node).into_iter().chain([id]).collect()
 }
 
-fn operations(tier: Tier) -> Vec<(&'static str, &'static str, Value)> {
-    let pictures = bodies::pictures();
-    let asked = |summary| Operation::new(summary).parameters(whom(tier));
-    let success = json_answer("Done", &reference("Success"));
-    let execute = Operation::new("Carry out one browser command and wait until the page has settled")
-        .parameters(if tier == Tier::Master { vec![] } else { whom(tier) })
+type PathOperation = (&'static str, &'static str, Value);
+
+fn operations(tier: Tier) -> Vec<PathOperation> {
+    let mut all = lease_operations(tier);
+    all.extend(instance_operations(tier));
+    all.extend(status_operations(tier));
+    all.extend(drain_operations(tier));
+    all
+}
+
+fn lease_operations(tier: Tier) -> Vec<PathOperation> {
+    let get = Operation::new("Acquire an instance")
+        .parameters(bodies::get_parameters())
+        .response(bodies::lease(tier));
+    let reset = Operation::new("Release an instance; its slot gets a clean one")
+        .parameters(instance_parameters(tier))
+        .response(success());
+    vec![("/get", "post", get.build()), ("/reset", "post", reset.build())]
+}
+
+fn instance_operations(tier: Tier) -> Vec<PathOperation> {
+    let on_instance = |summary| Operation::new(summary).parameters(instance_parameters(tier));
+    let screenshot = on_instance("Take a screenshot")
+        .parameters(bodies::screenshot_parameters())
+        .response(bodies::screenshot());
+    let execute = Operation::new("Execute one browser command and wait until the page has settled")
+        .parameters(if tier == Tier::Master { vec![] } else { instance_parameters(tier) })
         .body(bodies::execute(tier))
-        .answer(json_answer("The command's answer", &json!({"type": "object"})));
-    let look = |summary, step| {
-        Operation::new(summary).body(bodies::observe(tier, step)).answer(bodies::observed()).build()
+        .response(json_response("The result of the command", &json!({"type": "object"})));
+    let observe = |summary, step| {
+        Operation::new(summary).body(bodies::observe(tier, step)).response(bodies::observed()).build()
     };
-    let get =
-        Operation::new("Take an instance").parameters(bodies::get_parameters()).answer(bodies::lease(tier));
     let size = json!({
         "type": "object", "required": ["width", "height"],
         "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}},
     });
-    let mut all = vec![
-        ("/get", "post", get.build()),
-        (
-            "/reset",
-            "post",
-            asked("Give an instance back; its slot is made clean").answer(success.clone()).build(),
-        ),
-        (
-            "/screenshot",
-            "get",
-            asked("A picture of the page").parameters(bodies::picture_parameters()).answer(pictures).build(),
-        ),
+    let metadata = on_instance("Get the size of the viewport").response(json_response("Size", &size));
+    let probe = on_instance("Check that the browser of the lease is alive").response(success());
+    vec![
+        ("/screenshot", "get", screenshot.build()),
         ("/execute", "post", execute.build()),
-        ("/observe", "post", look("Look: screenshot, metadata and elements in one round trip", false)),
-        ("/step", "post", look("Act, settle and look in one round trip", true)),
-        ("/metadata", "get", asked("The viewport's size").answer(json_answer("Size", &size)).build()),
-        ("/probe", "get", asked("Is the browser behind the lease alive?").answer(success).build()),
-        ("/info", "get", Operation::new("What there is and what is free").answer(bodies::info(tier)).build()),
-        ("/metrics", "get", Operation::new("Figures for Prometheus").answer(bodies::figures()).build()),
-        ("/healthz", "get", open("The process is up", false)),
-        ("/readyz", "get", open("Instances can be had", true)),
-    ];
-    all.extend(draining(tier));
-    all
+        ("/observe", "post", observe("Get screenshot, metadata and elements in one round trip", false)),
+        ("/step", "post", observe("Execute a command, settle and observe in one round trip", true)),
+        ("/metadata", "get", metadata.build()),
+        ("/probe", "get", probe.build()),
+    ]
 }
 
-/// A lone instance has nothing to drain: it has one lease.
-fn draining(tier: Tier) -> Vec<(&'static str, &'static str, Value)> {
-    let node = || parameter("node", true, bodies::name(), "The node, as /info names it");
-    let asked = |summary| {
+fn status_operations(tier: Tier) -> Vec<PathOperation> {
+    let info = Operation::new("Get capacity and leases").response(bodies::info(tier));
+    let metrics = Operation::new("Get Prometheus metrics").response(bodies::metrics());
+    vec![
+        ("/info", "get", info.build()),
+        ("/metrics", "get", metrics.build()),
+        ("/healthz", "get", public("Check that the process is up", false)),
+        ("/readyz", "get", public("Check that instances can be leased", true)),
+    ]
+}
+
+fn success() -> Value {
+    json_response("Done", &reference("Success"))
+}
+
+/// A single instance cannot be drained: it has only one lease.
+fn drain_operations(tier: Tier) -> Vec<PathOperation> {
+    let node = || parameter("node", true, bodies::name(), "The node, as named by /info");
+    let operation = |summary| {
         let parameters = (tier == Tier::Master).then(node).into_iter().collect();
-        Operation::new(summary).parameters(parameters).answer(bodies::drained()).build()
+        Operation::new(summary).parameters(parameters).response(bodies::drained()).build()
     };
     if tier == Tier::Instance {
         return Vec::new();
     }
     vec![
-        ("/drain", "post", asked("Give no new leases on a node; those held go on")),
-        ("/undrain", "post", asked("Give leases on the node again")),
+        ("/drain", "post", operation("Make no new leases on a node; existing ones continue")),
+        ("/undrain", "post", operation("Make leases on the node again")),
     ]
 }
 
@@ -141,7 +161,7 @@ mod tests {
     use proto::Command;
 
     #[test]
-    fn every_command_and_every_path_is_described() {
+    fn every_command_and_path_is_described() {
         for tier in [Tier::Master, Tier::Node, Tier::Instance] {
             let document = document(tier);
             for name in Command::names() {
@@ -170,9 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_master_is_told_the_node() {
-        for (tier, told) in [(Tier::Master, true), (Tier::Node, false), (Tier::Instance, false)] {
-            assert_eq!(document(tier).to_string().contains("\"node\""), told, "{tier:?}");
+    fn only_the_master_has_a_node_parameter() {
+        for (tier, expected) in [(Tier::Master, true), (Tier::Node, false), (Tier::Instance, false)] {
+            assert_eq!(document(tier).to_string().contains("\"node\""), expected, "{tier:?}");
         }
     }
 }

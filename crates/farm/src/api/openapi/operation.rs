@@ -1,18 +1,18 @@
-//! The pieces an operation's description is put together from.
+//! Building blocks for the description of an operation.
 
 use serde_json::{Map, Value, json};
 
-/// Every way a call can fail, the same for all of them.
-const FAILURES: [(&str, &str); 10] = [
-    ("400", "The request is wrong; the sentence says how"),
-    ("401", "The key is missing or wrong"),
-    ("404", "There is nothing here"),
-    ("405", "Not with this method"),
+/// The error responses that every operation can return.
+const ERRORS: [(&str, &str); 10] = [
+    ("400", "The request is invalid; `detail` explains why"),
+    ("401", "The API key is missing or wrong"),
+    ("404", "There is nothing at this path"),
+    ("405", "The method is not allowed"),
     ("413", "The body is too large"),
-    ("422", "The element is not there, or the page did not load"),
-    ("500", "The browser behind the lease is lost, or a part of ours is broken"),
+    ("422", "The element does not exist, or the page did not load"),
+    ("500", "The browser of the lease is lost, or an internal error"),
     ("502", "The node cannot be reached"),
-    ("503", "All instances are taken, or the farm is stopping"),
+    ("503", "All instances are leased, or the farm is stopping"),
     ("504", "The page did not answer in time"),
 ];
 
@@ -20,12 +20,12 @@ pub(super) struct Operation {
     summary: &'static str,
     parameters: Vec<Value>,
     body: Option<Value>,
-    answer: Value,
+    response: Value,
 }
 
 impl Operation {
     pub(super) fn new(summary: &'static str) -> Self {
-        Self { summary, parameters: Vec::new(), body: None, answer: Value::Null }
+        Self { summary, parameters: Vec::new(), body: None, response: Value::Null }
     }
 
     pub(super) fn parameters(mut self, more: Vec<Value>) -> Self {
@@ -38,14 +38,14 @@ impl Operation {
         self
     }
 
-    pub(super) fn answer(mut self, answer: Value) -> Self {
-        self.answer = answer;
+    pub(super) fn response(mut self, response: Value) -> Self {
+        self.response = response;
         self
     }
 
     pub(super) fn build(self) -> Value {
-        let mut responses = Map::from_iter([("200".to_owned(), self.answer)]);
-        responses.extend(FAILURES.map(|(status, why)| (status.to_owned(), failure(why))));
+        let mut responses = Map::from_iter([("200".to_owned(), self.response)]);
+        responses.extend(ERRORS.map(|(status, description)| (status.to_owned(), error(description))));
         let mut operation =
             json!({"summary": self.summary, "parameters": self.parameters, "responses": responses});
         if let Some(schema) = self.body {
@@ -56,19 +56,19 @@ impl Operation {
     }
 }
 
-fn failure(why: &str) -> Value {
-    json_answer(why, &reference("Error"))
+fn error(description: &str) -> Value {
+    json_response(description, &reference("Error"))
 }
 
-/// A question that needs no key.
-pub(super) fn open(summary: &str, may_fail: bool) -> Value {
+/// Describes an operation that needs no key.
+pub(super) fn public(summary: &str, may_fail: bool) -> Value {
     let mut responses = json!({
-        "200": json_answer("Yes", &json!({"type": "object", "required": ["status"]})),
-        "405": failure("Not with this method"),
+        "200": json_response("Yes", &json!({"type": "object", "required": ["status"]})),
+        "405": error("The method is not allowed"),
     });
     if may_fail {
         responses["503"] =
-            json_answer("Not now", &json!({"type": "object", "required": ["status", "detail"]}));
+            json_response("Not now", &json!({"type": "object", "required": ["status", "detail"]}));
     }
     json!({"summary": summary, "security": [], "responses": responses})
 }
@@ -81,6 +81,6 @@ pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-pub(super) fn json_answer(description: &str, schema: &Value) -> Value {
+pub(super) fn json_response(description: &str, schema: &Value) -> Value {
     json!({"description": description, "content": {"application/json": {"schema": schema}}})
 }

@@ -1,5 +1,5 @@
-//! Errors in their wire form: a sentence for people, a code for programs, and on the master's `/execute` and
-//! `/screenshot` the two further fields that existing clients read.
+//! Responses in their wire form. An error has a message for people and a code for programs; on the master's `/execute`
+//! and `/screenshot` it also has the two fields that existing clients read.
 
 use axum::{
     Json,
@@ -8,27 +8,29 @@ use axum::{
 };
 use serde_json::json;
 
-use crate::{error::FarmError, pool::Drained};
+use crate::{error::ApiError, pool::DrainStatus};
 
-pub(crate) struct Failed {
-    error: FarmError,
-    /// Answer as the Python master does for a failed `/execute` or `/screenshot`.
+pub(crate) type ApiResult = Result<Response, ErrorResponse>;
+
+pub(crate) struct ErrorResponse {
+    error: ApiError,
+    /// Adds `status` and `message`, as the Python master does for `/execute` and `/screenshot`.
     with_status: bool,
 }
 
-impl Failed {
-    pub(crate) fn as_master(error: FarmError) -> Self {
+impl ErrorResponse {
+    pub(crate) fn with_status(error: ApiError) -> Self {
         Self { error, with_status: true }
     }
 }
 
-impl From<FarmError> for Failed {
-    fn from(error: FarmError) -> Self {
+impl From<ApiError> for ErrorResponse {
+    fn from(error: ApiError) -> Self {
         Self { error, with_status: false }
     }
 }
 
-impl IntoResponse for Failed {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let detail = self.error.to_string();
         let mut body = json!({"detail": detail, "code": self.error.code().as_str()});
@@ -41,11 +43,8 @@ impl IntoResponse for Failed {
     }
 }
 
-pub(crate) type Answer = Result<Response, Failed>;
-
-/// How far a node's draining is.
-pub(crate) fn drained(drained: Drained) -> Response {
-    let Drained { draining, in_use } = drained;
+pub(crate) fn drain_status(status: DrainStatus) -> Response {
+    let DrainStatus { draining, in_use } = status;
     Json(json!({"status": "success", "draining": draining, "in_use": in_use})).into_response()
 }
 

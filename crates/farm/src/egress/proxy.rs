@@ -1,6 +1,6 @@
-//! The forward proxy that all browsers of a pool go through when pages must keep away from private addresses.
-//! It resolves each name itself, checks the address, and connects to exactly that address, so neither a
-//! redirect, a sub-resource, a WebSocket nor a name that changes its mind gets around the check.
+//! The forward proxy through which all browsers of a pool connect. It resolves each name itself, checks the address, and
+//! connects to exactly that address, so that neither a redirect, a sub-resource, a WebSocket nor a name that resolves
+//! differently the next time can bypass the rules.
 
 use std::{
     convert::Infallible,
@@ -24,52 +24,53 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::address::refusal;
+use super::address::refusal_reason;
 use crate::{options::NetworkRules, tasks::Tasks};
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(20);
-const HEADER_LIMIT: Duration = Duration::from_secs(30);
-/// Headers that concern the hop to us, not the site.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Headers meant for the proxy, which are not forwarded to the site.
 const HOP_HEADERS: &[&str] = &["proxy-connection", "proxy-authorization", "keep-alive", "te", "upgrade"];
 
-/// What a page is told of an address that it may not reach.
-const REFUSED: &str =
+/// The response body for a forbidden address.
+const REFUSED_MESSAGE: &str =
     "webgym: pages may not reach this address (see --allow-host and --allow-private-network)";
 
-pub(crate) struct Proxy {
+pub(crate) struct EgressProxy {
     address: SocketAddr,
     refused: Arc<AtomicU64>,
 }
 
-struct Shared {
+struct ProxyInner {
     rules: NetworkRules,
     refused: Arc<AtomicU64>,
 }
 
-type Answer = Response<Either<Incoming, Full<Bytes>>>;
+type ProxyResponse = Response<Either<Incoming, Full<Bytes>>>;
 
-/// Why there is no connection to a site.
-enum NoWay {
+/// Why a site cannot be connected to.
+enum ConnectError {
     Refused(String),
     Failed(String),
 }
 
-impl Proxy {
+impl EgressProxy {
     pub(crate) async fn start(rules: NetworkRules, tasks: &Tasks) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let refused = Arc::new(AtomicU64::new(0));
-        let shared = Arc::new(Shared { rules, refused: Arc::clone(&refused) });
-        let own = tasks.clone();
-        tasks.spawn_until_stopped("proxy", async move {
+        let inner = Arc::new(ProxyInner { rules, refused: Arc::clone(&refused) });
+        let connection_tasks = tasks.clone();
+        tasks.spawn_until_stopped("egress proxy", async move {
             loop {
                 match listener.accept().await {
                     Ok((stream, _)) => {
-                        own.spawn_until_stopped("proxied", serve(stream, Arc::clone(&shared), own.clone()))
+                        let serving = serve(stream, Arc::clone(&inner), connection_tasks.clone());
+                        connection_tasks.spawn_until_stopped("proxied connection", serving);
                     }
-                    // Out of file descriptors, most likely: let some close.
+                    // Most likely there are no free file descriptors: wait until some are closed.
                     Err(error) => {
-                        tracing::warn!(%error, "the proxy cannot accept");
+                        tracing::warn!(%error, "the egress proxy cannot accept a connection");
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 }
@@ -78,31 +79,31 @@ impl Proxy {
         Ok(Self { address, refused })
     }
 
-    /// What Chromium has to be told to use it for everything, loopback included.
-    pub(crate) fn flags(&self) -> Vec<String> {
+    /// Returns the flags that make Chromium use the proxy for everything, including loopback.
+    pub(crate) fn browser_flags(&self) -> Vec<String> {
         vec![
             format!("--proxy-server=http://{}", self.address),
             "--proxy-bypass-list=<-loopback>".to_owned(),
-            // WebRTC would otherwise send packets past the proxy. The first is what the full browser reads, the second what
-            // the headless shell does.
+            // WebRTC would otherwise bypass the proxy. The full browser reads the first flag, the headless shell the second.
             "--webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
             "--force-webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
         ]
     }
 
+    /// Returns the number of refused connections.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>, tasks: Tasks) {
+async fn serve(stream: TcpStream, inner: Arc<ProxyInner>, tasks: Tasks) {
     let service = service_fn(move |request| {
-        let (shared, tasks) = (Arc::clone(&shared), tasks.clone());
-        async move { Ok::<_, Infallible>(answer(request, &shared, &tasks).await) }
+        let (inner, tasks) = (Arc::clone(&inner), tasks.clone());
+        async move { Ok::<_, Infallible>(respond(request, &inner, &tasks).await) }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_LIMIT)
+        .header_read_timeout(HEADER_TIMEOUT)
         .preserve_header_case(true)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()
@@ -112,43 +113,47 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, tasks: Tasks) {
     }
 }
 
-async fn answer(request: Request<Incoming>, shared: &Shared, tasks: &Tasks) -> Answer {
+async fn respond(request: Request<Incoming>, inner: &ProxyInner, tasks: &Tasks) -> ProxyResponse {
     let outcome = if request.method() == Method::CONNECT {
-        tunnel(request, shared, tasks).await
+        tunnel(request, inner, tasks).await
     } else {
-        forward(request, shared).await
+        forward(request, inner).await
     };
-    outcome.unwrap_or_else(|no_way| match no_way {
-        NoWay::Refused(why) => {
-            shared.refused.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(%why, "a page was refused an address");
-            // The page may read this: it must not learn from it what our own names resolve to.
-            say(StatusCode::FORBIDDEN, REFUSED)
+    outcome.unwrap_or_else(|error| match error {
+        ConnectError::Refused(reason) => {
+            inner.refused.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(%reason, "refused a connection of a page");
+            // The page may read this response, so it must not reveal what internal names resolve to.
+            text_response(StatusCode::FORBIDDEN, REFUSED_MESSAGE)
         }
-        NoWay::Failed(why) => {
-            say(StatusCode::BAD_GATEWAY, &format!("webgym: the site cannot be reached: {why}"))
+        ConnectError::Failed(reason) => {
+            text_response(StatusCode::BAD_GATEWAY, &format!("webgym: the site cannot be reached: {reason}"))
         }
     })
 }
 
-fn say(status: StatusCode, text: &str) -> Answer {
-    let mut answer = Response::new(Either::Right(Full::from(format!("{text}\n"))));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    answer
+fn text_response(status: StatusCode, text: &str) -> ProxyResponse {
+    let mut response = Response::new(Either::Right(Full::from(format!("{text}\n"))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
 }
 
-fn host_and_port(uri: &Uri, default_port: u16) -> Result<(String, u16), NoWay> {
-    let host = uri.host().ok_or_else(|| NoWay::Failed("the request names no host".into()))?;
+fn host_and_port(uri: &Uri, default_port: u16) -> Result<(String, u16), ConnectError> {
+    let host = uri.host().ok_or_else(|| ConnectError::Failed("the request has no host".into()))?;
     Ok((
         host.trim_start_matches('[').trim_end_matches(']').to_owned(),
         uri.port_u16().unwrap_or(default_port),
     ))
 }
 
-async fn tunnel(mut request: Request<Incoming>, shared: &Shared, tasks: &Tasks) -> Result<Answer, NoWay> {
+async fn tunnel(
+    mut request: Request<Incoming>,
+    inner: &ProxyInner,
+    tasks: &Tasks,
+) -> Result<ProxyResponse, ConnectError> {
     let (host, port) = host_and_port(request.uri(), 443)?;
-    let mut site = connect(&shared.rules, &host, port).await?;
+    let mut site = connect(&inner.rules, &host, port).await?;
     tasks.spawn_until_stopped("tunnel", async move {
         if let Ok(upgraded) = hyper::upgrade::on(&mut request).await {
             let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(upgraded), &mut site).await;
@@ -157,19 +162,19 @@ async fn tunnel(mut request: Request<Incoming>, shared: &Shared, tasks: &Tasks) 
     Ok(Response::new(Either::Right(Full::default())))
 }
 
-async fn forward(mut request: Request<Incoming>, shared: &Shared) -> Result<Answer, NoWay> {
+async fn forward(mut request: Request<Incoming>, inner: &ProxyInner) -> Result<ProxyResponse, ConnectError> {
     if request.uri().scheme_str() != Some("http") {
-        return Err(NoWay::Failed("only whole http:// addresses are forwarded".into()));
+        return Err(ConnectError::Failed("only absolute http:// URLs are forwarded".into()));
     }
     let (host, port) = host_and_port(request.uri(), 80)?;
-    let site = connect(&shared.rules, &host, port).await?;
-    let failed = |error: hyper::Error| NoWay::Failed(error.to_string());
+    let site = connect(&inner.rules, &host, port).await?;
+    let failed = |error: hyper::Error| ConnectError::Failed(error.to_string());
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .preserve_header_case(true)
         .handshake::<_, Incoming>(TokioIo::new(site))
         .await
         .map_err(failed)?;
-    // Drives the exchange; it ends with the response body or when either side goes away.
+    // Drives the exchange; ends with the response body or when either side disconnects.
     tokio::spawn(connection);
     let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
     for name in HOP_HEADERS {
@@ -180,33 +185,35 @@ async fn forward(mut request: Request<Incoming>, shared: &Shared) -> Result<Answ
         request.headers_mut().entry(HOST).or_insert(value);
     }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    *request.uri_mut() = path.parse().map_err(|_| NoWay::Failed("the path cannot be forwarded".into()))?;
+    *request.uri_mut() =
+        path.parse().map_err(|_| ConnectError::Failed("the path cannot be forwarded".into()))?;
     let response = sender.send_request(request).await.map_err(failed)?;
     Ok(response.map(|body: Incoming| Either::Left(body)))
 }
 
-async fn connect(rules: &NetworkRules, host: &str, port: u16) -> Result<TcpStream, NoWay> {
-    let addresses = resolve(host, port).await.map_err(|error| NoWay::Failed(format!("{host}: {error}")))?;
+async fn connect(rules: &NetworkRules, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let addresses =
+        resolve(host, port).await.map_err(|error| ConnectError::Failed(format!("{host}: {error}")))?;
     let mut refused = None;
     let mut failed = format!("{host} has no address");
     for address in addresses {
-        if let Some(why) = refusal(rules, host, port, address) {
-            refused.get_or_insert(why);
+        if let Some(reason) = refusal_reason(rules, host, port, address) {
+            refused.get_or_insert(reason);
             continue;
         }
-        match tokio::time::timeout(CONNECT_LIMIT, TcpStream::connect((address, port))).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect((address, port))).await {
             Ok(Ok(stream)) => {
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
             Ok(Err(error)) => failed = error.to_string(),
-            Err(_) => failed = format!("no connection within {} s", CONNECT_LIMIT.as_secs()),
+            Err(_) => failed = format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()),
         }
     }
-    Err(refused.map_or(NoWay::Failed(failed), NoWay::Refused))
+    Err(refused.map_or(ConnectError::Failed(failed), ConnectError::Refused))
 }
 
-/// Names under `localhost` are this machine's by definition, as in Chromium, whatever a resolver says.
+/// Resolves a host name. Names under `localhost` always mean this machine, as in Chromium.
 pub(crate) async fn resolve(host: &str, port: u16) -> io::Result<Vec<IpAddr>> {
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     if name == "localhost" || name.ends_with(".localhost") {
@@ -223,7 +230,8 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    async fn site() -> SocketAddr {
+    /// Starts a server that responds with the first line of the request.
+    async fn start_site() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -233,27 +241,28 @@ mod tests {
                     let read = stream.read(&mut head).await.unwrap_or(0);
                     let first =
                         String::from_utf8_lossy(&head[..read]).lines().next().unwrap_or_default().to_owned();
-                    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}", first.len());
-                    let _ = stream.write_all(answer.as_bytes()).await;
+                    let response =
+                        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}", first.len());
+                    let _ = stream.write_all(response.as_bytes()).await;
                 });
             }
         });
         address
     }
 
-    async fn ask(proxy: &Proxy, request: &str) -> String {
+    async fn send(proxy: &EgressProxy, request: &str) -> String {
         let mut stream = TcpStream::connect(proxy.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = vec![0; 4096];
-        let read = stream.read(&mut answer).await.unwrap();
-        String::from_utf8_lossy(&answer[..read]).into_owned()
+        let mut response = vec![0; 4096];
+        let read = stream.read(&mut response).await.unwrap();
+        String::from_utf8_lossy(&response[..read]).into_owned()
     }
 
     #[tokio::test]
-    async fn private_addresses_are_refused_by_every_road() {
+    async fn private_address_is_refused_in_every_form() {
         let tasks = Tasks::default();
-        let site = site().await;
-        let proxy = Proxy::start(NetworkRules::default(), &tasks).await.unwrap();
+        let site = start_site().await;
+        let proxy = EgressProxy::start(NetworkRules::default(), &tasks).await.unwrap();
         let port = site.port();
         for request in [
             format!("GET http://127.0.0.1:{port}/x HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"),
@@ -264,25 +273,25 @@ mod tests {
             "GET http://169.254.169.254/latest/meta-data HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
             "CONNECT 10.0.0.1:443 HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
         ] {
-            let answer = ask(&proxy, &request).await;
-            assert!(answer.starts_with("HTTP/1.1 403"), "{request}: {answer}");
+            let response = send(&proxy, &request).await;
+            assert!(response.starts_with("HTTP/1.1 403"), "{request}: {response}");
         }
         assert_eq!(proxy.refused(), 7);
     }
 
     #[tokio::test]
-    async fn allowed_hosts_are_reached_and_asked_as_a_server() {
+    async fn allowed_host_is_forwarded_and_tunnelled() {
         let tasks = Tasks::default();
-        let port = site().await.port();
+        let port = start_site().await.port();
         let rules = NetworkRules { allow_private: false, allow_hosts: vec![format!("127.0.0.1:{port}")] };
-        let proxy = Proxy::start(rules, &tasks).await.unwrap();
-        let answer = ask(
+        let proxy = EgressProxy::start(rules, &tasks).await.unwrap();
+        let response = send(
             &proxy,
             &format!("GET http://127.0.0.1:{port}/x?y HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n"),
         )
         .await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        assert!(answer.ends_with("GET /x?y HTTP/1.1"), "{answer}");
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        assert!(response.ends_with("GET /x?y HTTP/1.1"), "{response}");
         let mut stream = TcpStream::connect(proxy.address).await.unwrap();
         stream
             .write_all(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes())

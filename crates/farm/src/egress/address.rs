@@ -1,10 +1,10 @@
-//! Which addresses a web page may reach. Pure functions over addresses and host names.
+//! The rules for which addresses a web page may reach. Pure functions of addresses and host names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::options::NetworkRules;
 
-/// True only for addresses of the public internet: not this machine, not its network, not a cloud's metadata.
+/// True only for addresses of the public internet: not for this machine, its network or a cloud's metadata service.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -31,14 +31,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let s = address.segments();
-    // Forms that carry an IPv4 address inside are judged by it.
+    // Addresses that embed an IPv4 address are as public as that one.
     let embedded = |high: u16, low: u16| {
         let [a, b] = high.to_be_bytes();
         let [c, d] = low.to_be_bytes();
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     if s[..5] == [0; 5] && (s[5] == 0xffff || s[5] == 0) {
-        // Mapped, compatible, and with them `::` and `::1`.
+        // IPv4-mapped and IPv4-compatible addresses; the latter include `::` and `::1`.
         return s[5] == 0xffff && embedded(s[6], s[7]);
     }
     if s[0] == 0x64 && s[1] == 0xff9b {
@@ -47,42 +47,42 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     if s[0] == 0x2002 {
         return embedded(s[1], s[2]);
     }
-    // Global unicast only, less the documentation, Teredo and benchmarking blocks.
+    // Global unicast only, without the documentation, Teredo and benchmarking blocks.
     s[0] & 0xe000 == 0x2000
         && !(s[0] == 0x2001 && (s[1] == 0xdb8 || s[1] == 0 || s[1] == 2))
         && s[0] != 0x3fff
 }
 
 impl NetworkRules {
-    /// Nothing is to be checked at all.
-    pub fn open(&self) -> bool {
+    /// True if nothing has to be checked.
+    pub fn is_unrestricted(&self) -> bool {
         self.allow_private
     }
 
-    /// The host is allowed by name, whatever it resolves to.
-    pub(crate) fn names(&self, host: &str, port: u16) -> bool {
+    /// True if the host is allowed by name, no matter what it resolves to.
+    pub(crate) fn allows_by_name(&self, host: &str, port: u16) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         self.allow_hosts.iter().any(|allowed| {
             let allowed = allowed.to_ascii_lowercase();
-            let (name, wanted_port) = match allowed.rsplit_once(':') {
+            let (name, allowed_port) = match allowed.rsplit_once(':') {
                 Some((name, digits)) if !name.contains(':') || name.ends_with(']') => {
                     (name.to_owned(), digits.parse().ok())
                 }
                 _ => (allowed.clone(), None),
             };
             let name = name.trim_start_matches('[').trim_end_matches(']');
-            let by_name = match name.strip_prefix("*.") {
+            let is_same_host = match name.strip_prefix("*.") {
                 Some(parent) => host.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.')),
                 None => host == name,
             };
-            by_name && wanted_port.is_none_or(|wanted: u16| wanted == port)
+            is_same_host && allowed_port.is_none_or(|allowed: u16| allowed == port)
         })
     }
 }
 
-/// Why a connection to `address` for `host` is refused, if it is.
-pub fn refusal(rules: &NetworkRules, host: &str, port: u16, address: IpAddr) -> Option<String> {
-    if rules.open() || rules.names(host, port) || is_public(address) {
+/// Returns why a connection to `address` for `host` is refused.
+pub fn refusal_reason(rules: &NetworkRules, host: &str, port: u16, address: IpAddr) -> Option<String> {
+    if rules.is_unrestricted() || rules.allows_by_name(host, port) || is_public(address) {
         return None;
     }
     Some(format!(
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_public_internet_is_public() {
+    fn private_and_special_addresses_are_not_public() {
         let private = "0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 127.0.0.1 127.255.255.254 169.254.169.254 172.16.0.1 172.31.255.255 \
             192.0.0.1 192.0.2.1 192.168.1.1 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 255.255.255.255 \
             :: ::1 ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::127.0.0.1 fe80::1 fc00::1 fd00:ec2::254 ff02::1 64:ff9b::7f00:1 \
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_allowed_by_name_port_and_wildcard() {
+    fn hosts_match_by_name_port_and_wildcard() {
         let rules = NetworkRules {
             allow_private: false,
             allow_hosts: vec![
@@ -134,7 +134,7 @@ mod tests {
             ("::1", 90, true),
             ("[::1]", 91, false),
         ] {
-            assert_eq!(rules.names(host, port), allowed, "{host}:{port}");
+            assert_eq!(rules.allows_by_name(host, port), allowed, "{host}:{port}");
         }
     }
 }

@@ -1,0 +1,217 @@
+//! `/get` of the master: finds a node with a free slot, and makes sure that no lease stays behind when a client hangs
+//! up or a node's response is lost. See [`crate::idempotency`] for the states of a key.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use super::{LeaseOffer, Master, NodeEntry, NodeSnapshot, schedule};
+use crate::{
+    error::ApiError,
+    idempotency::{Action, Event, NodeLease},
+    node::{GetRequest, Node},
+    pool::{PendingLease, default_wait},
+};
+
+/// How long a lease under a key is kept for a client that hung up before it was answered.
+const RETRY_GRACE: Duration = Duration::from_secs(60);
+/// How often a queued request checks whether another master has served its key.
+const RECALL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What became of a lease that a node made.
+enum Leased {
+    Offer(LeaseOffer),
+    /// The key already has another lease; the new one was returned.
+    Duplicate {
+        key: String,
+    },
+}
+
+impl Master {
+    /// Acquires a lease on the node with the most free slots: now, or within the requested wait, first come first
+    /// served.
+    pub(crate) async fn get(&self, request: &GetRequest) -> Result<LeaseOffer, ApiError> {
+        let wait = request.wait.unwrap_or_else(|| self.default_wait());
+        if wait.is_zero() && self.waiting() == 0 {
+            return self.try_get(request).await;
+        }
+        let attempt = || async {
+            match self.try_get(request).await {
+                Err(error @ ApiError::NoCapacity(_)) => Ok(Err(error)),
+                Err(error) => Err(error),
+                Ok(offer) => Ok(Ok(offer)),
+            }
+        };
+        let too_late = || ApiError::NoCapacity(None);
+        tokio::select! {
+            biased;
+            offer = self.0.queue.acquire(Instant::now() + wait, attempt, too_late) => offer,
+            offer = self.recall_while_queued(request.key.as_deref()) => Ok(offer),
+        }
+    }
+
+    fn default_wait(&self) -> Duration {
+        let nodes: Vec<_> = self.table().distinct().iter().map(|entry| entry.snapshot()).collect();
+        let any = |is: fn(&NodeSnapshot) -> bool| nodes.iter().filter(|node| node.accepting).any(is);
+        default_wait(any(|node| node.held_back), any(|node| node.starting > 0))
+    }
+
+    /// Waits for a lease under the key that this request need not queue for. The request at the head of the queue may
+    /// be waiting for exactly that slot, so waiting behind it could block both.
+    async fn recall_while_queued(&self, key: Option<&str>) -> LeaseOffer {
+        let Some(key) = key else { return std::future::pending().await };
+        loop {
+            if let Some(lease) = self.recall(key).await {
+                return LeaseOffer::existing(lease);
+            }
+            tokio::time::sleep(RECALL_INTERVAL).await;
+        }
+    }
+
+    /// Returns the lease that an earlier request under the key got, if its node still has it.
+    async fn recall(&self, key: &str) -> Option<NodeLease> {
+        match self.0.keys.apply(key, &Event::Recall).await {
+            Action::Reuse(lease) => self.reuse(key, lease).await,
+            _ => None,
+        }
+    }
+
+    /// Frees the key if the node no longer has the lease.
+    async fn reuse(&self, key: &str, lease: NodeLease) -> Option<NodeLease> {
+        if self.is_held(&lease).await {
+            return Some(lease);
+        }
+        self.0.keys.apply(key, &Event::Ended { lease }).await;
+        None
+    }
+
+    async fn is_held(&self, lease: &NodeLease) -> bool {
+        match self.table().route(&lease.node) {
+            Some(entry) => entry.node().info().await.is_ok_and(|info| info.holds(&lease.id)),
+            None => false,
+        }
+    }
+
+    /// Makes one attempt. Under a key, only one master makes it at a time.
+    async fn try_get(&self, request: &GetRequest) -> Result<LeaseOffer, ApiError> {
+        let Some(key) = request.key.as_deref() else { return self.place(request).await };
+        let claim = Event::Claim { by: self.0.keys.owner() };
+        let mut action = self.0.keys.apply(key, &claim).await;
+        if let Action::Reuse(lease) = action {
+            if let Some(lease) = self.reuse(key, lease).await {
+                return Ok(LeaseOffer::existing(lease));
+            }
+            action = self.0.keys.apply(key, &claim).await;
+        }
+        if action != Action::Place {
+            return Err(ApiError::NoCapacity(Some("another master is serving this key".into())));
+        }
+        let placed = self.place(request).await;
+        if placed.is_err() {
+            self.0.keys.apply(key, &Event::PlacementFailed { by: self.0.keys.owner() }).await;
+        }
+        placed
+    }
+
+    /// Asks one node after another, the one with the most free slots first. A full node is not an error while there is
+    /// another to ask.
+    async fn place(&self, request: &GetRequest) -> Result<LeaseOffer, ApiError> {
+        if self.is_stopping() {
+            return Err(ApiError::ShuttingDown);
+        }
+        let mut full = ApiError::NoCapacity(None);
+        for entry in schedule::order(&self.table().distinct()) {
+            match self.ask(&entry, request).await {
+                Ok(Leased::Offer(offer)) => return Ok(offer),
+                Ok(Leased::Duplicate { key }) => {
+                    return self.recall(&key).await.map(LeaseOffer::existing).ok_or(full);
+                }
+                Err(error @ ApiError::NoCapacity(_)) => full = error,
+                Err(ApiError::ShuttingDown | ApiError::Draining | ApiError::NodeUnreachable { .. }) => {}
+                // No node would accept this request.
+                Err(error) => return Err(error),
+            }
+        }
+        Err(full)
+    }
+
+    /// Asks one node, in a task that continues if our client hangs up meanwhile: only its result tells what has to be
+    /// returned.
+    async fn ask(&self, entry: &Arc<NodeEntry>, request: &GetRequest) -> Result<Leased, ApiError> {
+        // The master does the waiting. A request without a key gets one, so that a lost response can be recovered.
+        let node_key = request.key.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let node_request = GetRequest { wait: Some(Duration::ZERO), key: Some(node_key), ..request.clone() };
+        let (sender, receiver) = oneshot::channel();
+        let (master, entry, key) = (self.clone(), Arc::clone(entry), request.key.clone());
+        self.0.tasks.spawn("ask node", async move {
+            let answer = match master.lease_on(&entry, node_request).await {
+                Ok(pending) => Ok(master.record_lease(&entry, key, pending).await),
+                Err(error) => Err(error),
+            };
+            let _ = sender.send(answer);
+        });
+        receiver.await.unwrap_or(Err(ApiError::ShuttingDown))
+    }
+
+    /// Asks a node for a lease and updates what we know about the node.
+    async fn lease_on(&self, entry: &Arc<NodeEntry>, request: GetRequest) -> Result<PendingLease, ApiError> {
+        let reservation = entry.reserve();
+        let answer = entry.node().get(&request).await;
+        drop(reservation);
+        match &answer {
+            Ok(pending) => entry.record_lease(pending.id()),
+            Err(ApiError::NoCapacity(_) | ApiError::ShuttingDown | ApiError::Draining) => entry.mark_full(),
+            Err(error @ ApiError::NodeUnreachable { .. }) => {
+                tracing::warn!(node = entry.hash(), %error, "node did not answer");
+                entry.mark_unreachable();
+                self.recover_lost_lease(Arc::clone(entry), request);
+            }
+            Err(_) => {}
+        }
+        answer
+    }
+
+    async fn record_lease(
+        &self,
+        entry: &Arc<NodeEntry>,
+        key: Option<String>,
+        pending: PendingLease,
+    ) -> Leased {
+        let lease = NodeLease { node: entry.hash().to_owned(), id: *pending.id() };
+        let Some(key) = key else { return Leased::Offer(LeaseOffer::new(lease, pending)) };
+        match self.0.keys.apply(&key, &Event::Leased { lease: lease.clone() }).await {
+            Action::Discard => {
+                entry.record_release(pending.id());
+                Leased::Duplicate { key }
+            }
+            _ => Leased::Offer(LeaseOffer::keyed(lease, pending, key, Arc::clone(entry), self.clone())),
+        }
+    }
+
+    /// Records that a client is being answered with the lease under its key.
+    pub(super) fn record_answer(&self, key: String, lease: NodeLease) {
+        let master = self.clone();
+        self.0.tasks.spawn("record answer", async move {
+            master.0.keys.apply(&key, &Event::Answered { lease }).await;
+        });
+    }
+
+    /// Keeps a lease whose client hung up, and returns it unless the client asks again under its key.
+    pub(super) fn keep_for_retry(&self, key: String, entry: &Arc<NodeEntry>, pending: PendingLease) {
+        let (master, entry) = (self.clone(), Arc::clone(entry));
+        self.0.tasks.spawn_until_stopped("keep for retry", async move {
+            tokio::time::sleep(RETRY_GRACE).await;
+            let lease = NodeLease { node: entry.hash().to_owned(), id: *pending.id() };
+            match master.0.keys.apply(&key, &Event::GraceExpired { lease }).await {
+                Action::Return => {
+                    entry.record_release(pending.id());
+                    drop(pending);
+                }
+                _ => pending.deliver(),
+            }
+        });
+    }
+}
