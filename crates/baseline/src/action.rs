@@ -1,8 +1,8 @@
-//! What the agent can do, and the words for it.
+//! The actions of the policy, their descriptions and their tool calls.
 
 use serde_json::{Map, Value, json};
 
-use crate::{page::Element, talk::Pointing};
+use crate::{conversation::Targeting, page::Element};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -15,41 +15,41 @@ pub(crate) enum Action {
     Answer { text: String },
 }
 
-/// An action and the reason for it.
+/// An action and the reason for it, which the reply shows as its intention.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
+pub(crate) struct Decision {
     pub(crate) action: Action,
-    pub(crate) why: String,
+    pub(crate) reason: String,
 }
 
-impl Move {
-    pub(crate) fn new(action: Action, why: impl Into<String>) -> Self {
-        Self { action, why: why.into() }
+impl Decision {
+    pub(crate) fn new(action: Action, reason: impl Into<String>) -> Self {
+        Self { action, reason: reason.into() }
     }
 }
 
-/// Names longer than this are shortened in sentences.
-const NAME: usize = 60;
+/// Longer element names are cut in descriptions.
+const MAX_NAME_CHARS: usize = 60;
 
-fn short(name: &str) -> String {
-    name.chars().take(NAME).collect()
+fn shorten(name: &str) -> String {
+    name.chars().take(MAX_NAME_CHARS).collect()
 }
 
 impl Action {
     pub(crate) fn click(element: &Element) -> Self {
-        Self::Click { id: element.id.clone(), name: short(&element.text) }
+        Self::Click { id: element.id.clone(), name: shorten(&element.text) }
     }
 
-    pub(crate) fn fill(element: &Element, text: &str) -> Self {
-        Self::Type { id: element.id.clone(), name: short(&element.text), text: text.to_owned() }
+    pub(crate) fn type_text(element: &Element, text: &str) -> Self {
+        Self::Type { id: element.id.clone(), name: shorten(&element.text), text: text.to_owned() }
     }
 
     pub(crate) fn answer(text: &str) -> Self {
         Self::Answer { text: text.to_owned() }
     }
 
-    /// One sentence; by it the agent also knows again what it has done.
-    pub(crate) fn sentence(&self) -> String {
+    /// Describes the action in one sentence. The memory also identifies actions by it.
+    pub(crate) fn description(&self) -> String {
         match self {
             Self::Click { name, .. } => format!("click “{name}”"),
             Self::Type { name, text, .. } => format!("type “{text}” into “{name}”"),
@@ -61,16 +61,16 @@ impl Action {
         }
     }
 
-    /// The arguments of the tool call.
-    pub(crate) fn arguments(&self, pointing: Pointing) -> Map<String, Value> {
+    /// Returns the arguments of the tool call.
+    pub(crate) fn tool_arguments(&self, targeting: Targeting) -> Map<String, Value> {
         let value = match self {
-            Self::Click { id, .. } => match pointing {
-                Pointing::Marks => json!({"action": "click", "element_id": id}),
-                Pointing::Points => json!({"action": "wait", "time": 1}),
+            Self::Click { id, .. } => match targeting {
+                Targeting::Marks => json!({"action": "click", "element_id": id}),
+                Targeting::Coordinates => json!({"action": "wait", "time": 1}),
             },
-            Self::Type { id, text, .. } => match pointing {
-                Pointing::Marks => json!({"action": "type", "element_id": id, "text": text}),
-                Pointing::Points => json!({"action": "wait", "time": 1}),
+            Self::Type { id, text, .. } => match targeting {
+                Targeting::Marks => json!({"action": "type", "element_id": id, "text": text}),
+                Targeting::Coordinates => json!({"action": "wait", "time": 1}),
             },
             Self::ScrollDown => json!({"action": "scroll", "direction": "down"}),
             Self::Back => json!({"action": "go_back"}),

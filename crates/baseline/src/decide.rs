@@ -1,41 +1,46 @@
-//! From a conversation to a reply: what the task wants, what is remembered, which move is next, and the words for it.
+//! Decides on the reply to a conversation: parses the goal, restores the memory, chooses an action and formats it.
 
 use serde_json::{Value, json};
 
 use crate::{
-    action::{Action, Move},
+    action::{Action, Decision},
+    conversation::{BadRequest, Conversation, ReplyFormat, Targeting},
     goal::Goal,
     memory::Memory,
-    skills::{Scene, choose},
-    talk::{BadRequest, Form, Pointing, Talk},
+    skills::{SkillContext, choose},
 };
 
-/// A reply in its two parts, as a server with a reasoning parser gives them.
+/// A reply in two parts, like that of a server with a reasoning parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Only when the conversation asks to think.
+    /// Present only if the prompt asks for reasoning.
     pub reasoning: Option<String>,
     pub content: String,
 }
 
-/// The reply to a chat request. The same request always gets the same reply.
+/// Returns the reply to a chat request. The same request always gets the same reply.
 pub fn decide(request: &Value) -> Result<Reply, BadRequest> {
-    let talk = Talk::read(request)?;
-    let goal = Goal::read(&talk.task);
-    let mut memory = Memory::recall(&talk);
-    let next = match talk.form.pointing {
-        Pointing::Marks => {
-            let left = talk.most.map_or(usize::MAX, |most| (most + 1).saturating_sub(talk.step));
-            let scene =
-                &mut Scene { goal: &goal, page: &talk.page, memory: &mut memory, start: &talk.start, left };
-            choose(scene)
+    let conversation = Conversation::parse(request)?;
+    let goal = Goal::parse(&conversation.task);
+    let mut memory = Memory::restore(&conversation);
+    let decision = match conversation.format.targeting {
+        Targeting::Marks => {
+            let steps_left =
+                conversation.max_steps.map_or(usize::MAX, |max| (max + 1).saturating_sub(conversation.step));
+            choose(&mut SkillContext {
+                goal: &goal,
+                page: &conversation.page,
+                memory: &mut memory,
+                start_url: &conversation.start_url,
+                steps_left,
+            })
         }
-        Pointing::Points => without_eyes(&talk, &mut memory),
+        Targeting::Coordinates => decide_without_elements(&conversation, &mut memory),
     };
-    Ok(write(&talk.form, &goal, &memory, &next))
+    Ok(format_reply(&conversation.format, &goal, &memory, &decision))
 }
 
-/// The same as one text, thoughts in front.
+/// Returns the reply as one text that begins with the reasoning.
 pub fn reply(request: &Value) -> Result<String, BadRequest> {
     let Reply { reasoning, content } = decide(request)?;
     Ok(match reasoning {
@@ -44,36 +49,40 @@ pub fn reply(request: &Value) -> Result<String, BadRequest> {
     })
 }
 
-/// By coordinates there is nothing to go by but pictures, and this agent does not look at pictures.
-fn without_eyes(talk: &Talk, memory: &mut Memory) -> Move {
-    if !talk.is_last() && talk.step <= 2 && !memory.bottom {
+/// In coordinate mode there are only screenshots, which this policy cannot read: scrolls twice, then gives up.
+fn decide_without_elements(conversation: &Conversation, memory: &mut Memory) -> Decision {
+    if !conversation.is_last_step() && conversation.step <= 2 && !memory.at_bottom {
         memory.scrolled += 1;
-        return Move::new(Action::ScrollDown, "there may be more below, not that it can be seen from here");
+        return Decision::new(
+            Action::ScrollDown,
+            "there may be more below, not that it can be seen from here",
+        );
     }
     let answer = format!(
         "I cannot tell: I read numbered elements and text, not pictures. All I know is that the page is called “{}”.",
-        talk.page.title
+        conversation.page.title
     );
-    Move::new(Action::answer(&answer), "without numbered elements this agent is blind")
+    Decision::new(Action::answer(&answer), "without numbered elements this agent is blind")
 }
 
-fn write(form: &Form, goal: &Goal, memory: &Memory, next: &Move) -> Reply {
-    let action = plain(&next.action.sentence());
-    let call = json!({"name": form.tool, "arguments": next.action.arguments(form.pointing)});
-    // Inside JSON text this is the same sign, and no tag.
+fn format_reply(format: &ReplyFormat, goal: &Goal, memory: &Memory, decision: &Decision) -> Reply {
+    let action = single_line(&decision.action.description());
+    let call = json!({"name": format.tool, "arguments": decision.action.tool_arguments(format.targeting)});
+    // The JSON escape of `<`, so that text of a page cannot look like a tag.
     let call = format!("<tool_call>\n{}\n</tool_call>", call.to_string().replace('<', "\\u003c"));
-    let content = if form.complete {
-        let notes = serde_json::to_string(memory).unwrap_or_default();
-        let progress = plain(&progress(goal, memory, &next.action));
+    let content = if format.complete {
+        let memory_json = serde_json::to_string(memory).unwrap_or_default();
+        let progress = single_line(&progress(goal, memory, &decision.action));
         format!(
             "Memory: {}\nProgress: {progress}\nIntention: {}\nAction: {action}\n{call}",
-            notes.replace('<', "\\u003c"),
-            plain(&next.why)
+            memory_json.replace('<', "\\u003c"),
+            single_line(&decision.reason)
         )
     } else {
         format!("Action: {action}\n{call}")
     };
-    let reasoning = form.thinks.then(|| plain(&format!("I will {action}, because {}.", next.why)));
+    let reasoning =
+        format.reasoning.then(|| single_line(&format!("I will {action}, because {}.", decision.reason)));
     Reply { reasoning, content }
 }
 
@@ -82,15 +91,15 @@ fn progress(goal: &Goal, memory: &Memory, action: &Action) -> String {
         return "finished".to_owned();
     }
     let mut parts = Vec::new();
-    if !goal.orders.is_empty() {
+    if !goal.instructions.is_empty() {
         parts.push(format!(
             "{} of {} instructions carried out",
-            memory.orders.min(goal.orders.len()),
-            goal.orders.len()
+            memory.instructions_done.min(goal.instructions.len()),
+            goal.instructions.len()
         ));
     }
-    if !memory.set.is_empty() {
-        parts.push(format!("filters set: {}", memory.set.join(", ")));
+    if !memory.filters.is_empty() {
+        parts.push(format!("filters set: {}", memory.filters.join(", ")));
     }
     if let Some(subject) = &memory.subject {
         parts.push(format!("now looking for {subject}"));
@@ -101,7 +110,7 @@ fn progress(goal: &Goal, memory: &Memory, action: &Action) -> String {
     if parts.is_empty() { "nothing found yet".to_owned() } else { parts.join("; ") }
 }
 
-/// Words of a page on one line that cannot pass for a tag.
-fn plain(text: &str) -> String {
+/// Joins a text to one line and replaces `<`, so that text of a page cannot look like a tag.
+fn single_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "‹")
 }

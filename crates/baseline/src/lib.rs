@@ -1,20 +1,20 @@
-//! The built-in baseline policy: a web agent of plain rules behind the chat API that vLLM speaks. It reads what a model
-//! would get, the conversation, except the pictures: task, titles, addresses, numbered elements and page text; it goes
-//! by the words they share. It knows no website and no task, and is the same for the same conversation every time.
+//! The built-in baseline policy: a rule-based web agent behind the chat API of vLLM. It reads the same conversation as a
+//! model, except the images: task, page titles, URLs, numbered elements and page text, and compares their words. It has
+//! no knowledge of any website or task, and gives the same reply to the same conversation.
 
 mod action;
+mod conversation;
 mod decide;
 mod goal;
 mod memory;
+mod nlp;
 mod page;
 mod server;
 mod skills;
-mod talk;
 mod values;
 mod wire;
-mod words;
 
+pub use conversation::BadRequest;
 pub use decide::{Reply, decide, reply};
 pub use server::Server;
-pub use talk::BadRequest;
 pub use wire::MODEL;

@@ -1,5 +1,5 @@
-//! The policy behind the chat API that vLLM speaks: completions, the list of models, a sign of life. Owns the listener;
-//! holds no state between requests.
+//! The HTTP server of the policy, with the chat API of vLLM: completions, list of models, health. Owns the listener;
+//! keeps no state between requests.
 
 use std::{
     io,
@@ -20,10 +20,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{decide, wire};
 
-/// Five pictures inside a request are well below this.
-const LARGEST_BODY: usize = 64 << 20;
+/// Leaves ample space for the screenshots of several steps.
+const MAX_BODY_BYTES: usize = 64 << 20;
 
-/// The running server. It stops when this is dropped; [`Server::stop`] also waits for the end.
+/// The running server. It stops when this is dropped; [`Server::stop`] also waits for running requests.
 #[must_use = "the server stops when this is dropped"]
 pub struct Server {
     addr: SocketAddr,
@@ -50,7 +50,7 @@ impl Server {
         self.addr
     }
 
-    /// The address to give as `vllm_server_url`.
+    /// Returns the URL to use as `vllm_server_url`.
     pub fn url(&self) -> String {
         let mut addr = self.addr;
         if addr.ip().is_unspecified() {
@@ -59,12 +59,12 @@ impl Server {
         format!("http://{addr}")
     }
 
-    /// Serves until it is told to stop from elsewhere or fails.
+    /// Waits until the server stops or fails.
     pub async fn wait(&mut self) -> io::Result<()> {
         (&mut self.serving).await.map_err(io::Error::other)?
     }
 
-    /// Stops and waits until the last answer is given.
+    /// Stops the server and waits until the running requests are answered.
     pub async fn stop(mut self) -> io::Result<()> {
         drop(self.stop);
         (&mut self.serving).await.map_err(io::Error::other)?
@@ -76,40 +76,39 @@ fn routes() -> Router {
         .route("/v1/chat/completions", post(complete))
         .route("/v1/models", get(async || Json(wire::models())))
         .route("/health", get(async || StatusCode::OK))
-        .fallback(async || {
-            problem(StatusCode::NOT_FOUND, "there is no such path; try /v1/chat/completions", None)
-        })
+        .fallback(async || error(StatusCode::NOT_FOUND, "unknown path; use /v1/chat/completions", None))
         .method_not_allowed_fallback(async || {
-            problem(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method", None)
+            error(StatusCode::METHOD_NOT_ALLOWED, "method not allowed on this path", None)
         })
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
 async fn complete(body: Result<Bytes, BytesRejection>) -> Response {
     let body = match body {
         Ok(body) => body,
-        Err(rejection) => return problem(rejection.status(), &rejection.body_text(), None),
+        Err(rejection) => return error(rejection.status(), &rejection.body_text(), None),
     };
     let request: Value = match serde_json::from_slice(&body) {
         Ok(request) => request,
-        Err(error) => {
-            return problem(StatusCode::BAD_REQUEST, &format!("the body is not JSON: {error}"), None);
+        Err(invalid) => {
+            return error(StatusCode::BAD_REQUEST, &format!("the body is not JSON: {invalid}"), None);
         }
     };
     if let Some(other) = wire::other_model(&request) {
-        let words = format!("the model {other:?} does not exist; this server has only {:?}", wire::MODEL);
-        return problem(StatusCode::NOT_FOUND, &words, Some("model"));
+        let message =
+            format!("the model {other:?} does not exist; this server serves only {:?}", wire::MODEL);
+        return error(StatusCode::NOT_FOUND, &message, Some("model"));
     }
-    // Deciding is quick but not nothing; it should not hold up other connections.
-    let decided =
+    // Deciding takes CPU time and must not block other connections.
+    let decision =
         tokio::task::spawn_blocking(move || decide(&request).map(|reply| wire::completion(&request, &reply)));
-    match decided.await {
+    match decision.await {
         Ok(Ok(completion)) => Json(completion).into_response(),
-        Ok(Err(bad)) => problem(StatusCode::BAD_REQUEST, &bad.to_string(), bad.parameter()),
-        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string(), None),
+        Ok(Err(bad)) => error(StatusCode::BAD_REQUEST, &bad.to_string(), bad.parameter()),
+        Err(panic) => error(StatusCode::INTERNAL_SERVER_ERROR, &panic.to_string(), None),
     }
 }
 
-fn problem(status: StatusCode, words: &str, parameter: Option<&str>) -> Response {
-    (status, Json(wire::error(status.as_u16(), words, parameter))).into_response()
+fn error(status: StatusCode, message: &str, parameter: Option<&str>) -> Response {
+    (status, Json(wire::error(status.as_u16(), message, parameter))).into_response()
 }

@@ -1,4 +1,4 @@
-//! The shapes of the chat API: completion, list of models, error.
+//! The JSON bodies of the chat API: completion, list of models, error.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use crate::Reply;
 
-/// The name under which the policy is served.
+/// The model name of the policy.
 pub const MODEL: &str = "baseline";
 
-/// Tells the answers of one process apart.
-static NEXT: AtomicU64 = AtomicU64::new(1);
+/// The number in the id of the next completion.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The model asked for, when it is not ours. No name at all asks for whatever there is.
+/// Returns the requested model if it is not ours. A request without a model name is accepted.
 pub(crate) fn other_model(request: &Value) -> Option<&str> {
     request.get("model").and_then(Value::as_str).filter(|name| !name.is_empty() && *name != MODEL)
 }
@@ -29,29 +29,29 @@ pub(crate) fn completion(request: &Value, reply: &Reply) -> Value {
     if let Some(reasoning) = &reply.reasoning {
         message["reasoning_content"] = json!(reasoning);
     }
-    let prompt = words_in(request.get("messages").unwrap_or(&Value::Null));
-    let said = count(&reply.content) + reply.reasoning.as_deref().map_or(0, count);
+    let prompt = count_prompt_words(request.get("messages").unwrap_or(&Value::Null));
+    let completion = count_words(&reply.content) + reply.reasoning.as_deref().map_or(0, count_words);
     json!({
-        "id": format!("chatcmpl-baseline-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+        "id": format!("chatcmpl-baseline-{}", NEXT_ID.fetch_add(1, Ordering::Relaxed)),
         "object": "chat.completion",
         "created": now(),
         "model": MODEL,
         "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": "stop"}],
-        // There are no tokens here: words are counted instead.
-        "usage": {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said},
+        // The policy has no tokenizer, so words are counted.
+        "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
     })
 }
 
-fn count(text: &str) -> usize {
+fn count_words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// Words of all texts in the messages; pictures count nothing, for they are not looked at.
-fn words_in(messages: &Value) -> usize {
+/// Counts the words of all messages. Images are ignored, as the policy does not read them.
+fn count_prompt_words(messages: &Value) -> usize {
     let content = |message: &Value| match message.get("content") {
-        Some(Value::String(text)) => count(text),
+        Some(Value::String(text)) => count_words(text),
         Some(Value::Array(parts)) => {
-            parts.iter().filter_map(|part| part.get("text")?.as_str()).map(count).sum()
+            parts.iter().filter_map(|part| part.get("text")?.as_str()).map(count_words).sum()
         }
         _ => 0,
     };
@@ -64,11 +64,11 @@ pub(crate) fn models() -> Value {
     ]})
 }
 
-pub(crate) fn error(status: u16, words: &str, parameter: Option<&str>) -> Value {
+pub(crate) fn error(status: u16, message: &str, parameter: Option<&str>) -> Value {
     let kind = match status {
         404 => "NotFoundError",
         500.. => "InternalServerError",
         _ => "BadRequestError",
     };
-    json!({"error": {"message": words, "type": kind, "param": parameter, "code": status}})
+    json!({"error": {"message": message, "type": kind, "param": parameter, "code": status}})
 }

@@ -1,17 +1,16 @@
-//! Each skill on a page made for it, through the conversation as the collector builds it and read back as the collector
-//! reads it.
+//! Each skill on a page made for it. Requests are built and replies are parsed as in the collector.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
 mod common;
 
-use common::{Episode, Seen, told};
+use common::{Episode, TestPage, action_string};
 
-fn first(task: &str, seen: &Seen) -> String {
-    told(&Episode::new(task, 10).act(seen)).to_owned()
+fn first_action(task: &str, page: &TestPage) -> String {
+    action_string(&Episode::new(task, 10).act(page)).to_owned()
 }
 
-const HOME: Seen = Seen {
+const HOME: TestPage = TestPage {
     title: "Welcome · Old Mill",
     url: "http://site.test/",
     elements: "a Old Mill\nsearch Search the mill\nbutton Search\na Flour\na Bread and rolls\na About us\na Basket (0)",
@@ -19,8 +18,8 @@ const HOME: Seen = Seen {
 };
 
 #[test]
-fn a_price_is_read_off_the_page_of_the_thing() {
-    let page = Seen {
+fn price_is_read_from_the_product_page() {
+    let page = TestPage {
         title: "Spelt loaf · Old Mill",
         url: "http://site.test/p/7",
         elements: "a Old Mill\na Bread and rolls\nbutton Add to basket",
@@ -28,12 +27,12 @@ fn a_price_is_read_off_the_page_of_the_thing() {
             "Old Mill\nFrom $1.00\nSpelt loaf\nby Stone Bakers\n★★★★☆ 4.2 (8 reviews)\n$4.80\nAdd to basket\nRye loaf\n$3.90",
         ),
     };
-    assert_eq!(first("What is the price of the Spelt loaf?", &page), "ANSWER [$4.80]");
+    assert_eq!(first_action("What is the price of the Spelt loaf?", &page), "ANSWER [$4.80]");
 }
 
 #[test]
-fn a_fact_is_read_beside_its_label() {
-    let page = Seen {
+fn fact_is_read_beside_its_label() {
+    let page = TestPage {
         title: "Lake Orta | Atlas",
         url: "http://site.test/orta",
         elements: "a Atlas\na Piedmont",
@@ -41,19 +40,19 @@ fn a_fact_is_read_beside_its_label() {
             "Atlas\nLake Orta\nRegion | Piedmont\nMax. depth | 143 m\nArea | 18 km²\nSurveyed | 12 March 1987",
         ),
     };
-    for (task, wanted) in [
+    for (task, expected) in [
         ("How deep is Lake Orta?", "ANSWER [143 m]"),
         ("In which year was Lake Orta surveyed?", "ANSWER [1987]"),
         ("On which date was Lake Orta surveyed?", "ANSWER [12 March 1987]"),
         ("Which region does Lake Orta belong to?", "ANSWER [Piedmont]"),
     ] {
-        assert_eq!(first(task, &page), wanted, "{task}");
+        assert_eq!(first_action(task, &page), expected, "{task}");
     }
 }
 
 #[test]
-fn a_table_is_looked_up_and_compared() {
-    let page = Seen {
+fn table_is_searched_and_ranked() {
+    let page = TestPage {
         title: "List of lakes | Atlas",
         url: "http://site.test/lakes",
         elements: "a Atlas\na Orta\na Como\na Garda",
@@ -61,51 +60,51 @@ fn a_table_is_looked_up_and_compared() {
             "Lakes\nLake | Depth (m) | Area (km²)\nOrta | 143 | 18\nComo | 425 | 146\nGarda | 346 | 370",
         ),
     };
-    for (task, wanted) in [
+    for (task, expected) in [
         ("Which is the deepest lake?", "ANSWER [Como]"),
         ("Which is the second largest lake?", "ANSWER [Como]"),
         ("How many km² do the two largest lakes have together?", "ANSWER [516 km²]"),
         ("By how many metres is the deepest lake deeper than the shallowest?", "ANSWER [282 m]"),
         ("How deep is Garda?", "ANSWER [346 m]"),
     ] {
-        assert_eq!(first(task, &page), wanted, "{task}");
+        assert_eq!(first_action(task, &page), expected, "{task}");
     }
 }
 
 #[test]
-fn the_best_link_is_followed_and_else_the_search_field_used() {
-    assert_eq!(first("What is the cheapest of the Flour?", &HOME), "Click [4]");
-    assert_eq!(first("What is the price of the Spelt loaf?", &HOME), "Type [2] [Spelt loaf]");
+fn good_link_is_preferred_to_search() {
+    assert_eq!(first_action("What is the cheapest of the Flour?", &HOME), "Click [4]");
+    assert_eq!(first_action("What is the price of the Spelt loaf?", &HOME), "Type [2] [Spelt loaf]");
 }
 
 #[test]
-fn a_search_that_found_nothing_is_left_and_tried_in_fewer_words() {
-    let nothing = Seen {
+fn empty_search_is_retried_with_fewer_words() {
+    let nothing = TestPage {
         title: "Results · Old Mill",
         url: "http://site.test/find?q=x",
         elements: HOME.elements,
         text: Some("Old Mill\n0 results for “Spelt loaf”\nNothing matches."),
     };
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 10);
-    assert_eq!(told(&episode.act(&HOME)), "Type [2] [Spelt loaf]");
-    assert_eq!(told(&episode.act(&nothing)), "GoBack");
-    assert_eq!(told(&episode.act(&HOME)), "Type [2] [Spelt]");
+    assert_eq!(action_string(&episode.act(&HOME)), "Type [2] [Spelt loaf]");
+    assert_eq!(action_string(&episode.act(&nothing)), "GoBack");
+    assert_eq!(action_string(&episode.act(&HOME)), "Type [2] [Spelt]");
 }
 
 #[test]
-fn a_banner_is_closed_first() {
-    let page = Seen {
+fn consent_banner_is_closed_first() {
+    let page = TestPage {
         elements: "button Accept all\nbutton Reject all\na Flour",
         text: Some("We use cookies to measure visits.\nAccept all\nReject all\nFlour"),
         ..HOME
     };
-    assert_eq!(first("What is the cheapest of the Flour?", &page), "Click [2]");
-    // A button of that name is no banner without the subject.
-    let quiet = Seen { text: Some("Your offer\nAccept all\nReject all\nFlour"), ..page };
-    assert_eq!(first("What is the cheapest of the Flour?", &quiet), "Click [3]");
+    assert_eq!(first_action("What is the cheapest of the Flour?", &page), "Click [2]");
+    // Without a word about cookies, such a button does not belong to a banner.
+    let no_banner = TestPage { text: Some("Your offer\nAccept all\nReject all\nFlour"), ..page };
+    assert_eq!(first_action("What is the cheapest of the Flour?", &no_banner), "Click [3]");
 }
 
-const RESULTS: Seen = Seen {
+const RESULTS: TestPage = TestPage {
     title: "All goods · Old Mill",
     url: "http://site.test/goods",
     elements: "tick Organic only\nselect Grain\nnumber Price up to ($)\nselect Sort by\nbutton Apply\na Oat flour\na Rye flour\na Next",
@@ -116,28 +115,28 @@ const RESULTS: Seen = Seen {
 };
 
 #[test]
-fn filters_are_set_applied_and_the_count_read() {
+fn filters_are_set_before_counting() {
     let mut episode = Episode::new("How many goods of Rye are organic and cost $4 or less?", 20);
-    assert_eq!(told(&episode.act(&RESULTS)), "Click [1]");
-    assert_eq!(told(&episode.act(&RESULTS)), "Type [2] [Rye]");
-    // Typing sends the form.
-    assert_eq!(told(&episode.act(&RESULTS)), "Type [3] [4]");
-    let narrowed = Seen {
+    assert_eq!(action_string(&episode.act(&RESULTS)), "Click [1]");
+    assert_eq!(action_string(&episode.act(&RESULTS)), "Type [2] [Rye]");
+    // Typing submits the form.
+    assert_eq!(action_string(&episode.act(&RESULTS)), "Type [3] [4]");
+    let filtered = TestPage {
         url: "http://site.test/goods?organic=1&grain=rye&max=4",
         text: Some(
             "Organic only\nGrain\nAny grain\nOat\nRye\nPrice up to ($)\nSort by\nBest match\nApply\n3 goods\nRye flour\nMill\n$2.90\nThere",
         ),
         ..RESULTS
     };
-    assert_eq!(told(&episode.act(&narrowed)), "ANSWER [3]");
+    assert_eq!(action_string(&episode.act(&filtered)), "ANSWER [3]");
 }
 
 #[test]
-fn a_list_is_sorted_and_its_first_thing_named() {
+fn list_is_sorted_for_superlatives() {
     let mut episode = Episode::new("What is the cheapest of the goods?", 20);
-    assert_eq!(told(&episode.act(&RESULTS)), "Type [4] [Price: low to high]");
-    assert_eq!(told(&episode.act(&RESULTS)), "Click [5]");
-    let sorted = Seen {
+    assert_eq!(action_string(&episode.act(&RESULTS)), "Type [4] [Price: low to high]");
+    assert_eq!(action_string(&episode.act(&RESULTS)), "Click [5]");
+    let sorted = TestPage {
         url: "http://site.test/goods?sort=price",
         elements: "select Sort by\nbutton Apply\na Bran\na Rye flour\na Next",
         text: Some(
@@ -145,84 +144,87 @@ fn a_list_is_sorted_and_its_first_thing_named() {
         ),
         ..RESULTS
     };
-    assert_eq!(told(&episode.act(&sorted)), "ANSWER [Bran]");
+    assert_eq!(action_string(&episode.act(&sorted)), "ANSWER [Bran]");
 }
 
 #[test]
-fn without_the_text_of_the_page_lists_are_opened_and_orders_believed() {
-    let shut = Seen { text: None, ..RESULTS };
+fn selects_are_opened_without_page_text() {
+    let closed = TestPage { text: None, ..RESULTS };
     let mut episode = Episode::new("What is the cheapest of the goods?", 20);
-    assert_eq!(told(&episode.act(&shut)), "Click [4]");
-    let open = Seen {
+    assert_eq!(action_string(&episode.act(&closed)), "Click [4]");
+    let open = TestPage {
         elements: "select Sort by\noption Best match\noption Price: low to high\noption Price: high to low",
-        ..shut.clone()
+        ..closed.clone()
     };
-    assert_eq!(told(&episode.act(&open)), "Click [3]");
-    assert_eq!(told(&episode.act(&shut)), "Click [5]");
-    let sorted = Seen {
+    assert_eq!(action_string(&episode.act(&open)), "Click [3]");
+    assert_eq!(action_string(&episode.act(&closed)), "Click [5]");
+    let sorted = TestPage {
         url: "http://site.test/goods?sort=price",
         elements: "select Sort by\nbutton Apply\na Bran\na Rye flour",
-        ..shut
+        ..closed
     };
-    assert_eq!(told(&episode.act(&sorted)), "ANSWER [Bran]");
+    assert_eq!(action_string(&episode.act(&sorted)), "ANSWER [Bran]");
 }
 
 #[test]
-fn a_relation_is_followed_to_the_thing_that_is_asked_about() {
-    let painter = Seen {
+fn relation_is_followed_to_the_asked_subject() {
+    let painter = TestPage {
         title: "Elin Dahl | Atlas",
         url: "http://site.test/dahl",
         elements: "a Atlas\na Jon Berg",
         text: Some("Elin Dahl\nBorn | 1901 in Oslo\nTeacher | Jon Berg"),
     };
-    let teacher = Seen {
+    let teacher = TestPage {
         title: "Jon Berg | Atlas",
         url: "http://site.test/berg",
         elements: "a Atlas\na Nils Holm",
         text: Some("Jon Berg\nBorn | 1870 in Narvik\nTeacher | Nils Holm"),
     };
     let mut episode = Episode::new("In which city was the teacher of the painter Elin Dahl born?", 10);
-    assert_eq!(told(&episode.act(&painter)), "Click [2]");
-    assert_eq!(told(&episode.act(&teacher)), "ANSWER [Narvik]");
+    assert_eq!(action_string(&episode.act(&painter)), "Click [2]");
+    assert_eq!(action_string(&episode.act(&teacher)), "ANSWER [Narvik]");
 }
 
 #[test]
-fn instructions_are_carried_out_to_the_letter_and_reported() {
-    let page = |text| Seen {
+fn instructions_are_carried_out_and_reported() {
+    let page = |text| TestPage {
         title: "Bells",
         url: "http://site.test/bells",
         elements: "button Ring bell\nbutton Stop",
         text: Some(text),
     };
     let mut episode = Episode::new("Press “Ring bell” twice. What does the last line of the page say?", 10);
-    assert_eq!(told(&episode.act(&page("Bells\nRing bell\nStop"))), "Click [1]");
-    assert_eq!(told(&episode.act(&page("Bells\nRing bell\nStop\nrang 1"))), "Click [1]");
-    assert_eq!(told(&episode.act(&page("Bells\nRing bell\nStop\nrang 1\nrang 2"))), "ANSWER [rang 2]");
+    assert_eq!(action_string(&episode.act(&page("Bells\nRing bell\nStop"))), "Click [1]");
+    assert_eq!(action_string(&episode.act(&page("Bells\nRing bell\nStop\nrang 1"))), "Click [1]");
+    assert_eq!(
+        action_string(&episode.act(&page("Bells\nRing bell\nStop\nrang 1\nrang 2"))),
+        "ANSWER [rang 2]"
+    );
 }
 
 #[test]
-fn things_are_put_into_the_basket_and_the_total_read() {
-    let loaf = Seen {
+fn items_are_added_and_the_total_read() {
+    let loaf = TestPage {
         title: "Spelt loaf · Old Mill",
         url: "http://site.test/p/7",
         elements: "a Old Mill\nsearch Search the mill\nnumber Quantity\nbutton Add to basket",
         text: Some("Old Mill\nSpelt loaf\n$4.80\nQuantity\nAdd to basket"),
     };
-    let basket = Seen {
+    let basket = TestPage {
         title: "Your basket · Old Mill",
         url: "http://site.test/basket",
         elements: "a Old Mill\na Spelt loaf",
         text: Some("Your basket\nSpelt loaf\n$9.60\nSubtotal\n$9.60\nTotal\n$12.10"),
     };
     let mut episode = Episode::new("Put two Spelt loaves into the basket. What is the total?", 10);
-    assert_eq!(told(&episode.act(&HOME)), "Type [2] [Spelt loaves]");
-    assert_eq!(told(&episode.act(&loaf)), "Type [3] [2]");
-    assert_eq!(told(&episode.act(&basket)), "ANSWER [$12.10]");
+    assert_eq!(action_string(&episode.act(&HOME)), "Type [2] [Spelt loaves]");
+    assert_eq!(action_string(&episode.act(&loaf)), "Type [3] [2]");
+    assert_eq!(action_string(&episode.act(&basket)), "ANSWER [$12.10]");
 }
 
 #[test]
-fn what_is_out_of_sight_is_scrolled_to_until_the_end() {
-    let page = Seen {
+fn target_outside_viewport_is_scrolled_to() {
+    let page = TestPage {
         title: "Long list",
         url: "http://site.test/l",
         elements: "button Item 1",
@@ -230,53 +232,66 @@ fn what_is_out_of_sight_is_scrolled_to_until_the_end() {
     };
     let mut episode =
         Episode::new("Scroll down until Item 9 appears and click it. What does the page say?", 10);
-    assert_eq!(told(&episode.act(&page)), "Scroll [down]");
-    assert_eq!(told(&episode.act_and(&page, false)), "Scroll [down]");
-    assert!(!told(&episode.act(&page)).starts_with("Scroll"), "the page did not move, so this was its end");
+    assert_eq!(action_string(&episode.act(&page)), "Scroll [down]");
+    assert_eq!(action_string(&episode.act_with_outcome(&page, false)), "Scroll [down]");
+    assert!(
+        !action_string(&episode.act(&page)).starts_with("Scroll"),
+        "the page did not move, so it is at its end"
+    );
 }
 
 #[test]
-fn the_last_step_is_always_an_answer() {
+fn last_step_is_always_an_answer() {
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 1);
-    assert!(told(&episode.act(&HOME)).starts_with("ANSWER [I could not find"));
-    let list = Seen {
+    assert!(action_string(&episode.act(&HOME)).starts_with("ANSWER [I could not find"));
+    let list = TestPage {
         title: "Bread · Old Mill",
         url: "http://site.test/bread",
         elements: "a Old Mill",
         text: Some("Old Mill\nBread\nThe price of our Spelt loaf is $4.80 today\nAnd more"),
     };
-    assert_eq!(told(&Episode::new("What is the price of the Spelt loaf?", 1).act(&list)), "ANSWER [$4.80]");
+    assert_eq!(
+        action_string(&Episode::new("What is the price of the Spelt loaf?", 1).act(&list)),
+        "ANSWER [$4.80]"
+    );
 }
 
 #[test]
-fn a_site_that_lets_nobody_in_is_not_fought() {
-    let wall =
-        Seen { title: "Access denied", url: "http://site.test/", elements: "tick I am human", text: None };
-    assert!(first("How many paintings are there?", &wall).starts_with("ANSWER [The site does not let me in"));
+fn blocked_site_is_reported() {
+    let block_page = TestPage {
+        title: "Access denied",
+        url: "http://site.test/",
+        elements: "tick I am human",
+        text: None,
+    };
+    assert!(
+        first_action("How many paintings are there?", &block_page)
+            .starts_with("ANSWER [The site does not let me in")
+    );
 }
 
 #[test]
-fn a_page_that_is_not_there_is_opened_again() {
-    let gone = Seen { title: "", url: "chrome-error://chromewebdata/", elements: "", text: None };
+fn failed_page_is_reopened() {
+    let failed = TestPage { title: "", url: "chrome-error://chromewebdata/", elements: "", text: None };
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 9);
-    assert_eq!(told(&episode.act(&gone)), "Navigate [http://site.test/]");
-    let empty = Seen { url: "http://site.test/", ..gone };
-    assert_eq!(told(&episode.act(&empty)), "Wait [1.0]");
+    assert_eq!(action_string(&episode.act(&failed)), "Navigate [http://site.test/]");
+    let empty = TestPage { url: "http://site.test/", ..failed };
+    assert_eq!(action_string(&episode.act(&empty)), "Wait [1.0]");
 }
 
 #[test]
-fn nothing_is_done_twice_on_the_same_page() {
+fn actions_are_not_repeated_on_a_page() {
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 30);
     let mut done = Vec::new();
     for _ in 0..30 {
-        let action = told(&episode.act_and(&HOME, false)).to_owned();
+        let action = action_string(&episode.act_with_outcome(&HOME, false)).to_owned();
         if action.starts_with("ANSWER") {
             return;
         }
         if !action.starts_with("Scroll") {
-            assert!(!done.contains(&action), "{action} again after {done:?}");
+            assert!(!done.contains(&action), "{action} repeated after {done:?}");
         }
         done.push(action);
     }
-    panic!("it never came to an end: {done:?}");
+    panic!("the episode did not end: {done:?}");
 }

@@ -1,9 +1,9 @@
-//! Plays every practice task with the baseline policy in a real browser and prints a table of what came of it.
+//! Runs the baseline policy on every practice task in a real browser and prints a table of the results.
 //!
 //! `cargo run --release -p webgym-baseline --example evaluate -- [--no-text] [--vanilla] [--test-steps] [--verbose] [NAME…]`
-//! plays the tasks whose id contains one of the names, all without names. `--no-text` leaves the page's text out of the
-//! prompt, so that the numbered elements are all there is. A measuring tool, not part of the agent: it is the only place
-//! where tasks and policy meet.
+//! runs the tasks whose id contains one of the names, or all tasks if there is no name. `--no-text` leaves the page's text
+//! out of the prompt, so that the policy sees only the numbered elements. This example is not part of the policy, which
+//! must not depend on the tasks.
 
 mod play;
 mod table;
@@ -14,9 +14,9 @@ use browser::{Host, Launch, Options};
 use practice::{PracticeTask, Sites};
 use rollout::config::PromptVersion;
 
-use play::{Played, Player};
+use play::{Player, TaskResult};
 
-struct Wishes {
+struct Args {
     page_text: bool,
     verbose: bool,
     version: PromptVersion,
@@ -24,9 +24,9 @@ struct Wishes {
     names: Vec<String>,
 }
 
-impl Wishes {
-    fn read() -> Self {
-        let mut wishes = Self {
+impl Args {
+    fn parse() -> Self {
+        let mut args = Self {
             page_text: true,
             verbose: false,
             version: PromptVersion::Complete,
@@ -35,21 +35,21 @@ impl Wishes {
         };
         for argument in std::env::args().skip(1) {
             match argument.as_str() {
-                "--no-text" => wishes.page_text = false,
-                "--verbose" => wishes.verbose = true,
-                "--vanilla" => wishes.version = PromptVersion::Vanilla,
-                "--test-steps" => wishes.test_steps = true,
-                name => wishes.names.push(name.to_owned()),
+                "--no-text" => args.page_text = false,
+                "--verbose" => args.verbose = true,
+                "--vanilla" => args.version = PromptVersion::Vanilla,
+                "--test-steps" => args.test_steps = true,
+                name => args.names.push(name.to_owned()),
             }
         }
-        wishes
+        args
     }
 
-    fn wants(&self, task: &PracticeTask) -> bool {
+    fn selects(&self, task: &PracticeTask) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| task.task_id.contains(name))
     }
 
-    /// The step limits of a train run, or of a test run.
+    /// Returns the step limit of a train or test run.
     fn max_steps(&self, difficulty: i64) -> i64 {
         let limits = if self.test_steps { [30, 50, 70] } else { [10, 20, 30] };
         match difficulty {
@@ -62,24 +62,24 @@ impl Wishes {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let wishes = Wishes::read();
+    let args = Args::parse();
     let sites = Sites::start((Ipv4Addr::LOCALHOST, 0).into())?;
     let executable =
         browser::find_browsers().into_iter().next().ok_or("no browser on this machine; run scripts/setup")?;
     let host = Host::launch(&Launch::new(executable)).await?;
     let base = sites.url("");
-    let tasks = practice::tasks(&base).into_iter().filter(|task| wishes.wants(task));
-    let mut played: Vec<Played> = Vec::new();
+    let tasks = practice::tasks(&base).into_iter().filter(|task| args.selects(task));
+    let mut results: Vec<TaskResult> = Vec::new();
     for task in tasks {
         let instance = host.instance(&Options::default()).await?;
-        let mut player = Player::new(instance, wishes.page_text, wishes.version, wishes.verbose);
-        let max_steps = wishes.max_steps(task.difficulty);
-        let one = player.play(task, max_steps).await;
-        player.leave().await;
-        println!("{}", table::line(&one));
-        played.push(one);
+        let mut player = Player::new(instance, args.page_text, args.version, args.verbose);
+        let max_steps = args.max_steps(task.difficulty);
+        let result = player.play(task, max_steps).await;
+        player.close().await;
+        println!("{}", table::line(&result));
+        results.push(result);
     }
-    print!("{}", table::summary(&played));
+    print!("{}", table::summary(&results));
     host.close().await;
     sites.stop().await;
     Ok(())

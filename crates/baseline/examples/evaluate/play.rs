@@ -1,4 +1,4 @@
-//! One episode, as the collector plays it: observe, build the conversation, ask the policy, act.
+//! Runs one episode as the collector does: observe, build the conversation, ask the policy, act.
 
 use browser::{Instance, ObserveRequest};
 use client::chat;
@@ -13,8 +13,8 @@ use rollout::{
 };
 use serde_json::{Value, json};
 
-/// Lines of the page's text that the prompt gets.
-const TEXT_LINES: usize = 300;
+/// Lines of the page's text in the prompt.
+const MAX_TEXT_LINES: usize = 300;
 
 pub(crate) struct Player {
     instance: Instance,
@@ -23,22 +23,22 @@ pub(crate) struct Player {
     verbose: bool,
 }
 
-/// A task and what came of it.
-pub(crate) struct Played {
+/// A task and its result.
+pub(crate) struct TaskResult {
     pub(crate) task: PracticeTask,
     pub(crate) steps: usize,
     pub(crate) answer: Option<String>,
-    pub(crate) problem: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
-/// What the browser shows.
-struct Seen {
+/// The current state of the browser.
+struct Observed {
     observation: Observation,
-    picture: Vec<u8>,
+    screenshot: Vec<u8>,
     text: Option<String>,
 }
 
-type Trouble = Box<dyn std::error::Error>;
+type Error = Box<dyn std::error::Error>;
 
 impl Player {
     pub(crate) fn new(instance: Instance, page_text: bool, version: PromptVersion, verbose: bool) -> Self {
@@ -51,19 +51,19 @@ impl Player {
         Self { instance, page_text, prompting, verbose }
     }
 
-    pub(crate) async fn leave(self) {
+    pub(crate) async fn close(self) {
         if let Err(error) = self.instance.dispose().await {
-            eprintln!("the instance was not disposed of: {error}");
+            eprintln!("cannot dispose of the browser instance: {error}");
         }
     }
 
-    pub(crate) async fn play(&mut self, task: PracticeTask, max_steps: i64) -> Played {
+    pub(crate) async fn play(&mut self, task: PracticeTask, max_steps: i64) -> TaskResult {
         let mut history = Vec::new();
-        let (answer, problem) = match self.episode(&task, max_steps, &mut history).await {
+        let (answer, error) = match self.episode(&task, max_steps, &mut history).await {
             Ok(answer) => (answer, None),
-            Err(problem) => (None, Some(problem.to_string())),
+            Err(error) => (None, Some(error.to_string())),
         };
-        Played { task, steps: history.len(), answer, problem }
+        TaskResult { task, steps: history.len(), answer, error }
     }
 
     async fn episode(
@@ -71,10 +71,10 @@ impl Player {
         task: &PracticeTask,
         max_steps: i64,
         history: &mut Vec<Record>,
-    ) -> Result<Option<String>, Trouble> {
-        let task = given(task, max_steps);
+    ) -> Result<Option<String>, Error> {
+        let task = public_task(task, max_steps);
         self.instance.execute(&Command::VisitPage { url: task.website.clone() }).await?;
-        let mut seen = self.look().await?;
+        let mut current = self.observe().await?;
         let context = ActionContext {
             mode: InteractionMode::SetOfMarks,
             width: 1280,
@@ -82,85 +82,85 @@ impl Player {
             start_url: &task.website,
         };
         for _ in 0..max_steps {
-            let said = self.ask(&task, history, &seen)?;
-            let reply = Reply::parse(&said, InteractionMode::SetOfMarks);
+            let text = self.ask(&task, history, &current)?;
+            let reply = Reply::parse(&text, InteractionMode::SetOfMarks);
             if let Some(problem) = &reply.problem {
-                return Err(format!("unusable reply: {problem}").into());
+                return Err(format!("invalid reply: {problem}").into());
             }
-            let todo = ResolvedAction::resolve(&reply.action, &context)?;
-            history.push(record(&seen, &reply, said));
-            match todo {
+            let action = ResolvedAction::resolve(&reply.action, &context)?;
+            history.push(step_record(&current, &reply, text));
+            match action {
                 ResolvedAction::Answer(text) => return Ok(Some(text)),
                 ResolvedAction::Wait { .. } => {}
                 ResolvedAction::Command(command) => {
                     if let Err(error) = self.instance.execute(&command).await {
-                        self.say(|| format!("   ! {error}"));
+                        self.log(|| format!("   ! {error}"));
                     }
                 }
             }
-            let next = self.look().await?;
-            let changed = next.picture != seen.picture;
+            let next = self.observe().await?;
+            let changed = next.screenshot != current.screenshot;
             if let Some(last) = history.last_mut() {
-                let words = describe_outcome(Some(changed), &next.observation.url, None);
-                last.response.answering_tokens.insert("observation".to_owned(), words.into());
+                let outcome = describe_outcome(Some(changed), &next.observation.url, None);
+                last.response.answering_tokens.insert("observation".to_owned(), outcome.into());
                 last.same_as_next_screenshot = Some(!changed);
             }
-            seen = next;
+            current = next;
         }
         Ok(None)
     }
 
-    fn say(&self, words: impl Fn() -> String) {
+    fn log(&self, message: impl Fn() -> String) {
         if self.verbose {
-            println!("{}", words());
+            println!("{}", message());
         }
     }
 
-    async fn look(&mut self) -> Result<Seen, Trouble> {
+    async fn observe(&mut self) -> Result<Observed, Error> {
         let mut request = ObserveRequest::screenshot(InteractionMode::SetOfMarks);
         request.metadata = true;
-        let seen = self.instance.observe(&request).await?;
-        let metadata = seen.metadata.ok_or("no metadata")?;
+        let observed = self.instance.observe(&request).await?;
+        let metadata = observed.metadata.ok_or("no metadata")?;
         let text = if self.page_text {
-            let answer = self.instance.execute(&Command::GetWebpageText { n_lines: TEXT_LINES }).await?;
+            let answer = self.instance.execute(&Command::GetWebpageText { n_lines: MAX_TEXT_LINES }).await?;
             answer.get("text").and_then(Value::as_str).map(str::to_owned)
         } else {
             None
         };
         let observation = Observation {
             image_path: String::new(),
-            ac_tree: seen.elements.map(|elements| elements.ac_tree()),
+            ac_tree: observed.elements.map(|elements| elements.ac_tree()),
             title: metadata.title,
             url: metadata.url,
         };
-        let picture = seen.screenshot.map(|screenshot| screenshot.bytes.to_vec()).unwrap_or_default();
-        Ok(Seen { observation, picture, text })
+        let screenshot = observed.screenshot.map(|image| image.bytes.to_vec()).unwrap_or_default();
+        Ok(Observed { observation, screenshot, text })
     }
 
-    fn ask(&self, task: &Task, history: &[Record], seen: &Seen) -> Result<String, Trouble> {
-        let text = seen.text.as_deref();
-        let messages = build_conversation(self.prompting, task, history, &seen.observation, text);
+    fn ask(&self, task: &Task, history: &[Record], current: &Observed) -> Result<String, Error> {
+        let page_text = current.text.as_deref();
+        let messages = build_conversation(self.prompting, task, history, &current.observation, page_text);
         let request = json!({"model": "baseline", "messages": chat::to_json(&messages, &chat::file_url)});
-        let said = baseline::reply(&request)?;
-        self.say(|| {
+        let text = baseline::reply(&request)?;
+        self.log(|| {
             format!(
                 "   {} {}\n{}\n{}",
-                seen.observation.title,
-                seen.observation.url,
+                current.observation.title,
+                current.observation.url,
                 if history.is_empty() { task.task_name.as_str() } else { "" },
-                said.replace("\n<tool_call>\n", " ").replace("\n</tool_call>", "")
+                text.replace("\n<tool_call>\n", " ").replace("\n</tool_call>", "")
             )
         });
-        Ok(said)
+        Ok(text)
     }
 }
 
-fn record(seen: &Seen, reply: &Reply, said: String) -> Record {
+fn step_record(current: &Observed, reply: &Reply, text: String) -> Record {
     Record {
-        observation: seen.observation.clone(),
+        observation: current.observation.clone(),
         action: Some(reply.action.clone()),
         response: Response {
-            raw_response: said,
+            raw_response: text,
             answering_tokens: reply.answering_tokens(),
             raw_prompt: String::new(),
         },
@@ -170,8 +170,8 @@ fn record(seen: &Seen, reply: &Reply, said: String) -> Record {
     }
 }
 
-/// The task as the agent gets it: its words and its start page, not its answer.
-fn given(task: &PracticeTask, max_steps: i64) -> Task {
+/// Returns the task as the policy gets it, without its answer.
+fn public_task(task: &PracticeTask, max_steps: i64) -> Task {
     Task {
         task_name: task.task_name.clone(),
         domain: task.domain.clone(),

@@ -1,26 +1,26 @@
-//! Compares answers with references and lays the results out.
+//! Compares answers with reference answers and formats the results.
 
 use std::collections::BTreeMap;
 
-use crate::play::Played;
+use crate::play::TaskResult;
 
-/// The reference, in small letters and without signs, is somewhere in the answer at the borders of words.
-pub(crate) fn succeeded(played: &Played) -> bool {
-    let reference = played.task.definite_answer.as_deref().map(normal).unwrap_or_default();
-    let answer = played.answer.as_deref().map(normal).unwrap_or_default();
+/// Whether the answer contains the reference answer as whole words, ignoring case and punctuation.
+pub(crate) fn succeeded(result: &TaskResult) -> bool {
+    let reference = result.task.definite_answer.as_deref().map(normalize).unwrap_or_default();
+    let answer = result.answer.as_deref().map(normalize).unwrap_or_default();
     !reference.trim().is_empty() && answer.contains(&reference)
 }
 
-fn normal(text: &str) -> String {
+fn normalize(text: &str) -> String {
     let mut out = String::from(" ");
-    let kept: Vec<char> = text.to_lowercase().chars().filter(|sign| *sign != ',').collect();
-    for (at, sign) in kept.iter().enumerate() {
-        let in_number = *sign == '.'
-            && at > 0
-            && kept[at - 1].is_ascii_digit()
-            && kept.get(at + 1).is_some_and(char::is_ascii_digit);
-        if sign.is_alphanumeric() || in_number {
-            out.push(*sign);
+    let kept: Vec<char> = text.to_lowercase().chars().filter(|c| *c != ',').collect();
+    for (index, c) in kept.iter().enumerate() {
+        let in_number = *c == '.'
+            && index > 0
+            && kept[index - 1].is_ascii_digit()
+            && kept.get(index + 1).is_some_and(char::is_ascii_digit);
+        if c.is_alphanumeric() || in_number {
+            out.push(*c);
         } else if !out.ends_with(' ') {
             out.push(' ');
         }
@@ -31,33 +31,33 @@ fn normal(text: &str) -> String {
     out
 }
 
-pub(crate) fn line(played: &Played) -> String {
-    let sign = if succeeded(played) { "yes" } else { "no " };
-    let given =
-        played.answer.clone().or_else(|| played.problem.clone()).unwrap_or_else(|| "(no answer)".to_owned());
+pub(crate) fn line(result: &TaskResult) -> String {
+    let outcome = if succeeded(result) { "yes" } else { "no " };
+    let answer =
+        result.answer.clone().or_else(|| result.error.clone()).unwrap_or_else(|| "(no answer)".to_owned());
     format!(
-        "{sign} {} {:<34} {:>2} steps  {:.60} | wanted {}",
-        played.task.difficulty,
-        played.task.task_id,
-        played.steps,
-        given,
-        played.task.definite_answer.as_deref().unwrap_or("?"),
+        "{outcome} {} {:<34} {:>2} steps  {:.60} | expected {}",
+        result.task.difficulty,
+        result.task.task_id,
+        result.steps,
+        answer,
+        result.task.definite_answer.as_deref().unwrap_or("?"),
     )
 }
 
-pub(crate) fn summary(all: &[Played]) -> String {
+pub(crate) fn summary(results: &[TaskResult]) -> String {
     let mut by_difficulty: BTreeMap<i64, (usize, usize)> = BTreeMap::new();
-    for played in all {
-        let (won, count) = by_difficulty.entry(played.task.difficulty).or_default();
-        *won += usize::from(succeeded(played));
+    for result in results {
+        let (won, count) = by_difficulty.entry(result.task.difficulty).or_default();
+        *won += usize::from(succeeded(result));
         *count += 1;
     }
     let mut text = String::from("\ndifficulty  succeeded\n");
     for (difficulty, (won, count)) in &by_difficulty {
         text.push_str(&format!("{difficulty:>10}  {won} of {count}\n"));
     }
-    let won = all.iter().filter(|played| succeeded(played)).count();
-    let share = 100.0 * won as f64 / all.len().max(1) as f64;
-    text.push_str(&format!("{:>10}  {won} of {} ({share:.0} %)\n", "all", all.len()));
+    let won = results.iter().filter(|result| succeeded(result)).count();
+    let share = 100.0 * won as f64 / results.len().max(1) as f64;
+    text.push_str(&format!("{:>10}  {won} of {} ({share:.0} %)\n", "all", results.len()));
     text
 }

@@ -1,13 +1,13 @@
-//! What the conversation tells about the page in front of the agent: title, address, numbered elements and, where it is
-//! given, the page's text. Pictures are not looked at.
+//! The current page as the conversation describes it: title, URL, numbered elements and, if given, its text.
+//! Screenshots are ignored.
 
 mod records;
 mod structure;
 
 pub(crate) use records::{Record, records};
-pub(crate) use structure::{Pair, Table, leading, pairs, tables};
+pub(crate) use structure::{Pair, Table, leading_number, pairs, tables};
 
-use crate::words;
+use crate::nlp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -17,7 +17,7 @@ pub(crate) enum Role {
     Number,
     Date,
     /// A check box or radio button.
-    Tick,
+    Toggle,
     Select,
     Option,
     Other,
@@ -28,8 +28,8 @@ pub(crate) struct Element {
     pub(crate) id: String,
     pub(crate) text: String,
     pub(crate) role: Role,
-    /// The tag says that this is a field to search with.
-    pub(crate) search: bool,
+    /// Whether the tag or the name says that this is a search field.
+    pub(crate) is_search: bool,
     pub(crate) stems: Vec<String>,
 }
 
@@ -38,19 +38,18 @@ pub(crate) struct Page {
     pub(crate) title: String,
     pub(crate) url: String,
     pub(crate) elements: Vec<Element>,
-    /// The page's text line by line; without it, the texts of the elements.
+    /// The lines of the page's text, or the texts of the elements if it was not given.
     pub(crate) lines: Vec<String>,
-    /// The text was given, so that `lines` is more than the elements.
+    /// Whether the page's text was given.
     pub(crate) has_text: bool,
 }
 
-/// More than any page shows at once.
-const MOST_ELEMENTS: usize = 2_000;
-const MOST_LINES: usize = 2_000;
+const MAX_ELEMENTS: usize = 2_000;
+const MAX_LINES: usize = 2_000;
 
 impl Page {
-    pub(crate) fn new(title: &str, url: &str, tree: &str, text: Option<&str>) -> Self {
-        let elements: Vec<Element> = tree.lines().take(MOST_ELEMENTS).filter_map(Element::read).collect();
+    pub(crate) fn new(title: &str, url: &str, elements: &str, text: Option<&str>) -> Self {
+        let elements: Vec<Element> = elements.lines().take(MAX_ELEMENTS).filter_map(Element::parse).collect();
         let lines: Vec<String> = match text {
             Some(text) => {
                 text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
@@ -59,71 +58,72 @@ impl Page {
                 elements.iter().map(|element| element.text.clone()).filter(|text| !text.is_empty()).collect()
             }
         };
-        let lines = lines.into_iter().take(MOST_LINES).collect();
+        let lines = lines.into_iter().take(MAX_LINES).collect();
         Self { title: title.to_owned(), url: url.to_owned(), elements, lines, has_text: text.is_some() }
     }
 
-    /// The title without the name of the site behind it.
+    /// Returns the title without the name of the site after it.
     pub(crate) fn heading(&self) -> &str {
-        let cut =
-            [" · ", " | ", " – ", " — ", " - ", " :: "].iter().filter_map(|sign| self.title.find(sign)).min();
+        let cut = [" · ", " | ", " – ", " — ", " - ", " :: "]
+            .iter()
+            .filter_map(|separator| self.title.find(separator))
+            .min();
         self.title.get(..cut.unwrap_or(self.title.len())).unwrap_or(&self.title).trim()
     }
 
-    /// The address without what comes behind `#`.
-    pub(crate) fn address(&self) -> &str {
+    pub(crate) fn url_without_fragment(&self) -> &str {
         self.url.split('#').next().unwrap_or(&self.url)
     }
 
-    /// The address without its query.
-    pub(crate) fn path(&self) -> &str {
-        self.address().split('?').next().unwrap_or_default()
+    /// Returns the URL without query and fragment.
+    pub(crate) fn url_without_query(&self) -> &str {
+        self.url_without_fragment().split('?').next().unwrap_or_default()
     }
 
-    /// What the address says was chosen, in words. What was typed into a search field is no choice.
+    /// Returns the stems of the query string, which show the chosen filters. Search terms are left out.
     pub(crate) fn query_stems(&self) -> Vec<String> {
-        let query = self.address().split_once('?').map_or("", |(_, query)| query);
-        let chosen = query.split('&').filter(|part| {
+        let query = self.url_without_fragment().split_once('?').map_or("", |(_, query)| query);
+        let filters = query.split('&').filter(|part| {
             let name = part.split('=').next().unwrap_or_default();
             !["q", "query", "search", "s", "k", "keyword", "keywords", "term", "text", "words"]
                 .contains(&name)
         });
-        let chosen: Vec<&str> = chosen.collect();
-        words::stems(&chosen.join("&").replace("%20", " ").replace('+', " "))
+        let filters: Vec<&str> = filters.collect();
+        nlp::stems(&filters.join("&").replace("%20", " ").replace('+', " "))
     }
 
-    /// The words of its title and address.
-    pub(crate) fn said_of_itself(&self) -> Vec<String> {
-        let mut stems = words::stems(&self.title);
-        stems.extend(words::stems(self.address()));
+    /// Returns the stems of title and URL.
+    pub(crate) fn title_and_url_stems(&self) -> Vec<String> {
+        let mut stems = nlp::stems(&self.title);
+        stems.extend(nlp::stems(self.url_without_fragment()));
         stems
     }
 
-    pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = &Element> {
+    pub(crate) fn with_role(&self, role: Role) -> impl Iterator<Item = &Element> {
         self.elements.iter().filter(move |element| element.role == role)
     }
 
     pub(crate) fn links(&self) -> impl Iterator<Item = &Element> {
-        self.of(Role::Link)
+        self.with_role(Role::Link)
     }
 
-    /// An element by its name: the very words, else the shortest name that has them all.
-    pub(crate) fn named(&self, name: &str, roles: &[Role]) -> Option<&Element> {
-        let fits = |element: &&Element| roles.contains(&element.role);
-        let same = |element: &&Element| element.text.trim().to_lowercase() == name.trim().to_lowercase();
-        if let Some(found) = self.elements.iter().filter(fits).find(same) {
+    /// Finds an element by its name: an exact match, or else the shortest name that contains all words.
+    pub(crate) fn find_by_name(&self, name: &str, roles: &[Role]) -> Option<&Element> {
+        let has_role = |element: &&Element| roles.contains(&element.role);
+        let is_exact = |element: &&Element| element.text.trim().to_lowercase() == name.trim().to_lowercase();
+        if let Some(found) = self.elements.iter().filter(has_role).find(is_exact) {
             return Some(found);
         }
-        let wanted = words::content(name);
-        let holds =
+        let wanted = nlp::content_stems(name);
+        let contains_all =
             |element: &&Element| !wanted.is_empty() && wanted.iter().all(|word| element.stems.contains(word));
-        self.elements.iter().filter(fits).filter(holds).min_by_key(|element| element.stems.len())
+        self.elements.iter().filter(has_role).filter(contains_all).min_by_key(|element| element.stems.len())
     }
 }
 
 impl Element {
-    /// `id: 12, text: Add to cart, tag: button`. The text may hold anything, also these very words.
-    fn read(line: &str) -> Option<Self> {
+    /// Parses `id: 12, text: Add to cart, tag: button`. The text may itself contain such labels.
+    fn parse(line: &str) -> Option<Self> {
         let (id, rest) = line.trim().strip_prefix("id: ")?.split_once(", text: ")?;
         let (text, tag) = rest.rsplit_once(", tag: ").or_else(|| rest.split_once(", tag: "))?;
         let id = id.trim();
@@ -132,8 +132,8 @@ impl Element {
         }
         let text = text.trim();
         let role = role(tag.trim());
-        let search = role == Role::Text && (tag.contains("type=search") || says_search(text));
-        Some(Self { id: id.to_owned(), text: text.to_owned(), role, search, stems: words::stems(text) })
+        let is_search = role == Role::Text && (tag.contains("type=search") || is_search_name(text));
+        Some(Self { id: id.to_owned(), text: text.to_owned(), role, is_search, stems: nlp::stems(text) })
     }
 
     pub(crate) fn is_field(&self) -> bool {
@@ -146,7 +146,7 @@ fn role(tag: &str) -> Role {
     match (name, kind) {
         ("a" | "area", _) => Role::Link,
         ("button" | "summary", _) | ("input", "submit" | "button" | "reset" | "image") => Role::Button,
-        ("input", "checkbox" | "radio") => Role::Tick,
+        ("input", "checkbox" | "radio") => Role::Toggle,
         ("input", "number" | "range") => Role::Number,
         ("input", "date") => Role::Date,
         ("input", "" | "text" | "search" | "email" | "tel" | "url" | "password") | ("textarea", _) => {
@@ -158,9 +158,9 @@ fn role(tag: &str) -> Role {
     }
 }
 
-fn says_search(text: &str) -> bool {
-    let stems = words::stems(text);
-    ["search", "find", "query", "keyword", "q"].iter().any(|word| stems.contains(&words::stem(word)))
+fn is_search_name(text: &str) -> bool {
+    let stems = nlp::stems(text);
+    ["search", "find", "query", "keyword", "q"].iter().any(|word| stems.contains(&nlp::stem(word)))
 }
 
 #[cfg(test)]
@@ -168,39 +168,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_read_whatever_their_text_says() {
-        let tree = "id: 1, text: Search, the shop, tag: input, type=search\nid: 2, text: x, tag: y, tag: a\nid: 3, text: , tag: select\n\
+    fn elements_with_misleading_text_are_parsed() {
+        let elements = "id: 1, text: Search, the shop, tag: input, type=search\nid: 2, text: x, tag: y, tag: a\nid: 3, text: , tag: select\n\
                     nonsense\nid: x, text: a, tag: a";
-        let page = Page::new("T", "u", tree, None);
+        let page = Page::new("T", "u", elements, None);
         let found: Vec<_> =
             page.elements.iter().map(|element| (element.text.as_str(), element.role)).collect();
         assert_eq!(found, [("Search, the shop", Role::Text), ("x, tag: y", Role::Link), ("", Role::Select)]);
-        assert!(page.elements[0].search);
+        assert!(page.elements[0].is_search);
     }
 
     #[test]
-    fn the_heading_is_the_title_without_the_site() {
-        for (title, wanted) in
+    fn heading_excludes_the_site_name() {
+        for (title, expected) in
             [("Oak table · Shop", "Oak table"), ("Oak table", "Oak table"), ("A-b | C | D", "A-b")]
         {
-            assert_eq!(Page::new(title, "", "", None).heading(), wanted);
+            assert_eq!(Page::new(title, "", "", None).heading(), expected);
         }
     }
 
     #[test]
-    fn the_nearest_name_is_taken() {
+    fn closest_name_is_found() {
         let page = Page::new(
             "",
             "",
             "id: 1, text: Add to cart now, tag: button\nid: 2, text: Add to cart, tag: button",
             None,
         );
-        assert_eq!(page.named("add to cart", &[Role::Button]).map(|element| element.id.as_str()), Some("2"));
-        assert_eq!(page.named("to cart", &[Role::Link]), None);
+        assert_eq!(
+            page.find_by_name("add to cart", &[Role::Button]).map(|element| element.id.as_str()),
+            Some("2")
+        );
+        assert_eq!(page.find_by_name("to cart", &[Role::Link]), None);
     }
 
     #[test]
-    fn the_address_tells_what_was_asked_for() {
+    fn query_stems_exclude_search_terms() {
         let page = Page::new("", "http://a.test/s?q=remote&kind=Full-time&city=Port+Louis#top", "", None);
         let stems = page.query_stems();
         assert!(

@@ -1,11 +1,11 @@
-//! Lists of things: blocks of lines that repeat, each beginning with the name of a link (a product and its price, a job
-//! and its company).
+//! Finds lists on a page: repeated blocks of lines, each of which begins with the name of a link (a product and its
+//! price, a job and its company).
 
 use std::collections::HashMap;
 
 use super::Page;
 
-/// One thing of a list: its name and the lines that belong to it.
+/// An item of a list: its name and the lines below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) name: String,
@@ -18,89 +18,94 @@ impl Record {
     }
 }
 
-/// A block has more than its name and less than a page.
-const LENGTHS: std::ops::RangeInclusive<usize> = 2..=12;
+/// Possible numbers of lines in a block.
+const BLOCK_LENGTHS: std::ops::RangeInclusive<usize> = 2..=12;
 
-/// The list on a page that repeats most often. Empty when nothing does.
+/// Returns the items of the most frequent kind of block, or nothing if no block repeats.
 pub(crate) fn records(page: &Page) -> Vec<Record> {
-    let starts = starts(page);
-    let Some(stride) = usual_stride(page, &starts) else { return Vec::new() };
-    let Some(first) = starts.windows(2).find(|two| two[1] - two[0] == stride).map(|two| two[0]) else {
+    let starts = block_starts(page);
+    let Some(length) = most_frequent_length(page, &starts) else { return Vec::new() };
+    let Some(first) = starts.windows(2).find(|two| two[1] - two[0] == length).map(|two| two[0]) else {
         return Vec::new();
     };
-    let shape = |at: usize| page.lines.get(at..at + stride).map(shape_of);
-    let wanted = shape(first);
-    let alike =
-        |at: usize| shape(at).zip(wanted.as_ref()).is_some_and(|(shape, wanted)| is_alike(&shape, wanted));
-    let record =
-        |at: usize| Record { name: page.lines[at].clone(), lines: page.lines[at + 1..at + stride].to_vec() };
+    let shape = |start: usize| page.lines.get(start..start + length).map(shape_of);
+    let expected = shape(first);
+    let matches = |start: usize| {
+        shape(start).zip(expected.as_ref()).is_some_and(|(shape, expected)| is_similar(&shape, expected))
+    };
+    let record = |start: usize| Record {
+        name: page.lines[start].clone(),
+        lines: page.lines[start + 1..start + length].to_vec(),
+    };
     let mut found = Vec::new();
-    let mut at = first;
-    // Links further down are not listed while they are out of sight; the blocks themselves go on in the same form.
-    while at + stride <= page.lines.len() && (starts.contains(&at) || alike(at)) {
-        found.push(record(at));
-        at += stride;
+    let mut next = first;
+    // Links outside the viewport are not listed as elements, but their blocks have the same shape.
+    while next + length <= page.lines.len() && (starts.contains(&next) || matches(next)) {
+        found.push(record(next));
+        next += length;
     }
-    // Above the first block in sight there may be others.
+    // There may be more blocks above the viewport.
     let mut above = first;
-    while above >= stride && alike(above - stride) {
-        above -= stride;
+    while above >= length && matches(above - length) {
+        above -= length;
         found.insert(0, record(above));
     }
     found
 }
 
-/// Which lines of a block hold numbers.
+/// Returns which lines of a block contain numbers.
 fn shape_of(lines: &[String]) -> Vec<bool> {
     lines.iter().map(|line| has_digit(line)).collect()
 }
 
-/// One line in four may differ: `Only 3 left` instead of `In stock`. The name may not.
-fn is_alike(one: &[bool], other: &[bool]) -> bool {
-    let different = one.iter().zip(other).filter(|(one, other)| one != other).count();
-    one.first() == other.first() && different <= one.len() / 4
+/// Whether two shapes agree in the name and in three of four lines: `Only 3 left` may replace `In stock`.
+fn is_similar(first: &[bool], second: &[bool]) -> bool {
+    let different = first.iter().zip(second).filter(|(a, b)| a != b).count();
+    first.first() == second.first() && different <= first.len() / 4
 }
 
 fn has_digit(line: &str) -> bool {
-    line.contains(|sign: char| sign.is_ascii_digit())
+    line.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Lines that are the name of a link in sight. Links and lines come in the same order, so a word that is the name of one
-/// link does not pass for it further down.
-fn starts(page: &Page) -> Vec<usize> {
+/// Returns the lines that are the name of a visible link. Links and lines have the same order, which tells a link's line
+/// from the same text elsewhere.
+fn block_starts(page: &Page) -> Vec<usize> {
     let names: Vec<&str> =
         page.links().map(|link| link.text.as_str()).filter(|text| !text.is_empty()).collect();
     let line_of = |name: &str, from: usize| {
-        page.lines.iter().skip(from).position(|line| line == name).map(|at| from + at)
+        page.lines.iter().skip(from).position(|line| line == name).map(|index| from + index)
     };
     let mut found = Vec::new();
     let mut from = 0;
-    for (place, name) in names.iter().enumerate() {
-        let Some(at) = line_of(name, from) else { continue };
-        // A jump over the lines of the links that come next would be to some other place of the same words.
-        let jumps =
-            names[place + 1..].iter().take(2).any(|next| line_of(next, from).is_some_and(|line| line < at));
-        if !jumps {
-            found.push(at);
-            from = at + 1;
+    for (index, name) in names.iter().enumerate() {
+        let Some(start) = line_of(name, from) else { continue };
+        // A line after those of the following links is another occurrence of the same text.
+        let skips_links = names[index + 1..]
+            .iter()
+            .take(2)
+            .any(|next| line_of(next, from).is_some_and(|line| line < start));
+        if !skips_links {
+            found.push(start);
+            from = start + 1;
         }
     }
     found
 }
 
-/// The distance between names that occurs most often, when the lines between them hold numbers.
-fn usual_stride(page: &Page, starts: &[usize]) -> Option<usize> {
-    let mut often: HashMap<usize, usize> = HashMap::new();
+/// Returns the most frequent distance between names, counting only blocks that contain numbers.
+fn most_frequent_length(page: &Page, starts: &[usize]) -> Option<usize> {
+    let mut counts: HashMap<usize, usize> = HashMap::new();
     for two in starts.windows(2) {
         let between = &page.lines[two[0] + 1..two[1]];
-        if LENGTHS.contains(&(two[1] - two[0])) && between.iter().any(|line| has_digit(line)) {
-            *often.entry(two[1] - two[0]).or_default() += 1;
+        if BLOCK_LENGTHS.contains(&(two[1] - two[0])) && between.iter().any(|line| has_digit(line)) {
+            *counts.entry(two[1] - two[0]).or_default() += 1;
         }
     }
-    often
+    counts
         .into_iter()
-        .max_by_key(|(stride, count)| (*count, std::cmp::Reverse(*stride)))
-        .map(|(stride, _)| stride)
+        .max_by_key(|(length, count)| (*count, std::cmp::Reverse(*length)))
+        .map(|(length, _)| length)
 }
 
 #[cfg(test)]
@@ -108,21 +113,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_goes_on_out_of_sight() {
-        let tree =
+    fn list_extends_beyond_the_viewport() {
+        let elements =
             "id: 1, text: Home, tag: a\nid: 2, text: Oak table, tag: a\nid: 3, text: Pine chair, tag: a";
         let text = "Home\nAll things\nElm stool\nMaker\n$10\nThere\nOak table\nMaker\n$90\nThere\nPine chair\nOther\n$40\nThere\n\
                     Ash bench\nMaker\n$55\nOnly 3 left\nThe end";
-        let found = records(&Page::new("", "", tree, Some(text)));
+        let found = records(&Page::new("", "", elements, Some(text)));
         let names: Vec<_> = found.iter().map(|record| record.name.as_str()).collect();
         assert_eq!(names, ["Elm stool", "Oak table", "Pine chair", "Ash bench"]);
         assert_eq!(found[1].text(), "Maker\n$90\nThere");
     }
 
     #[test]
-    fn a_menu_is_no_list() {
-        let tree = "id: 1, text: Home, tag: a\nid: 2, text: News, tag: a\nid: 3, text: Help, tag: a";
-        assert!(records(&Page::new("", "", tree, Some("Home\nNews\nHelp\nWelcome"))).is_empty());
+    fn menu_is_not_a_list() {
+        let elements = "id: 1, text: Home, tag: a\nid: 2, text: News, tag: a\nid: 3, text: Help, tag: a";
+        assert!(records(&Page::new("", "", elements, Some("Home\nNews\nHelp\nWelcome"))).is_empty());
         assert!(records(&Page::default()).is_empty());
     }
 }

@@ -1,16 +1,16 @@
-//! Tables and label–value pairs in the text of a page.
+//! Finds tables and label–value pairs in the text of a page.
 
 use super::{Page, Role};
-use crate::{values, words};
+use crate::{nlp, values};
 
-/// A label and what stands beside or below it.
+/// A label and the value beside or below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) label: String,
     pub(crate) stems: Vec<String>,
     pub(crate) value: String,
-    /// On one line, not merely on the next one.
-    pub(crate) sure: bool,
+    /// Whether the value is on the same line as the label.
+    pub(crate) same_line: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,26 +19,26 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// Cells of a table's row.
+/// Splits a table row into its cells.
 fn cells(line: &str) -> Vec<&str> {
     line.split(['\t', '|']).map(str::trim).collect()
 }
 
-fn pair(label: &str, value: &str, sure: bool) -> Pair {
-    Pair { label: label.to_owned(), stems: words::stems(label), value: value.to_owned(), sure }
+fn pair(label: &str, value: &str, same_line: bool) -> Pair {
+    Pair { label: label.to_owned(), stems: nlp::stems(label), value: value.to_owned(), same_line }
 }
 
-/// Whatever can be read as a label with its value: two cells, `label: value`, or a short line above another.
+/// Returns everything that looks like a label with its value: two cells, `label: value`, or a short line above another.
 pub(crate) fn pairs(page: &Page) -> Vec<Pair> {
     let lines = &page.lines;
-    let pressed = |line: &str| {
+    let is_control = |line: &str| {
         page.elements.iter().any(|element| {
-            matches!(element.role, Role::Link | Role::Button | Role::Option | Role::Tick)
+            matches!(element.role, Role::Link | Role::Button | Role::Option | Role::Toggle)
                 && element.text == line
         })
     };
     let mut found = Vec::new();
-    for (place, line) in lines.iter().enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         let cells = cells(line);
         if let [label, value] = cells.as_slice() {
             if !label.is_empty() && !value.is_empty() {
@@ -48,12 +48,12 @@ pub(crate) fn pairs(page: &Page) -> Vec<Pair> {
             if is_label(label) && !value.trim().is_empty() {
                 found.push(pair(label, value.trim(), true));
             }
-        } else if let Some(next) = lines.get(place + 1)
+        } else if let Some(next) = lines.get(index + 1)
             && page.has_text
             && cells.len() == 1
             && is_label(line)
             && !next.contains(['\t', '|'])
-            && !pressed(line)
+            && !is_control(line)
         {
             found.push(pair(line.trim_end_matches(':'), next, false));
         }
@@ -61,90 +61,86 @@ pub(crate) fn pairs(page: &Page) -> Vec<Pair> {
     found
 }
 
-/// Few words and no number.
+/// Whether the text has at most four words, no digit and no end of a sentence.
 fn is_label(text: &str) -> bool {
     let count = text.split_whitespace().count();
     (1..=4).contains(&count)
-        && !text.contains(|sign: char| sign.is_ascii_digit())
+        && !text.contains(|c: char| c.is_ascii_digit())
         && !text.ends_with(['.', '!', '?'])
 }
 
-/// Runs of rows with the same number of cells, of which the first is a head: no numbers in it, some below it.
+/// Returns the tables: rows with the same number of cells, with a head without numbers and numbers below it.
 pub(crate) fn tables(lines: &[String]) -> Vec<Table> {
     let mut found = Vec::new();
-    let mut place = 0;
-    while place < lines.len() {
-        let head = cells(&lines[place]);
-        let length = lines[place..]
+    let mut index = 0;
+    while index < lines.len() {
+        let head = cells(&lines[index]);
+        let length = lines[index..]
             .iter()
             .take_while(|line| head.len() > 1 && cells(line).len() == head.len())
             .count();
         if length > 2 && is_head(&head) {
             let rows: Vec<Vec<String>> =
-                lines[place + 1..place + length].iter().map(|line| owned(&cells(line))).collect();
-            if rows
-                .iter()
-                .flatten()
-                .any(|cell| cell.starts_with(|sign: char| sign.is_ascii_digit() || sign == '$'))
-            {
-                found.push(Table { head: owned(&head), rows });
+                lines[index + 1..index + length].iter().map(|line| to_strings(&cells(line))).collect();
+            if rows.iter().flatten().any(|cell| cell.starts_with(|c: char| c.is_ascii_digit() || c == '$')) {
+                found.push(Table { head: to_strings(&head), rows });
             }
         }
-        place += length.max(1);
+        index += length.max(1);
     }
     found
 }
 
 fn is_head(cells: &[&str]) -> bool {
-    cells.iter().all(|cell| {
-        !cell.is_empty() && cell.len() <= 40 && !cell.contains(|sign: char| sign.is_ascii_digit())
-    })
+    cells
+        .iter()
+        .all(|cell| !cell.is_empty() && cell.len() <= 40 && !cell.contains(|c: char| c.is_ascii_digit()))
 }
 
-fn owned(cells: &[&str]) -> Vec<String> {
+fn to_strings(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|cell| (*cell).to_owned()).collect()
 }
 
 impl Table {
-    /// The column whose head fits one of these stems best; the column of names only when its own word is asked for.
+    /// Returns the first column whose head matches one of the stems.
     pub(crate) fn column(&self, stems: &[String]) -> Option<usize> {
-        let fits = |head: &String| {
-            let words = words::stems(head);
-            stems.iter().any(|stem| words.iter().any(|word| words::alike(stem, word)))
+        let matches = |head: &String| {
+            let words = nlp::stems(head);
+            stems.iter().any(|stem| words.iter().any(|word| nlp::stems_match(stem, word)))
         };
-        self.head.iter().position(fits)
+        self.head.iter().position(matches)
     }
 
-    /// Same, but a column of numbers; earlier stems count more.
+    /// Returns a column of numbers whose head matches one of the stems; earlier stems take precedence.
     pub(crate) fn number_column(&self, stems: &[String]) -> Option<usize> {
-        let numeric = |column: &usize| {
+        let is_numeric = |column: &usize| {
             let numbers = self
                 .rows
                 .iter()
-                .filter(|row| row.get(*column).is_some_and(|cell| leading(cell).is_some()))
+                .filter(|row| row.get(*column).is_some_and(|cell| leading_number(cell).is_some()))
                 .count();
             numbers * 3 >= self.rows.len() * 2
         };
-        let columns: Vec<usize> = (0..self.head.len()).filter(numeric).collect();
+        let columns: Vec<usize> = (0..self.head.len()).filter(is_numeric).collect();
         stems.iter().find_map(|stem| {
-            let fits = |column: &&usize| {
-                words::stems(&self.head[**column]).iter().any(|word| words::alike(stem, word))
+            let matches = |column: &&usize| {
+                nlp::stems(&self.head[**column]).iter().any(|word| nlp::stems_match(stem, word))
             };
-            columns.iter().find(fits).copied()
+            columns.iter().find(matches).copied()
         })
     }
 
-    /// What the numbers of a column are: `km` under `Length (km)`.
+    /// Returns the unit of a column: `km` for the head `Length (km)`.
     pub(crate) fn unit(&self, column: usize) -> Option<&str> {
-        let (_, behind) = self.head.get(column)?.split_once('(')?;
-        behind.split_once(')').map(|(unit, _)| unit.trim()).filter(|unit| !unit.is_empty())
+        let (_, after) = self.head.get(column)?.split_once('(')?;
+        after.split_once(')').map(|(unit, _)| unit.trim()).filter(|unit| !unit.is_empty())
     }
 }
 
-/// The number a cell starts with.
-pub(crate) fn leading(cell: &str) -> Option<f64> {
-    let starts = cell.starts_with(|sign: char| sign.is_ascii_digit() || "$€£".contains(sign));
-    starts.then(|| values::amounts(cell).first().map(|amount| amount.value)).flatten()
+/// Returns the number at the start of a cell.
+pub(crate) fn leading_number(cell: &str) -> Option<f64> {
+    let starts_with_number = cell.starts_with(|c: char| c.is_ascii_digit() || "$€£".contains(c));
+    starts_with_number.then(|| values::amounts(cell).first().map(|amount| amount.value)).flatten()
 }
 
 #[cfg(test)]
@@ -156,32 +152,35 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_found_beside_and_below() {
+    fn values_are_found_beside_and_below_labels() {
         let text = "Colour\tVelvet\nAnswer: done\nTotal\n$105.50\nA long line of text that is no label at all.\nMenu\nHome";
         let found = pairs(&Page::new("", "", "id: 1, text: Menu, tag: a", Some(text)));
-        let sure: Vec<_> = found
+        let same_line: Vec<_> = found
             .iter()
-            .filter(|pair| pair.sure)
+            .filter(|pair| pair.same_line)
             .map(|pair| (pair.label.as_str(), pair.value.as_str()))
             .collect();
-        assert_eq!(sure, [("Colour", "Velvet"), ("Answer", "done")]);
-        assert!(found.iter().any(|pair| pair.label == "Total" && pair.value == "$105.50" && !pair.sure));
+        assert_eq!(same_line, [("Colour", "Velvet"), ("Answer", "done")]);
+        assert!(found.iter().any(|pair| pair.label == "Total" && pair.value == "$105.50" && !pair.same_line));
         assert!(!found.iter().any(|pair| pair.label.starts_with("A long") || pair.label == "Menu"));
     }
 
     #[test]
-    fn tables_have_a_head_and_numbers() {
+    fn tables_need_head_and_numbers() {
         let found = tables(&lines(
             "River | Length (km) | Mouth\nNile | 6,650 | sea\nRhine | 1,230 | sea\nEnd\nColour | Red\nSize | Big\nForm | Odd",
         ));
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].rows.len(), found[0].number_column(&[words::stem("long")])), (2, Some(1)));
-        assert_eq!(found[0].column(&[words::stem("river")]), Some(0));
+        assert_eq!((found[0].rows.len(), found[0].number_column(&[nlp::stem("long")])), (2, Some(1)));
+        assert_eq!(found[0].column(&[nlp::stem("river")]), Some(0));
         assert_eq!((found[0].unit(1), found[0].unit(0)), (Some("km"), None));
     }
 
     #[test]
-    fn cells_start_with_their_number() {
-        assert_eq!((leading("1,240 km"), leading("$5"), leading("about 5")), (Some(1240.0), Some(5.0), None));
+    fn leading_number_is_parsed() {
+        assert_eq!(
+            (leading_number("1,240 km"), leading_number("$5"), leading_number("about 5")),
+            (Some(1240.0), Some(5.0), None)
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! A site that lets nobody in is told as such, not fought.
+//! Gives up on a page that blocks automated visitors, and says so.
 
-use super::Scene;
-use crate::action::{Action, Move};
+use super::SkillContext;
+use crate::action::{Action, Decision};
 
-const SIGNS: [&str; 9] = [
+/// Texts in the title of a block page.
+const BLOCK_TEXTS: [&str; 9] = [
     "access denied",
     "verify you are human",
     "verification required",
@@ -15,9 +16,9 @@ const SIGNS: [&str; 9] = [
     "attention required",
 ];
 
-pub(super) fn give_up(scene: &mut Scene<'_>) -> Option<Move> {
-    let title = scene.page.title.to_lowercase();
-    let sign = SIGNS.iter().find(|sign| title.contains(*sign))?;
-    let answer = format!("The site does not let me in: its page says “{}”.", scene.page.title);
-    Some(Move::new(Action::answer(&answer), format!("the title says {sign:?}")))
+pub(super) fn give_up(context: &mut SkillContext<'_>) -> Option<Decision> {
+    let title = context.page.title.to_lowercase();
+    let text = BLOCK_TEXTS.iter().find(|text| title.contains(*text))?;
+    let answer = format!("The site does not let me in: its page says “{}”.", context.page.title);
+    Some(Decision::new(Action::answer(&answer), format!("the title says {text:?}")))
 }

@@ -1,14 +1,14 @@
-//! Cookie banners and the like are closed when they are in sight.
+//! Closes cookie banners and similar overlays.
 
-use super::Scene;
+use super::SkillContext;
 use crate::{
-    action::{Action, Move},
+    action::{Action, Decision},
+    nlp,
     page::{Element, Role},
-    words,
 };
 
-/// What such buttons say, the gentler first.
-const BUTTONS: [&str; 16] = [
+/// Labels of the buttons; those that refuse come first.
+const LABELS: [&str; 16] = [
     "reject all",
     "reject",
     "decline",
@@ -28,20 +28,20 @@ const BUTTONS: [&str; 16] = [
 ];
 const TOPICS: [&str; 5] = ["cookie", "consent", "privacy", "newsletter", "subscribe"];
 
-pub(super) fn dismiss(scene: &mut Scene<'_>) -> Option<Move> {
-    let text = scene.page.lines.join(" ").to_lowercase();
+pub(super) fn dismiss_banner(context: &mut SkillContext<'_>) -> Option<Decision> {
+    let text = context.page.lines.join(" ").to_lowercase();
     if !TOPICS.iter().any(|topic| text.contains(topic)) {
         return None;
     }
-    let found = BUTTONS
+    let found = LABELS
         .iter()
-        .find_map(|label| scene.page.of(Role::Button).find(|button| says(button, label)))?
+        .find_map(|label| context.page.with_role(Role::Button).find(|button| has_label(button, label)))?
         .clone();
-    scene.once(Action::click(&found), "a banner covers the page")
+    context.try_once(Action::click(&found), "a banner covers the page")
 }
 
-fn says(button: &Element, label: &str) -> bool {
+fn has_label(button: &Element, label: &str) -> bool {
     let text = button.text.to_lowercase();
-    let words = words::tokens(&text).len();
+    let words = nlp::tokenize(&text).len();
     text == label || (words <= 5 && text.contains(label) && TOPICS.iter().any(|topic| text.contains(topic)))
 }

@@ -1,175 +1,192 @@
-//! Reading a fact off the page of the thing the question is about.
+//! Reads a fact from the page of the subject.
 
-use super::{Scene, shape::shaped};
+use super::{SkillContext, answer_format::extract_answer};
 use crate::{
-    action::{Action, Move},
-    goal::{Goal, Kind, Subject},
+    action::{Action, Decision},
+    goal::{AnswerKind, Goal, Subject},
+    nlp,
     page::{self, Element, Page, Pair, Table, tables},
-    values, words,
+    values,
 };
 
-/// What was found, and how far it can be trusted: from 0 to 1.
+/// A possible answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
-    pub(super) answer: String,
-    pub(super) trust: f64,
-    pub(super) how: String,
+struct Candidate {
+    answer: String,
+    /// From 0 to 1.
+    confidence: f64,
+    reason: String,
 }
 
-/// From here on an answer is given at once.
-const SURE: f64 = 0.7;
+/// Answers with at least this confidence are given immediately.
+const MIN_CONFIDENCE: f64 = 0.7;
 
-pub(super) fn answer(scene: &mut Scene<'_>) -> Option<Move> {
-    let found = look_up(scene)?;
-    (found.trust >= SURE).then(|| Move::new(Action::answer(&found.answer), found.how))
+pub(super) fn answer(context: &mut SkillContext<'_>) -> Option<Decision> {
+    let found = look_up(context)?;
+    (found.confidence >= MIN_CONFIDENCE).then(|| Decision::new(Action::answer(&found.answer), found.reason))
 }
 
-/// Whatever the page offers is kept for the time when nothing better turns up.
-pub(super) fn keep_guess(scene: &mut Scene<'_>) {
-    if let Some(found) = look_up(scene) {
-        scene.memory.offer(&found.answer, found.trust.min(0.9));
+/// Keeps the best candidate of the page as a guess.
+pub(super) fn keep_guess(context: &mut SkillContext<'_>) {
+    if let Some(found) = look_up(context) {
+        context.memory.offer_guess(&found.answer, found.confidence.min(0.9));
     }
 }
 
-fn look_up(scene: &Scene<'_>) -> Option<Found> {
-    let goal = scene.goal;
-    // A superlative still to be resolved, or a sum, is not on the page of any one thing.
-    let open = scene.memory.subject.is_none() && !goal.extremes.is_empty();
-    if open || goal.arithmetic.is_some() || !goal.orders.is_empty() {
+fn look_up(context: &SkillContext<'_>) -> Option<Candidate> {
+    let goal = context.goal;
+    // The page of one thing answers neither a superlative nor a sum.
+    let has_open_superlative = context.memory.subject.is_none() && !goal.superlatives.is_empty();
+    if has_open_superlative || goal.arithmetic.is_some() || !goal.instructions.is_empty() {
         return None;
     }
-    let subject = scene.subject()?;
-    let about = scene.is_about(&subject);
+    let subject = context.subject()?;
+    let is_about = context.is_about(&subject);
     let candidates = [
-        cell_of_a_row(scene, &subject, about),
-        labelled(scene, about),
-        price_below_heading(goal, scene.page, about),
-        record_of(goal, scene.page, &subject),
-        byline(scene, about),
-        sentence(scene, &subject, about),
+        table_cell(context, &subject, is_about),
+        labelled_value(context, is_about),
+        price_below_heading(goal, context.page, is_about),
+        list_item(goal, context.page, &subject),
+        byline(context, is_about),
+        sentence(context, &subject, is_about),
     ];
-    candidates.into_iter().flatten().max_by(|one, other| one.trust.total_cmp(&other.trust))
+    candidates.into_iter().flatten().max_by(|a, b| a.confidence.total_cmp(&b.confidence))
 }
 
-/// A table has a row for what the task names, or for a number it gives, and a column for what it asks.
-fn cell_of_a_row(scene: &Scene<'_>, subject: &Subject, about: bool) -> Option<Found> {
-    let (goal, page) = (scene.goal, scene.page);
-    let numbers = values::years(&goal.text);
-    let asked: Vec<String> = goal.noun.iter().cloned().chain(scene.asked()).collect();
+/// Looks in tables for the row of the subject, or of a year in the task, and the column that is asked for.
+fn table_cell(context: &SkillContext<'_>, subject: &Subject, is_about: bool) -> Option<Candidate> {
+    let (goal, page) = (context.goal, context.page);
+    let years = values::years(&goal.text);
+    let wanted: Vec<String> = goal.noun.iter().cloned().chain(context.open_stems()).collect();
     for table in tables(&page.lines) {
-        let Some(column) = table.column(&asked) else { continue };
-        let fits = |row: &&Vec<String>| {
-            row.iter().enumerate().any(|(place, cell)| {
-                let named = place != column && words::content(cell) == subject.stems;
-                named || (about && place != column && numbers.contains(cell))
+        let Some(column) = table.column(&wanted) else { continue };
+        let matches = |row: &&Vec<String>| {
+            row.iter().enumerate().any(|(index, cell)| {
+                let is_subject = index != column && nlp::content_stems(cell) == subject.stems;
+                is_subject || (is_about && index != column && years.contains(cell))
             })
         };
-        if let Some(row) = table.rows.iter().find(fits)
-            && let Some(answer) = shaped(goal, &with_unit(&table, column, &row[column]))
+        if let Some(row) = table.rows.iter().find(matches)
+            && let Some(answer) = extract_answer(goal, &with_unit(&table, column, &row[column]))
         {
-            let how = format!("the table has it in the row “{}” under “{}”", row[0], table.head[column]);
-            return Some(Found { answer, trust: 0.95, how });
+            let reason = format!("the table has it in the row “{}” under “{}”", row[0], table.head[column]);
+            return Some(Candidate { answer, confidence: 0.95, reason });
         }
     }
     None
 }
 
-/// Measures are told with the unit that stands in the head.
+/// Appends the unit of the column to the cell.
 fn with_unit(table: &Table, column: usize, cell: &str) -> String {
     table.unit(column).map_or_else(|| cell.to_owned(), |unit| format!("{cell} {unit}"))
 }
 
-/// How well a label is what the question asks for: the share of its words that the question has, more for the noun.
-fn label_fit(pair: &Pair, noun: &[String], wanted: &[String]) -> f64 {
-    let words: Vec<&String> = pair.stems.iter().filter(|stem| !words::is_stop(stem)).collect();
+/// Rates how well a label matches the question: the share of its words that the question contains. The noun of the
+/// question counts more than its other words.
+fn rate_label(pair: &Pair, noun: &[String], wanted: &[String]) -> f64 {
+    let words: Vec<&String> = pair.stems.iter().filter(|stem| !nlp::is_stop_word(stem)).collect();
     if words.is_empty() {
         return 0.0;
     }
     let share = |asked: &[String]| {
-        let hits = words.iter().filter(|word| asked.iter().any(|stem| words::alike(stem, word))).count();
+        let hits = words.iter().filter(|word| asked.iter().any(|stem| nlp::stems_match(stem, word))).count();
         hits as f64 / words.len() as f64
     };
-    // All words of the noun should be there too: `life` alone is not `battery life`.
-    let whole = words::coverage(noun, &pair.stems);
-    (share(noun) * (0.7 + 0.3 * whole)).max(share(wanted) * 0.9)
+    // The label should contain the whole noun: `life` alone is not `battery life`.
+    let noun_coverage = nlp::coverage(noun, &pair.stems);
+    (share(noun) * (0.7 + 0.3 * noun_coverage)).max(share(wanted) * 0.9)
 }
 
-fn labelled(scene: &Scene<'_>, about: bool) -> Option<Found> {
-    let goal = scene.goal;
-    let left = scene.asked();
-    let best = page::pairs(scene.page)
+/// Looks for a label that matches the question.
+fn labelled_value(context: &SkillContext<'_>, is_about: bool) -> Option<Candidate> {
+    let goal = context.goal;
+    let open_stems = context.open_stems();
+    let best = page::pairs(context.page)
         .into_iter()
         .filter_map(|pair| {
-            let fit = label_fit(&pair, &goal.noun, &left);
-            let answer = shaped(goal, &pair.value).filter(|_| fit > 0.5)?;
-            let sure = if pair.sure { 1.0 } else { 0.85 };
-            Some((fit * sure, answer, pair.label))
+            let rating = rate_label(&pair, &goal.noun, &open_stems);
+            let answer = extract_answer(goal, &pair.value).filter(|_| rating > 0.5)?;
+            let certainty = if pair.same_line { 1.0 } else { 0.85 };
+            Some((rating * certainty, answer, pair.label))
         })
-        .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let trust = if about { best.0 } else { best.0 * 0.4 };
-    Some(Found { answer: best.1, trust, how: format!("the page says it beside “{}”", best.2) })
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let confidence = if is_about { best.0 } else { best.0 * 0.4 };
+    Some(Candidate {
+        answer: best.1, confidence, reason: format!("the page says it beside “{}”", best.2)
+    })
 }
 
-/// On the page of one thing, the first price below its name is its price.
-fn price_below_heading(goal: &Goal, page: &Page, about: bool) -> Option<Found> {
-    if goal.kind != Kind::Money || !about {
+/// Takes the first price below the heading of the subject's page.
+fn price_below_heading(goal: &Goal, page: &Page, is_about: bool) -> Option<Candidate> {
+    if goal.kind != AnswerKind::Money || !is_about {
         return None;
     }
     let heading = page.heading();
     let from = page.lines.iter().rposition(|line| line == heading)?;
-    let answer = page.lines[from..].iter().take(12).find_map(|line| shaped(goal, line))?;
-    Some(Found { answer, trust: 0.8, how: "it is the first price below the name".to_owned() })
+    let answer = page.lines[from..].iter().take(12).find_map(|line| extract_answer(goal, line))?;
+    Some(Candidate { answer, confidence: 0.8, reason: "it is the first price below the name".to_owned() })
 }
 
-/// In a list, the lines that belong to the thing.
-fn record_of(goal: &Goal, page: &Page, subject: &Subject) -> Option<Found> {
-    if !matches!(goal.kind, Kind::Money | Kind::Date) {
+/// Looks in a list for the item of the subject.
+fn list_item(goal: &Goal, page: &Page, subject: &Subject) -> Option<Candidate> {
+    if !matches!(goal.kind, AnswerKind::Money | AnswerKind::Date) {
         return None;
     }
     let all = page::records(page);
-    let record = all.iter().find(|record| words::content(&record.name) == subject.stems)?;
-    let answer = record.lines.iter().find_map(|line| shaped(goal, line))?;
-    Some(Found { answer, trust: 0.75, how: format!("the list says it under “{}”", record.name) })
+    let record = all.iter().find(|record| nlp::content_stems(&record.name) == subject.stems)?;
+    let answer = record.lines.iter().find_map(|line| extract_answer(goal, line))?;
+    Some(Candidate {
+        answer, confidence: 0.75, reason: format!("the list says it under “{}”", record.name)
+    })
 }
 
-/// Right below the name of a thing stands who made, offers or wrote it.
-fn byline(scene: &Scene<'_>, about: bool) -> Option<Found> {
-    if !matches!(scene.goal.kind, Kind::Name | Kind::Person) || !about {
+/// Takes the link below the heading, which usually names the maker, provider or author.
+fn byline(context: &SkillContext<'_>, is_about: bool) -> Option<Candidate> {
+    if !matches!(context.goal.kind, AnswerKind::Name | AnswerKind::Person) || !is_about {
         return None;
     }
-    let link = below_heading(scene.page)?;
-    let how = format!("it stands right below the name “{}”", scene.page.heading());
-    Some(Found { answer: link.text.clone(), trust: 0.7, how })
+    let link = link_below_heading(context.page)?;
+    let reason = format!("it stands right below the name “{}”", context.page.heading());
+    Some(Candidate { answer: link.text.clone(), confidence: 0.7, reason })
 }
 
-/// The link in the line below the heading.
-pub(super) fn below_heading(page: &Page) -> Option<&Element> {
+/// Returns the link in the line below the heading.
+pub(super) fn link_below_heading(page: &Page) -> Option<&Element> {
     let heading = page.heading();
-    let at = page.lines.iter().rposition(|line| line == heading)?;
-    let line = page.lines.get(at + 1)?;
+    let index = page.lines.iter().rposition(|line| line == heading)?;
+    let line = page.lines.get(index + 1)?;
     page.links().find(|link| !link.text.is_empty() && line.contains(&link.text) && link.text != heading)
 }
 
-/// A sentence that shares most of its words with the question and holds an answer of the right kind.
-fn sentence(scene: &Scene<'_>, subject: &Subject, about: bool) -> Option<Found> {
-    let goal = scene.goal;
-    if matches!(goal.kind, Kind::Name | Kind::Person | Kind::Said | Kind::Anything | Kind::YesNo) {
+/// Looks for the sentence that shares the most words with the question and contains an answer of the right kind.
+fn sentence(context: &SkillContext<'_>, subject: &Subject, is_about: bool) -> Option<Candidate> {
+    let goal = context.goal;
+    if matches!(
+        goal.kind,
+        AnswerKind::Name
+            | AnswerKind::Person
+            | AnswerKind::PageText
+            | AnswerKind::Anything
+            | AnswerKind::YesNo
+    ) {
         return None;
     }
-    let wanted = scene.asked();
-    let sentences = scene.page.lines.iter().flat_map(|line| line.split(". "));
+    let wanted = context.open_stems();
+    let sentences = context.page.lines.iter().flat_map(|line| line.split(". "));
     let best = sentences
         .filter_map(|sentence| {
-            let stems = words::content(sentence);
-            let asked =
-                wanted.iter().filter(|stem| stems.iter().any(|word| words::alike(stem, word))).count();
-            let named = about || subject.strong.iter().all(|stem| stems.contains(stem));
-            let answer = shaped(goal, sentence).filter(|_| asked > 0 && named)?;
-            Some((asked as f64 / wanted.len().max(1) as f64, answer, sentence))
+            let stems = nlp::content_stems(sentence);
+            let shared =
+                wanted.iter().filter(|stem| stems.iter().any(|word| nlp::stems_match(stem, word))).count();
+            let is_named = is_about || subject.required.iter().all(|stem| stems.contains(stem));
+            let answer = extract_answer(goal, sentence).filter(|_| shared > 0 && is_named)?;
+            Some((shared as f64 / wanted.len().max(1) as f64, answer, sentence))
         })
-        .max_by(|one, other| one.0.total_cmp(&other.0))?;
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let start: String = best.2.chars().take(60).collect();
-    Some(Found {
-        answer: best.1, trust: 0.35 + 0.4 * best.0, how: format!("a sentence says it: “{start}…”")
+    Some(Candidate {
+        answer: best.1,
+        confidence: 0.35 + 0.4 * best.0,
+        reason: format!("a sentence says it: “{start}…”"),
     })
 }

@@ -1,119 +1,120 @@
-//! The skills, each a function that looks at the situation and may propose a move. They are asked in a fixed order and
-//! the first proposal is taken; none of them knows a website.
+//! The skills: functions that may propose a decision for the current page. They are tried in a fixed order, and the
+//! first proposal is taken. No skill contains knowledge of a particular website.
 
+mod answer_format;
 mod blocked;
 mod consent;
-mod controls;
 mod count;
+mod exploration;
 mod fact;
-mod follow;
-mod obey;
+mod filters;
+mod instructions;
+mod navigation;
 mod options;
-mod pick;
-mod rank;
-mod seek;
-mod shape;
+mod ranking;
+mod relations;
 mod submit;
-mod wander;
+mod superlatives;
 
 use crate::{
-    action::{Action, Move},
+    action::{Action, Decision},
     goal::{Goal, Subject},
     memory::Memory,
+    nlp,
     page::Page,
 };
 
-/// What a skill sees.
-pub(crate) struct Scene<'a> {
+/// What a skill decides from.
+pub(crate) struct SkillContext<'a> {
     pub(crate) goal: &'a Goal,
     pub(crate) page: &'a Page,
     pub(crate) memory: &'a mut Memory,
-    pub(crate) start: &'a str,
-    /// Steps that are left, this one included.
-    pub(crate) left: usize,
+    pub(crate) start_url: &'a str,
+    /// The remaining steps, including this one.
+    pub(crate) steps_left: usize,
 }
 
-type Skill = fn(&mut Scene<'_>) -> Option<Move>;
+type Skill = fn(&mut SkillContext<'_>) -> Option<Decision>;
 
-/// In the order in which they are asked.
+/// The skills in the order in which they are tried.
 const SKILLS: &[Skill] = &[
     blocked::give_up,
-    wander::recover,
-    consent::dismiss,
-    obey::next_order,
-    obey::report,
-    controls::next,
+    exploration::recover,
+    consent::dismiss_banner,
+    instructions::carry_out_next,
+    instructions::report_result,
+    filters::set_next,
     count::answer,
-    pick::answer,
-    follow::relation,
+    superlatives::answer,
+    relations::follow_first,
     fact::answer,
-    follow::further,
-    follow::byline,
-    wander::leave_empty,
-    seek::best_link,
-    seek::list_link,
-    seek::search,
-    seek::any_link,
-    wander::look_around,
+    relations::follow,
+    relations::follow_byline,
+    exploration::leave_empty_results,
+    navigation::follow_good_link,
+    navigation::follow_list_link,
+    navigation::search,
+    navigation::follow_fair_link,
+    exploration::explore,
 ];
 
-impl Scene<'_> {
-    /// The thing to look for now: one found on the way, or the first that the task names.
+impl SkillContext<'_> {
+    /// Returns the current subject: the one in the memory, or the first that the task names.
     pub(crate) fn subject(&self) -> Option<Subject> {
-        let found = self.memory.subject.as_deref().map(Subject::new);
-        found.or_else(|| self.goal.subject().cloned())
+        let current = self.memory.subject.as_deref().map(Subject::new);
+        current.or_else(|| self.goal.subject().cloned())
     }
 
-    /// The page in front is the one of the subject.
+    /// Whether the current page is the page of the subject.
     pub(crate) fn is_about(&self, subject: &Subject) -> bool {
-        let heading = crate::words::content(self.page.heading());
-        let lists =
+        let heading = nlp::content_stems(self.page.heading());
+        let is_list =
             ["search", "result", "list", "all"].iter().any(|word| heading.iter().any(|stem| stem == word));
-        let named = subject.strong.iter().all(|stem| heading.contains(stem));
-        let mostly = crate::words::coverage(&subject.stems, &heading) >= 0.5;
-        !lists && named && mostly && heading.len() <= subject.stems.len() + 3
+        let is_named = subject.required.iter().all(|stem| heading.contains(stem));
+        let is_covered = nlp::coverage(&subject.stems, &heading) >= 0.5;
+        !is_list && is_named && is_covered && heading.len() <= subject.stems.len() + 3
     }
 
-    /// What the question asks beside naming things: without the words of the page's own name, and of ways already gone.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        let heading = crate::words::content(self.page.heading());
-        let open = |stem: &&String| !heading.contains(stem) && !self.memory.used.contains(stem);
-        self.goal.wanted.iter().filter(open).cloned().collect()
+    /// Returns the stems of the question that are still open: those not in the page's heading and not yet used.
+    pub(crate) fn open_stems(&self) -> Vec<String> {
+        let heading = nlp::content_stems(self.page.heading());
+        let is_open = |stem: &&String| !heading.contains(stem) && !self.memory.used_stems.contains(stem);
+        self.goal.wanted.iter().filter(is_open).cloned().collect()
     }
 
-    /// Notes the action as tried and hands it on; `None` when it was tried on this page before.
-    pub(crate) fn once(&mut self, action: Action, why: impl Into<String>) -> Option<Move> {
-        let sentence = action.sentence();
-        if self.memory.has_tried(&sentence) {
+    /// Records the action and returns it; `None` if it was already tried on this page.
+    pub(crate) fn try_once(&mut self, action: Action, reason: impl Into<String>) -> Option<Decision> {
+        let description = action.description();
+        if self.memory.has_tried(&description) {
             return None;
         }
-        self.memory.note(&sentence);
-        Some(Move::new(action, why))
+        self.memory.record_action(&description);
+        Some(Decision::new(action, reason))
     }
 }
 
-/// The move for a situation; there always is one.
-pub(crate) fn choose(scene: &mut Scene<'_>) -> Move {
-    fact::keep_guess(scene);
-    if scene.left <= 1 {
-        return last_word(scene);
+/// Chooses the next action. On the last step this is always an answer.
+pub(crate) fn choose(context: &mut SkillContext<'_>) -> Decision {
+    fact::keep_guess(context);
+    if context.steps_left <= 1 {
+        return final_answer(context);
     }
     for skill in SKILLS {
-        if let Some(next) = skill(scene) {
-            return next;
+        if let Some(decision) = skill(context) {
+            return decision;
         }
     }
-    last_word(scene)
+    final_answer(context)
 }
 
-/// The best guess so far, or the plain truth that there is none.
-fn last_word(scene: &Scene<'_>) -> Move {
-    match &scene.memory.guess {
-        Some(guess) => Move::new(
+/// Answers with the best guess so far, or says that there is none.
+fn final_answer(context: &SkillContext<'_>) -> Decision {
+    match &context.memory.guess {
+        Some(guess) => Decision::new(
             Action::answer(&guess.answer),
-            format!("nothing better is to be found; this is the best guess (trust {} %)", guess.trust),
+            format!("nothing better is to be found; this is the best guess (trust {} %)", guess.confidence),
         ),
-        None => Move::new(
+        None => Decision::new(
             Action::answer("I could not find the answer on the pages I saw."),
             "nothing on the pages seen answers the question",
         ),

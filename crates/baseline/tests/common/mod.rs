@@ -1,5 +1,5 @@
-//! Conversations as the collector builds them, for pages written down here.
-#![allow(dead_code, clippy::unwrap_used, reason = "a helper of tests; each test file uses its part")]
+//! Builds conversations as the collector does, for pages defined in tests.
+#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses some of the helpers")]
 
 use client::chat;
 use proto::{
@@ -12,17 +12,17 @@ use rollout::{
 };
 use serde_json::{Map, Value, json};
 
-/// A page in front of the agent.
+/// A page that the policy sees.
 #[derive(Clone, Default)]
-pub(crate) struct Seen {
+pub(crate) struct TestPage {
     pub(crate) title: &'static str,
     pub(crate) url: &'static str,
-    /// `role name` a line: `a Home`, `button Go`, `search Find`, `select Kind`, `option Red`, `number Price`, `tick In stock`.
+    /// One `role name` for each line: `a Home`, `button Go`, `search Find`, `select Kind`, `option Red`, `number Price`, `tick In stock`.
     pub(crate) elements: &'static str,
     pub(crate) text: Option<&'static str>,
 }
 
-/// An episode played against pages that do not move by themselves.
+/// An episode on fixed pages.
 pub(crate) struct Episode {
     pub(crate) prompting: PromptOptions,
     task: Task,
@@ -59,29 +59,30 @@ impl Episode {
         self
     }
 
-    /// The request for the next turn.
-    pub(crate) fn request(&self, seen: &Seen) -> Value {
+    /// Returns the chat request for the next step.
+    pub(crate) fn request(&self, page: &TestPage) -> Value {
         let messages =
-            build_conversation(self.prompting, &self.task, &self.history, &observation(seen), seen.text);
+            build_conversation(self.prompting, &self.task, &self.history, &observation(page), page.text);
         json!({"model": baseline::MODEL, "messages": chat::to_json(&messages, &chat::file_url)})
     }
 
-    /// What the agent does about a page; the step goes into the history, with the page found changed.
-    pub(crate) fn act(&mut self, seen: &Seen) -> Action {
-        self.act_and(seen, true)
+    /// Returns the policy's action for a page, and records a step that changed the page.
+    pub(crate) fn act(&mut self, page: &TestPage) -> Action {
+        self.act_with_outcome(page, true)
     }
 
-    pub(crate) fn act_and(&mut self, seen: &Seen, changed: bool) -> Action {
-        let said = baseline::reply(&self.request(seen)).unwrap();
-        let reply = Reply::parse(&said, self.prompting.mode);
-        assert_eq!(reply.problem, None, "{said}");
+    /// Like [`Episode::act`], with the outcome of the step.
+    pub(crate) fn act_with_outcome(&mut self, page: &TestPage, changed: bool) -> Action {
+        let text = baseline::reply(&self.request(page)).unwrap();
+        let reply = Reply::parse(&text, self.prompting.mode);
+        assert_eq!(reply.problem, None, "{text}");
         let mut answering_tokens = reply.answering_tokens();
         answering_tokens
-            .insert("observation".to_owned(), describe_outcome(Some(changed), seen.url, None).into());
+            .insert("observation".to_owned(), describe_outcome(Some(changed), page.url, None).into());
         self.history.push(Step {
-            observation: observation(seen),
+            observation: observation(page),
             action: Some(reply.action.clone()),
-            response: Response { raw_response: said, answering_tokens, raw_prompt: String::new() },
+            response: Response { raw_response: text, answering_tokens, raw_prompt: String::new() },
             reward: Reward::default(),
             same_as_next_screenshot: Some(!changed),
             extras: StepExtras::default(),
@@ -90,28 +91,28 @@ impl Episode {
     }
 }
 
-fn observation(seen: &Seen) -> Observation {
+fn observation(page: &TestPage) -> Observation {
     let tag = |role: &str| match role {
         "search" | "number" | "date" | "text" => format!("input, type={role}"),
         "tick" => "input, type=checkbox".to_owned(),
         other => other.to_owned(),
     };
-    let lines = seen.elements.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate();
-    let tree: Vec<String> = lines
-        .map(|(place, line)| {
+    let lines = page.elements.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate();
+    let elements: Vec<String> = lines
+        .map(|(index, line)| {
             let (role, name) = line.split_once(' ').unwrap_or((line, ""));
-            format!("id: {}, text: {name}, tag: {}", place + 1, tag(role))
+            format!("id: {}, text: {name}, tag: {}", index + 1, tag(role))
         })
         .collect();
     Observation {
         image_path: String::new(),
-        ac_tree: Some(tree.join("\n")),
-        title: seen.title.to_owned(),
-        url: seen.url.to_owned(),
+        ac_tree: Some(elements.join("\n")),
+        title: page.title.to_owned(),
+        url: page.url.to_owned(),
     }
 }
 
-/// `Click [3]`, `ANSWER [$5]`: the action in one line.
-pub(crate) fn told(action: &Action) -> &str {
+/// Returns the action in one line, such as `Click [3]` or `ANSWER [$5]`.
+pub(crate) fn action_string(action: &Action) -> &str {
     &action.action_string
 }

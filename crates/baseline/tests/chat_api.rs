@@ -1,4 +1,4 @@
-//! The server as its clients meet it: the collector's own model client, and plain HTTP.
+//! The chat API of the server, used by the collector's model client and over plain HTTP.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
@@ -11,7 +11,7 @@ use client::{
     chat::{ChatRequest, Message, ModelClient, ModelOptions, Role},
     http::Deadline,
 };
-use common::{Episode, Seen};
+use common::{Episode, TestPage};
 use proto::InteractionMode;
 use rollout::{
     config::{ModelType, PromptVersion},
@@ -23,7 +23,7 @@ use tokio::{
     net::TcpStream,
 };
 
-const PAGE: Seen = Seen {
+const PAGE: TestPage = TestPage {
     title: "Spelt loaf · Old Mill",
     url: "http://site.test/p/7",
     elements: "a Old Mill",
@@ -38,7 +38,7 @@ fn request() -> Value {
     Episode::new("What is the price of the Spelt loaf?", 5).request(&PAGE)
 }
 
-/// One request on a connection of its own: status and body.
+/// Sends one request on a new connection; returns status and body.
 async fn exchange(server: &Server, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(server.addr()).await?;
     let head = format!(
@@ -47,16 +47,16 @@ async fn exchange(server: &Server, method: &str, path: &str, body: &str) -> std:
     );
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(body.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer with a head");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await?;
+    let (head, body) = response.split_once("\r\n\r\n").expect("a response with headers");
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
     Ok((status, body.to_owned()))
 }
 
 async fn post(server: &Server, body: String) -> (u16, Value) {
-    let (status, answer) = exchange(server, "POST", "/v1/chat/completions", &body).await.unwrap();
-    (status, serde_json::from_str(&answer).unwrap())
+    let (status, response) = exchange(server, "POST", "/v1/chat/completions", &body).await.unwrap();
+    (status, serde_json::from_str(&response).unwrap())
 }
 
 async fn get(server: &Server, path: &str) -> u16 {
@@ -64,15 +64,15 @@ async fn get(server: &Server, path: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn the_collectors_client_gets_along_with_it() {
+async fn collector_client_gets_a_completion() {
     let server = server();
     let client = ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap();
     let chosen = client.choose_model(None, Duration::from_secs(10)).await.unwrap();
     assert_eq!(chosen, baseline::MODEL);
-    let words = request()["messages"][1]["content"][0]["text"].as_str().unwrap().to_owned();
-    let asked = ChatRequest {
+    let text = request()["messages"][1]["content"][0]["text"].as_str().unwrap().to_owned();
+    let request = ChatRequest {
         model: baseline::MODEL.to_owned(),
-        messages: vec![Message::text(Role::User, words)],
+        messages: vec![Message::text(Role::User, text)],
         temperature: Some(1.0),
         top_k: Some(2),
         max_tokens: Some(3072),
@@ -80,7 +80,7 @@ async fn the_collectors_client_gets_along_with_it() {
         return_token_ids: true,
         ..ChatRequest::default()
     };
-    let completion = client.complete(asked, Deadline::after(Duration::from_secs(10))).await.unwrap();
+    let completion = client.complete(request, Deadline::after(Duration::from_secs(10))).await.unwrap();
     let reply = Reply::parse(&completion.text, InteractionMode::SetOfMarks);
     assert_eq!(reply.action.action_string, "ANSWER [$4.80]");
     assert_eq!((completion.finish_reason.as_deref(), completion.logprobs), (Some("stop"), None));
@@ -89,7 +89,7 @@ async fn the_collectors_client_gets_along_with_it() {
 }
 
 #[tokio::test]
-async fn a_completion_has_the_shape_of_one() {
+async fn completion_has_the_openai_format() {
     let server = server();
     let (status, answer) = post(&server, request().to_string()).await;
     assert_eq!(status, 200, "{answer}");
@@ -109,28 +109,28 @@ async fn a_completion_has_the_shape_of_one() {
         usage["total_tokens"].as_u64(),
         Some(usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap())
     );
-    let (_, again) = post(&server, request().to_string()).await;
-    assert_ne!(answer["id"], again["id"]);
-    assert_eq!(answer["choices"], again["choices"]);
+    let (_, repeated) = post(&server, request().to_string()).await;
+    assert_ne!(answer["id"], repeated["id"]);
+    assert_eq!(answer["choices"], repeated["choices"]);
 }
 
 #[tokio::test]
-async fn a_model_that_is_asked_to_think_says_what_it_thought_apart() {
+async fn reasoning_is_returned_separately() {
     let server = server();
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 5);
     episode.prompting.model_type = ModelType::Think;
-    let asked = episode.request(&PAGE);
-    let (_, answer) = post(&server, asked.to_string()).await;
+    let request = episode.request(&PAGE);
+    let (_, answer) = post(&server, request.to_string()).await;
     let message = &answer["choices"][0]["message"];
     assert!(message["reasoning_content"].as_str().unwrap().contains("$4.80"));
     assert!(message["content"].as_str().unwrap().starts_with("Memory: "));
-    let whole = baseline::reply(&asked).unwrap();
+    let whole = baseline::reply(&request).unwrap();
     let reply = Reply::parse(&whole, InteractionMode::SetOfMarks);
     assert!(whole.starts_with("<think>") && reply.thinking.contains("because") && reply.problem.is_none());
 }
 
 #[test]
-fn the_reply_has_exactly_the_parts_that_the_prompt_asks_for() {
+fn reply_has_the_parts_of_the_prompt_version() {
     let complete = baseline::reply(&request()).unwrap();
     let heads: Vec<&str> =
         complete.lines().filter_map(|line| line.split_once(": ")).map(|(head, _)| head).take(4).collect();
@@ -147,21 +147,21 @@ fn the_reply_has_exactly_the_parts_that_the_prompt_asks_for() {
 }
 
 #[test]
-fn without_elements_it_admits_that_it_is_blind() {
+fn coordinate_mode_gives_up_without_elements() {
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 5);
     episode.prompting.mode = InteractionMode::Coordinates;
-    let said: Vec<String> = (0..3).map(|_| episode.act(&PAGE).action_string).collect();
-    assert_eq!(said[..2], ["Scroll [down]", "Scroll [down]"]);
+    let actions: Vec<String> = (0..3).map(|_| episode.act(&PAGE).action_string).collect();
+    assert_eq!(actions[..2], ["Scroll [down]", "Scroll [down]"]);
     assert!(
-        said[2].starts_with("ANSWER [I cannot tell: I read numbered elements and text, not pictures."),
-        "{said:?}"
+        actions[2].starts_with("ANSWER [I cannot tell: I read numbered elements and text, not pictures."),
+        "{actions:?}"
     );
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn invalid_requests_are_explained() {
     let server = server();
-    for (body, status, words, parameter) in [
+    for (body, status, message, parameter) in [
         ("{".to_owned(), 400, "not JSON", Value::Null),
         ("[]".to_owned(), 400, "must be a JSON object", Value::Null),
         (json!({"model": "baseline"}).to_string(), 400, "messages must be a list", json!("messages")),
@@ -187,7 +187,7 @@ async fn what_is_wrong_is_named() {
         let (got, answer) = post(&server, body.clone()).await;
         let error = &answer["error"];
         assert!(
-            got == status && error["message"].as_str().unwrap().contains(words),
+            got == status && error["message"].as_str().unwrap().contains(message),
             "{body}: {got} {answer}"
         );
         assert_eq!((&error["code"], &error["param"]), (&json!(status), &parameter), "{body}");
@@ -199,28 +199,28 @@ async fn what_is_wrong_is_named() {
 }
 
 #[tokio::test]
-async fn pictures_inside_the_request_are_taken_and_passed_over() {
+async fn images_in_requests_are_ignored() {
     let server = server();
-    let mut asked = request();
-    let picture = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{}", "A".repeat(8 << 20))}});
-    asked["messages"][1]["content"].as_array_mut().unwrap().push(picture);
-    let (status, answer) = post(&server, asked.to_string()).await;
+    let mut with_image = request();
+    let image = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{}", "A".repeat(8 << 20))}});
+    with_image["messages"][1]["content"].as_array_mut().unwrap().push(image);
+    let (status, answer) = post(&server, with_image.to_string()).await;
     assert_eq!(status, 200);
     assert_eq!(answer["choices"][0]["message"]["content"], json!(baseline::reply(&request()).unwrap()));
 }
 
 #[tokio::test]
-async fn it_ends_when_it_is_dropped_and_waits_when_it_is_stopped() {
+async fn server_stops_when_dropped_or_stopped() {
     let dropped = server();
     let addr = dropped.addr();
     assert_eq!(get(&dropped, "/health").await, 200);
     drop(dropped);
-    let gone = async {
+    let refused = async {
         while TcpStream::connect(addr).await.is_ok() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the server ends");
+    tokio::time::timeout(Duration::from_secs(20), refused).await.expect("the server stops");
     let stopped = server();
     let addr = stopped.addr();
     stopped.stop().await.unwrap();

@@ -1,13 +1,14 @@
-//! Words of a task and of a page made comparable: tokens, light stems, stop words, and a few groups of everyday words
-//! that ask for the same thing. Knows the language, no website.
+//! Text processing that makes a task and a page comparable: tokens, stems, stop words, synonyms and similarity.
+//! Has general knowledge of English, and none of any website.
 
 use std::{collections::HashMap, sync::LazyLock};
 
-/// A word or number as it stands in a text, and what stands before it.
+/// A word or number in a text, and the characters between it and the previous token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) gap: &'a str,
+    /// Byte offset of the end in the text.
     pub(crate) end: usize,
 }
 
@@ -20,32 +21,32 @@ impl Token<'_> {
         self.text.chars().next().is_some_and(char::is_uppercase)
     }
 
-    /// A sentence ends, or begins, before this word.
+    /// Whether a sentence ends before this token.
     pub(crate) fn begins_sentence(&self) -> bool {
         self.gap.contains(['.', '?', '!', ':', '\n'])
     }
 }
 
-/// Letters and digits; a point or comma inside a number belongs to it.
-pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
+/// Splits a text into words and numbers. A point or comma inside a number belongs to it.
+pub(crate) fn tokenize(text: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut last_end = 0;
     let mut start = None;
-    let mut before = ' ';
+    let mut previous = ' ';
     let mut characters = text.char_indices().peekable();
-    while let Some((at, character)) = characters.next() {
+    while let Some((index, character)) = characters.next() {
         let next = characters.peek().map_or(' ', |(_, next)| *next);
         let in_number = matches!(character, '.' | ',')
-            && before.is_ascii_digit()
+            && previous.is_ascii_digit()
             && next.is_ascii_digit()
             && start.is_some();
         if character.is_alphanumeric() || in_number {
-            start.get_or_insert(at);
+            start.get_or_insert(index);
         } else if let Some(from) = start.take() {
-            found.push(Token { text: &text[from..at], gap: &text[last_end..from], end: at });
-            last_end = at;
+            found.push(Token { text: &text[from..index], gap: &text[last_end..from], end: index });
+            last_end = index;
         }
-        before = character;
+        previous = character;
     }
     if let Some(from) = start {
         found.push(Token { text: &text[from..], gap: &text[last_end..from], end: text.len() });
@@ -54,7 +55,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     found
 }
 
-const STOP: &str = "a an the of in on at to for from by with without and or but as is are was were be been being do does \
+const STOP_WORD_LIST: &str = "a an the of in on at to for from by with without and or but as is are was were be been being do does \
     did has have had can could will would shall should may might must this that these those it its they them their \
     there here then than so such which what who whom whose when where why how i you your we our me my he she his her \
     into onto over under out up down off not no any some each every all both one ones only just also too very more most \
@@ -62,13 +63,13 @@ const STOP: &str = "a an the of in on at to for from by with without and or but 
     per about after before during until while same other another first next last";
 
 static STOP_WORDS: LazyLock<HashMap<&'static str, ()>> =
-    LazyLock::new(|| STOP.split_whitespace().map(|word| (word, ())).collect());
+    LazyLock::new(|| STOP_WORD_LIST.split_whitespace().map(|word| (word, ())).collect());
 
-pub(crate) fn is_stop(word: &str) -> bool {
+pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains_key(word)
 }
 
-/// The word without the endings of plurals and common verb forms.
+/// Returns the word in lower case without the endings of plurals and common verb forms.
 pub(crate) fn stem(word: &str) -> String {
     let mut stem = word.to_lowercase();
     if stem.chars().any(|character| character.is_ascii_digit()) || !stem.is_ascii() {
@@ -84,17 +85,17 @@ pub(crate) fn stem(word: &str) -> String {
     } else if stem.len() > 3 && stem.ends_with('s') && !ends(&stem, &["ss", "us", "is"]) {
         cut(&mut stem, 1);
     }
-    let verbal = if stem.len() > 5 && stem.ends_with("ing") {
+    let verb_ending = if stem.len() > 5 && stem.ends_with("ing") {
         3
     } else if stem.len() > 4 && stem.ends_with("ed") {
         2
     } else {
         0
     };
-    cut(&mut stem, verbal);
+    cut(&mut stem, verb_ending);
     let bytes = stem.as_bytes();
     let doubled = matches!(bytes, [.., a, b] if a == b && !matches!(a, b'l' | b's' | b'e' | b'o'));
-    if verbal > 0 && doubled {
+    if verb_ending > 0 && doubled {
         cut(&mut stem, 1);
     } else if stem.len() > 4 && stem.ends_with('e') {
         cut(&mut stem, 1);
@@ -102,8 +103,8 @@ pub(crate) fn stem(word: &str) -> String {
     stem
 }
 
-/// Words that ask for the same thing; each line is a group.
-const GROUPS: &str = "price cost costs expensive cheap cheapest cheaper dear dearest priciest
+/// Words that ask for the same property; each line is a group.
+const SYNONYMS: &str = "price cost costs expensive cheap cheapest cheaper dear dearest priciest
     length long longest longer shortest
     height high highest tall tallest elevation altitude lowest
     width wide widest
@@ -140,35 +141,40 @@ const GROUPS: &str = "price cost costs expensive cheap cheapest cheaper dear dea
     source rise rises rising
     mouth flows flow";
 
-static GROUP_OF: LazyLock<HashMap<String, usize>> = LazyLock::new(|| {
-    let lines = GROUPS.lines().enumerate();
+static SYNONYM_GROUPS: LazyLock<HashMap<String, usize>> = LazyLock::new(|| {
+    let lines = SYNONYMS.lines().enumerate();
     lines.flat_map(|(group, line)| line.split_whitespace().map(move |word| (stem(word), group))).collect()
 });
 
-/// The group of words that mean the same in a question, when there is one.
-pub(crate) fn group(stem: &str) -> Option<usize> {
-    GROUP_OF.get(stem).copied()
+/// Returns the synonym group of a stem.
+pub(crate) fn synonym_group(stem: &str) -> Option<usize> {
+    SYNONYM_GROUPS.get(stem).copied()
 }
 
-/// Whether two stems may stand for each other: equal, of one group, or one the beginning of the other.
-pub(crate) fn alike(one: &str, other: &str) -> bool {
-    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
-    one == other
-        || group(one).is_some_and(|group_of_one| group(other) == Some(group_of_one))
+/// Whether two stems match: they are equal, synonyms, or one is a prefix of the other.
+pub(crate) fn stems_match(first: &str, second: &str) -> bool {
+    let (short, long) = if first.len() <= second.len() { (first, second) } else { (second, first) };
+    first == second
+        || synonym_group(first).is_some_and(|group| synonym_group(second) == Some(group))
         || (short.len() >= 5 && long.len() - short.len() <= 3 && long.starts_with(short))
 }
 
-/// The stems of the words that carry meaning.
-pub(crate) fn content(text: &str) -> Vec<String> {
-    tokens(text).iter().map(Token::lower).filter(|word| !is_stop(word)).map(|word| stem(&word)).collect()
+/// Returns the stems of all words that are not stop words.
+pub(crate) fn content_stems(text: &str) -> Vec<String> {
+    tokenize(text)
+        .iter()
+        .map(Token::lower)
+        .filter(|word| !is_stop_word(word))
+        .map(|word| stem(&word))
+        .collect()
 }
 
-/// All stems, in order.
+/// Returns the stems of all words.
 pub(crate) fn stems(text: &str) -> Vec<String> {
-    tokens(text).iter().map(|token| stem(token.text)).collect()
+    tokenize(text).iter().map(|token| stem(token.text)).collect()
 }
 
-/// How much of `wanted` is in `text`, from 0 to 1.
+/// Returns the share of `wanted` that is in `text`, from 0 to 1.
 pub(crate) fn coverage(wanted: &[String], text: &[String]) -> f64 {
     if wanted.is_empty() {
         return 0.0;
@@ -177,11 +183,11 @@ pub(crate) fn coverage(wanted: &[String], text: &[String]) -> f64 {
     found as f64 / wanted.len() as f64
 }
 
-/// Words that both have over words that either has.
-pub(crate) fn likeness(one: &[String], other: &[String]) -> f64 {
-    let shared = one.iter().filter(|word| other.contains(word)).count();
-    let either = one.len() + other.len() - shared.min(other.len());
-    if either == 0 { 0.0 } else { shared as f64 / either as f64 }
+/// Returns the number of shared words divided by the number of distinct words.
+pub(crate) fn jaccard_similarity(first: &[String], second: &[String]) -> f64 {
+    let shared = first.iter().filter(|word| second.contains(word)).count();
+    let union = first.len() + second.len() - shared.min(second.len());
+    if union == 0 { 0.0 } else { shared as f64 / union as f64 }
 }
 
 #[cfg(test)]
@@ -189,39 +195,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_whole_and_signs_do_not_matter() {
+    fn numbers_are_single_tokens() {
         let found: Vec<_> =
-            tokens("It's $1,234.50, or 4.5 (full-time).").iter().map(|token| token.text).collect();
+            tokenize("It's $1,234.50, or 4.5 (full-time).").iter().map(|token| token.text).collect();
         assert_eq!(found, ["It", "1,234.50", "or", "4.5", "full", "time"]);
     }
 
     #[test]
     fn forms_of_a_word_share_a_stem() {
-        for (one, other) in [
+        for (first, second) in [
             ("prices", "price"),
             ("cities", "city"),
             ("boxes", "box"),
             ("founded", "found"),
             ("planning", "plan"),
         ] {
-            assert_eq!(stem(one), stem(other), "{one} {other}");
+            assert_eq!(stem(first), stem(second), "{first} {second}");
         }
         assert_eq!((stem("glass"), stem("2025"), stem("är")), ("glass".into(), "2025".into(), "är".into()));
     }
 
     #[test]
-    fn questions_and_labels_meet() {
+    fn questions_match_labels() {
         for (asked, label) in [("cost", "price"), ("inhabitants", "Population"), ("invented", "Inventor")] {
-            assert!(alike(&stem(asked), &stem(label)), "{asked} {label}");
+            assert!(stems_match(&stem(asked), &stem(label)), "{asked} {label}");
         }
-        assert!(!alike(&stem("city"), &stem("price")) && !alike("car", "cart"));
+        assert!(!stems_match(&stem("city"), &stem("price")) && !stems_match("car", "cart"));
     }
 
     #[test]
-    fn coverage_counts_what_is_wanted() {
-        let (wanted, text) = (content("Velvet desk lamp"), content("A desk and a velvet lamp"));
+    fn coverage_is_the_share_of_wanted_words() {
+        let (wanted, text) = (content_stems("Velvet desk lamp"), content_stems("A desk and a velvet lamp"));
         assert!((coverage(&wanted, &text) - 1.0).abs() < 1e-9);
-        assert!(coverage(&wanted, &content("desk")) < 0.5);
-        assert!(likeness(&content("red chair"), &content("red chair")) > 0.99);
+        assert!(coverage(&wanted, &content_stems("desk")) < 0.5);
+        assert!(jaccard_similarity(&content_stems("red chair"), &content_stems("red chair")) > 0.99);
     }
 }
