@@ -1,5 +1,6 @@
-//! The limit: one Chromium driven by raw protocol calls, without a server, leases or isolation beyond contexts. A step is
-//! one action, one animation frame and the load event if something loads, then a fast PNG, the page's title and address.
+//! Bare Chromium as the upper limit: one browser driven by raw protocol calls, without a server or leases, isolated
+//! only by contexts. A step is one action, an animation frame, the load event if there is one, a PNG screenshot,
+//! title and URL.
 
 use std::{
     collections::HashMap,
@@ -15,21 +16,21 @@ use tokio::sync::watch;
 
 use crate::BenchError;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 const VIEWPORT: (u32, u32) = (1280, 768);
 
-pub(crate) struct Bare {
+pub(crate) struct BareBrowser {
     process: Process,
-    attached: Arc<Attached>,
+    attached: Arc<AttachedSessions>,
 }
 
-/// Which session belongs to which target.
-struct Attached {
+/// Maps target ids to session ids.
+struct AttachedSessions {
     sessions: Mutex<HashMap<String, String>>,
     changed: watch::Sender<u64>,
 }
 
-impl EventHandler for Attached {
+impl EventHandler for AttachedSessions {
     fn on_event(&self, _: &Session, method: &str, params: &[u8]) {
         if method != p::TARGET_ATTACHED_TO_TARGET {
             return;
@@ -42,33 +43,33 @@ impl EventHandler for Attached {
     }
 }
 
-/// What a page has to load.
+/// The loading state of a page.
 #[derive(Clone, Copy, Debug, Default)]
-struct Loads {
-    /// It has asked to go elsewhere, as a click on a link does, and has not set out yet.
-    asked: bool,
-    /// Frames under way.
+struct LoadState {
+    /// The page requested a navigation, for example by a click on a link, that has not started yet.
+    is_requested: bool,
+    /// Number of frames that are loading.
     loading: i64,
     finished: u64,
 }
 
-impl Loads {
-    fn at_rest(self) -> bool {
-        !self.asked && self.loading <= 0
+impl LoadState {
+    fn is_idle(self) -> bool {
+        !self.is_requested && self.loading <= 0
     }
 }
 
-struct Loading(watch::Sender<Loads>);
+struct LoadTracker(watch::Sender<LoadState>);
 
-impl EventHandler for Loading {
+impl EventHandler for LoadTracker {
     fn on_event(&self, _: &Session, method: &str, params: &[u8]) {
-        let here =
+        let is_current_tab =
             || cdp::parse_params::<Value>(params).is_ok_and(|event| event["disposition"] == "currentTab");
         self.0.send_modify(|loads| match method {
-            p::PAGE_FRAME_REQUESTED_NAVIGATION if here() => loads.asked = true,
-            p::PAGE_NAVIGATED_WITHIN_DOCUMENT => loads.asked = false,
+            p::PAGE_FRAME_REQUESTED_NAVIGATION if is_current_tab() => loads.is_requested = true,
+            p::PAGE_NAVIGATED_WITHIN_DOCUMENT => loads.is_requested = false,
             p::PAGE_FRAME_STARTED_LOADING => {
-                loads.asked = false;
+                loads.is_requested = false;
                 loads.loading += 1;
             }
             p::PAGE_FRAME_STOPPED_LOADING => {
@@ -84,45 +85,46 @@ pub(crate) struct Page {
     session: Session,
     root: Session,
     context: String,
-    loading: Arc<Loading>,
+    loading: Arc<LoadTracker>,
 }
 
-fn failed(error: CallError) -> BenchError {
+fn bare_error(error: CallError) -> BenchError {
     BenchError::Bare(error.to_string())
 }
 
-impl Bare {
+impl BareBrowser {
     pub(crate) async fn start(executable: &cdp::Executable) -> Result<Self, BenchError> {
-        let attached = Arc::new(Attached { sessions: Mutex::default(), changed: watch::channel(0).0 });
+        let attached =
+            Arc::new(AttachedSessions { sessions: Mutex::default(), changed: watch::channel(0).0 });
         let launch = Launch::new(executable.clone());
         let process = launch
             .start(Arc::clone(&attached) as Arc<dyn EventHandler>)
             .await
             .map_err(|error| BenchError::Bare(error.to_string()))?;
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": [{"type": "page"}]});
-        process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await.map_err(failed)?;
+        process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await.map_err(bare_error)?;
         Ok(Self { process, attached })
     }
 
-    /// A fresh context with a page in it.
-    pub(crate) async fn page(&self) -> Result<Page, BenchError> {
+    /// Creates a new context with a page.
+    pub(crate) async fn new_page(&self) -> Result<Page, BenchError> {
         let root = self.process.connection().root();
-        let made: Value = root
+        let created: Value = root
             .call(p::TARGET_CREATE_BROWSER_CONTEXT, &json!({"disposeOnDetach": true}))
             .await
-            .map_err(failed)?;
-        let context = made["browserContextId"].as_str().unwrap_or_default().to_owned();
+            .map_err(bare_error)?;
+        let context = created["browserContextId"].as_str().unwrap_or_default().to_owned();
         let (width, height) = VIEWPORT;
         let target =
             json!({"url": "about:blank", "browserContextId": context, "width": width, "height": height});
-        let made: Value = root.call(p::TARGET_CREATE_TARGET, &target).await.map_err(failed)?;
-        let session = self.session_of(made["targetId"].as_str().unwrap_or_default()).await?;
-        let loading = Arc::new(Loading(watch::channel(Loads::default()).0));
+        let created: Value = root.call(p::TARGET_CREATE_TARGET, &target).await.map_err(bare_error)?;
+        let session = self.session_of(created["targetId"].as_str().unwrap_or_default()).await?;
+        let loading = Arc::new(LoadTracker(watch::channel(LoadState::default()).0));
         let session =
             self.process.connection().attach(&session, Arc::clone(&loading) as Arc<dyn EventHandler>);
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-        session.run(p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, &metrics).await.map_err(failed)?;
-        session.run(p::PAGE_ENABLE, &json!({})).await.map_err(failed)?;
+        session.run(p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, &metrics).await.map_err(bare_error)?;
+        session.run(p::PAGE_ENABLE, &json!({})).await.map_err(bare_error)?;
         Ok(Page { session, root, context, loading })
     }
 
@@ -141,8 +143,8 @@ impl Bare {
                 changed.changed().await.ok()?;
             }
         };
-        let session = tokio::time::timeout(LIMIT, waiting).await.ok().flatten();
-        session.ok_or_else(|| BenchError::Bare("a page was never attached".into()))
+        let session = tokio::time::timeout(CALL_TIMEOUT, waiting).await.ok().flatten();
+        session.ok_or_else(|| BenchError::Bare("the session of a new page was not attached".into()))
     }
 
     pub(crate) async fn close(self) {
@@ -151,37 +153,41 @@ impl Bare {
 }
 
 impl Page {
-    /// One step: acts, waits for the effect, looks. Answers with the bytes of the picture.
+    /// Runs one step and returns the size of its screenshot.
     pub(crate) async fn step(&self, command: &Command) -> Result<usize, BenchError> {
         let finished = self.loading.0.borrow().finished;
         self.act(command).await?;
         self.settle().await?;
         if matches!(command, Command::VisitPage { .. } | Command::Back) {
-            // These are answered before the load has begun; without this the picture would be of the page before.
+            // The reply comes before the load starts; without this wait, the screenshot would show the previous page.
             let mut loading = self.loading.0.subscribe();
-            let loaded = loading.wait_for(|loads| loads.finished > finished && loads.at_rest());
-            let _ = tokio::time::timeout(LIMIT, loaded).await;
+            let loaded = loading.wait_for(|loads| loads.finished > finished && loads.is_idle());
+            let _ = tokio::time::timeout(CALL_TIMEOUT, loaded).await;
         }
-        let shot = json!({"format": "png", "optimizeForSpeed": true, "fromSurface": true});
-        let shot = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &shot);
-        let about = json!({"expression": "[document.title, location.href]", "returnByValue": true});
-        let about = self.session.send(p::RUNTIME_EVALUATE, &about);
-        about.within(LIMIT).await.map_err(failed)?;
-        let picture: Value = shot.within(LIMIT).await.and_then(|reply| reply.decode()).map_err(failed)?;
-        let picture = STANDARD
-            .decode(picture["data"].as_str().unwrap_or_default())
+        let parameters = json!({"format": "png", "optimizeForSpeed": true, "fromSurface": true});
+        let screenshot = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &parameters);
+        let expression = json!({"expression": "[document.title, location.href]", "returnByValue": true});
+        let metadata = self.session.send(p::RUNTIME_EVALUATE, &expression);
+        metadata.within(CALL_TIMEOUT).await.map_err(bare_error)?;
+        let screenshot: Value =
+            screenshot.within(CALL_TIMEOUT).await.and_then(|reply| reply.decode()).map_err(bare_error)?;
+        let png = STANDARD
+            .decode(screenshot["data"].as_str().unwrap_or_default())
             .map_err(|error| BenchError::Bare(error.to_string()))?;
-        Ok(picture.len())
+        Ok(png.len())
     }
 
     async fn act(&self, command: &Command) -> Result<(), BenchError> {
         match command {
             Command::VisitPage { url } => self.run(p::PAGE_NAVIGATE, json!({"url": url})).await,
             Command::Back => {
-                let history: Value =
-                    self.session.call(p::PAGE_GET_NAVIGATION_HISTORY, &json!({})).await.map_err(failed)?;
-                let before = history["currentIndex"].as_u64().unwrap_or(0).saturating_sub(1);
-                let entry = usize::try_from(before).ok().and_then(|place| history["entries"].get(place));
+                let history: Value = self
+                    .session
+                    .call(p::PAGE_GET_NAVIGATION_HISTORY, &json!({}))
+                    .await
+                    .map_err(bare_error)?;
+                let previous = history["currentIndex"].as_u64().unwrap_or(0).saturating_sub(1);
+                let entry = usize::try_from(previous).ok().and_then(|index| history["entries"].get(index));
                 let id = entry.map_or(Value::Null, |entry| entry["id"].clone());
                 self.run(p::PAGE_NAVIGATE_TO_HISTORY_ENTRY, json!({"entryId": id})).await
             }
@@ -190,23 +196,23 @@ impl Page {
                 self.click(point.x, point.y).await?;
                 self.run(p::INPUT_INSERT_TEXT, json!({"text": fill.value})).await
             }
-            Command::HoverCoords { point } => self.mouse("mouseMoved", point.x, point.y).await,
+            Command::HoverCoords { point } => self.dispatch_mouse("mouseMoved", point.x, point.y).await,
             Command::PageDown(scroll) => {
                 let script = format!("scrollBy(0, {})", scroll.amount);
                 self.run(p::RUNTIME_EVALUATE, json!({"expression": script})).await
             }
-            other => Err(BenchError::Bare(format!("the load has no {other:?}"))),
+            other => Err(BenchError::Bare(format!("the workload does not use {other:?}"))),
         }
     }
 
     async fn click(&self, x: f64, y: f64) -> Result<(), BenchError> {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
-            self.mouse(kind, x, y).await?;
+            self.dispatch_mouse(kind, x, y).await?;
         }
         Ok(())
     }
 
-    async fn mouse(&self, kind: &str, x: f64, y: f64) -> Result<(), BenchError> {
+    async fn dispatch_mouse(&self, kind: &str, x: f64, y: f64) -> Result<(), BenchError> {
         let button = if kind == "mouseMoved" { "none" } else { "left" };
         self.run(
             p::INPUT_DISPATCH_MOUSE_EVENT,
@@ -216,24 +222,24 @@ impl Page {
     }
 
     async fn run(&self, method: cdp::Method, params: Value) -> Result<(), BenchError> {
-        self.session.run(method, &params).await.map_err(failed)
+        self.session.run(method, &params).await.map_err(bare_error)
     }
 
     async fn settle(&self) -> Result<(), BenchError> {
         let frame =
             json!({"expression": "new Promise(done => requestAnimationFrame(done))", "awaitPromise": true});
-        // A page that goes away takes the promise with it, which is an answer too.
-        match self.session.send(p::RUNTIME_EVALUATE, &frame).within(LIMIT).await {
+        // A navigation rejects the promise, which also means that the page has reacted.
+        match self.session.send(p::RUNTIME_EVALUATE, &frame).within(CALL_TIMEOUT).await {
             Ok(_) | Err(CallError::Rejected { .. }) => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(bare_error(error)),
         }
         let mut loading = self.loading.0.subscribe();
-        let _ = tokio::time::timeout(LIMIT, loading.wait_for(|loads| loads.at_rest())).await;
+        let _ = tokio::time::timeout(CALL_TIMEOUT, loading.wait_for(|loads| loads.is_idle())).await;
         Ok(())
     }
 
     pub(crate) async fn dispose(self) -> Result<(), BenchError> {
         let context = json!({"browserContextId": self.context});
-        self.root.run(p::TARGET_DISPOSE_BROWSER_CONTEXT, &context).await.map_err(failed)
+        self.root.run(p::TARGET_DISPOSE_BROWSER_CONTEXT, &context).await.map_err(bare_error)
     }
 }

@@ -1,45 +1,49 @@
-//! A gate between turns: workers begin what they do only while it is open, and it knows when all have ended what they began.
+//! A gate that pauses workers between turns: they start a step only while it is open, and it can wait until all
+//! started steps have ended.
 
 use tokio::sync::watch;
 
 #[derive(Default)]
 pub(crate) struct Gate {
-    open: watch::Sender<bool>,
-    inside: watch::Sender<usize>,
+    is_open: watch::Sender<bool>,
+    active: watch::Sender<usize>,
 }
 
 impl Gate {
     pub(crate) fn open(&self) {
-        self.open.send_replace(true);
+        self.is_open.send_replace(true);
     }
 
     pub(crate) fn close(&self) {
-        self.open.send_replace(false);
+        self.is_open.send_replace(false);
     }
 
-    pub(crate) async fn enter(&self) -> Inside<'_> {
-        let mut open = self.open.subscribe();
+    /// Waits until the gate is open.
+    pub(crate) async fn enter(&self) -> ActiveGuard<'_> {
+        let mut is_open = self.is_open.subscribe();
         loop {
-            let _ = open.wait_for(|open| *open).await;
-            self.inside.send_modify(|count| *count += 1);
-            let inside = Inside(self);
-            if *self.open.borrow() {
-                return inside;
+            let _ = is_open.wait_for(|is_open| *is_open).await;
+            self.active.send_modify(|count| *count += 1);
+            let guard = ActiveGuard(self);
+            // The gate may have closed before the count was increased.
+            if *self.is_open.borrow() {
+                return guard;
             }
         }
     }
 
-    /// Returns when nobody is inside.
-    pub(crate) async fn empty(&self) {
-        let _ = self.inside.subscribe().wait_for(|count| *count == 0).await;
+    /// Waits until all guards are dropped.
+    pub(crate) async fn wait_until_idle(&self) {
+        let _ = self.active.subscribe().wait_for(|count| *count == 0).await;
     }
 }
 
-pub(crate) struct Inside<'a>(&'a Gate);
+/// Counts as active until it is dropped.
+pub(crate) struct ActiveGuard<'a>(&'a Gate);
 
-impl Drop for Inside<'_> {
+impl Drop for ActiveGuard<'_> {
     fn drop(&mut self) {
-        self.0.inside.send_modify(|count| *count -= 1);
+        self.0.active.send_modify(|count| *count -= 1);
     }
 }
 
@@ -50,16 +54,19 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_closed_gate_lets_nobody_in_and_waits_for_those_inside() {
+    async fn closed_gate_blocks_entry_and_waits_for_guards() {
         let gate = Gate::default();
         gate.open();
-        let inside = gate.enter().await;
+        let guard = gate.enter().await;
         gate.close();
-        // No time at all: asked once.
-        assert!(tokio::time::timeout(Duration::ZERO, gate.enter()).await.is_err(), "closed");
-        assert!(tokio::time::timeout(Duration::ZERO, gate.empty()).await.is_err(), "somebody is inside");
-        drop(inside);
-        gate.empty().await;
+        // A zero timeout polls the future once.
+        assert!(tokio::time::timeout(Duration::ZERO, gate.enter()).await.is_err(), "the gate is closed");
+        assert!(
+            tokio::time::timeout(Duration::ZERO, gate.wait_until_idle()).await.is_err(),
+            "a guard is held"
+        );
+        drop(guard);
+        gate.wait_until_idle().await;
         gate.open();
         drop(gate.enter().await);
     }

@@ -1,20 +1,21 @@
-//! What everything costs, measured side by side in one run on one machine: bare Chromium without a server (the limit), the
-//! farm over HTTP, memory, start-up, lease churn. Owns the load and the meters; measures programs, never itself.
+//! Measures bare Chromium without a server (the upper limit) and the farm over HTTP in one run on one machine: speed,
+//! memory, start-up time and leases. Owns the workload and the measurements; the measured programs run in other
+//! processes.
 
 mod bare;
 mod compare;
-mod crowd;
-mod facts;
-mod farm;
+mod farm_process;
 mod gate;
-mod load;
+mod machine;
 mod master;
-mod meter;
+mod process_tree;
 mod report;
+mod scaling;
 mod sections;
 mod sim_node;
 mod stats;
-mod window;
+mod workers;
+mod workload;
 
 use std::path::PathBuf;
 
@@ -28,30 +29,30 @@ pub enum BenchError {
     Bare(String),
     #[error("the farm: {0}")]
     Farm(String),
-    #[error("cannot start {what}: {why}")]
-    Start { what: String, why: String },
-    #[error("{path}: {why}", path = path.display())]
-    File { path: PathBuf, why: String },
+    #[error("cannot start {what}: {reason}")]
+    Start { what: String, reason: String },
+    #[error("{path}: {reason}", path = path.display())]
+    File { path: PathBuf, reason: String },
 }
 
-/// How to measure.
+/// The options of a benchmark run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The `webgym` to measure.
+    /// The `webgym` executable to measure.
     pub webgym: PathBuf,
     pub executable: cdp::Executable,
     pub instances: usize,
-    /// How long each measurement lasts, after its warm-up.
+    /// Duration of each measurement after its warm-up.
     pub seconds: f64,
     pub repeats: usize,
     pub sections: Vec<Section>,
 }
 
-/// Measures; `tell` hears what is being done.
-pub async fn run(options: &Options, tell: &dyn Fn(&str)) -> Result<Report, BenchError> {
-    let mut report = Report::new(facts::of_this_machine(options), options);
+/// Runs the benchmark. `progress` is called with a description of each measurement.
+pub async fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report, BenchError> {
+    let mut report = Report::new(machine::describe(options), options);
     for section in &options.sections {
-        section.measure(options, &mut report, tell).await?;
+        section.measure(options, &mut report, progress).await?;
     }
     Ok(report)
 }

@@ -1,4 +1,4 @@
-//! What was measured: figures by name, each with all its repeats, as JSON and as a table.
+//! The measured metrics with the values of all repeats, as JSON and as a table.
 
 use std::fmt;
 
@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 
 use crate::{
     Options,
-    stats::{median, spread},
+    stats::{median, range},
 };
 
+/// Which direction of a metric is an improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     Higher,
     Lower,
-    /// A fact, neither good nor bad.
+    /// Informational.
     Neither,
 }
 
@@ -24,9 +25,9 @@ pub struct Metric {
     pub name: String,
     pub unit: String,
     pub better: Better,
-    /// One value a repeat.
+    /// One value per repeat.
     pub values: Vec<f64>,
-    /// What it must reach, if something.
+    /// The value to reach, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
 }
@@ -36,8 +37,8 @@ impl Metric {
         median(&self.values)
     }
 
-    /// `None` without a target.
-    pub fn reached(&self) -> Option<bool> {
+    /// Whether the median reaches the target; `None` without a target.
+    pub fn is_reached(&self) -> Option<bool> {
         let target = self.target?;
         Some(match self.better {
             Better::Higher => self.median() >= target,
@@ -54,16 +55,19 @@ pub struct Report {
     pub metrics: Vec<Metric>,
 }
 
-/// Of the file's form.
-const VERSION: u32 = 1;
+/// Version of the file format.
+const FORMAT_VERSION: u32 = 1;
 
 impl Report {
-    /// Reads a file of `webgym bench --json`; says why it cannot.
+    /// Parses a file written by `webgym bench --json`. The error is the reason why it cannot be used.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         let report: Self =
-            serde_json::from_slice(text).map_err(|_| "is not a file of webgym bench --json")?;
-        if report.version != VERSION {
-            return Err(format!("has version {}, and this webgym knows {VERSION}", report.version));
+            serde_json::from_slice(text).map_err(|_| "is not a file written by webgym bench --json")?;
+        if report.version != FORMAT_VERSION {
+            return Err(format!(
+                "has version {}; this webgym reads version {FORMAT_VERSION}",
+                report.version
+            ));
         }
         match report.metrics.iter().find(|metric| metric.values.is_empty()) {
             Some(metric) => Err(format!("has no value for {:?}", metric.name)),
@@ -74,10 +78,10 @@ impl Report {
     pub(crate) fn new(machine: Value, options: &Options) -> Self {
         let options =
             json!({"instances": options.instances, "seconds": options.seconds, "repeats": options.repeats});
-        Self { version: VERSION, machine, options, metrics: Vec::new() }
+        Self { version: FORMAT_VERSION, machine, options, metrics: Vec::new() }
     }
 
-    /// Adds one repeat's value.
+    /// Adds the value of one repeat.
     pub(crate) fn add(&mut self, name: &str, unit: &str, better: Better, value: f64) {
         match self.metrics.iter_mut().find(|metric| metric.name == name) {
             Some(metric) => metric.values.push(value),
@@ -91,43 +95,43 @@ impl Report {
         }
     }
 
-    pub(crate) fn aim(&mut self, name: &str, target: f64) {
+    pub(crate) fn set_target(&mut self, name: &str, target: f64) {
         if let Some(metric) = self.metrics.iter_mut().find(|metric| metric.name == name) {
             metric.target = Some(target);
         }
     }
 
-    /// A metric that is the ratio of two others, repeat by repeat.
-    pub(crate) fn ratio(&mut self, name: &str, better: Better, above: &str, below: &str) {
+    /// Adds a metric that is the ratio of two others, computed for each repeat.
+    pub(crate) fn add_ratio(&mut self, name: &str, better: Better, numerator: &str, denominator: &str) {
         let values = |name: &str| {
             self.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.values.clone())
         };
-        let (Some(above), Some(below)) = (values(above), values(below)) else { return };
-        for (above, below) in above.iter().zip(&below) {
-            self.add(name, "×", better, above / below);
+        let (Some(numerators), Some(denominators)) = (values(numerator), values(denominator)) else { return };
+        for (numerator, denominator) in numerators.iter().zip(&denominators) {
+            self.add(name, "×", better, numerator / denominator);
         }
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "| what | median | least–most | target | |")?;
+        writeln!(out, "| metric | median | min–max | target | |")?;
         writeln!(out, "|---|---|---|---|---|")?;
         for metric in &self.metrics {
-            let spread = match (spread(&metric.values), metric.values.len()) {
+            let range = match (range(&metric.values), metric.values.len()) {
                 (_, ..=1) => "–".to_owned(),
-                ((least, most), _) => format!("{}–{}", short(least), short(most)),
+                ((min, max), _) => format!("{}–{}", format_short(min), format_short(max)),
             };
             let target = metric.target.map(|target| {
                 let sign = if metric.better == Better::Higher { "≥" } else { "≤" };
-                format!("{sign} {}", short(target))
+                format!("{sign} {}", format_short(target))
             });
-            let reached = metric.reached().map_or("", |reached| if reached { "reached" } else { "missed" });
+            let status = metric.is_reached().map_or("", |reached| if reached { "reached" } else { "missed" });
             writeln!(
                 out,
-                "| {} | {} {} | {spread} | {} | {reached} |",
+                "| {} | {} {} | {range} | {} | {status} |",
                 metric.name,
-                short(metric.median()),
+                format_short(metric.median()),
                 metric.unit,
                 target.unwrap_or_default(),
             )?;
@@ -136,8 +140,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Three digits that matter.
-pub(crate) fn short(value: f64) -> String {
+/// Formats a number with about three significant digits.
+pub(crate) fn format_short(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
@@ -155,22 +159,25 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_reached_from_the_right_side() {
+    fn target_direction_depends_on_the_metric() {
         let mut report = report();
         for value in [10.0, 12.0, 11.0] {
             report.add("speed", "1/s", Better::Higher, value);
             report.add("time", "ms", Better::Lower, value);
         }
-        report.aim("speed", 11.5);
-        report.aim("time", 11.5);
-        assert_eq!((report.metrics[0].reached(), report.metrics[1].reached()), (Some(false), Some(true)));
+        report.set_target("speed", 11.5);
+        report.set_target("time", 11.5);
+        assert_eq!(
+            (report.metrics[0].is_reached(), report.metrics[1].is_reached()),
+            (Some(false), Some(true))
+        );
         let table = report.to_string();
         assert!(table.contains("| speed | 11.0 1/s | 10.0–12.0 | ≥ 11.5 | missed |"), "{table}");
         assert!(table.contains("| time | 11.0 ms | 10.0–12.0 | ≤ 11.5 | reached |"), "{table}");
     }
 
     #[test]
-    fn only_files_of_ours_are_read() {
+    fn invalid_report_files_are_refused() {
         let mut report = report();
         report.add("speed", "1/s", Better::Higher, 1.0);
         let read = |report: &Report| Report::read(&serde_json::to_vec(report).unwrap()).map(|_| ());
@@ -179,17 +186,17 @@ mod tests {
         assert!(read(&report).unwrap_err().contains("\"speed\""));
         report.version = 7;
         assert!(read(&report).unwrap_err().contains("version 7"));
-        assert!(Report::read(b"").unwrap_err().contains("not a file of"));
+        assert!(Report::read(b"").unwrap_err().contains("is not a file written by"));
     }
 
     #[test]
-    fn ratios_are_taken_repeat_by_repeat() {
+    fn ratios_are_computed_per_repeat() {
         let mut report = report();
         for (ours, limit) in [(8.0, 10.0), (18.0, 20.0)] {
             report.add("ours", "1/s", Better::Higher, ours);
             report.add("limit", "1/s", Better::Higher, limit);
         }
-        report.ratio("share", Better::Higher, "ours", "limit");
+        report.add_ratio("share", Better::Higher, "ours", "limit");
         assert_eq!(report.metrics[2].values, [0.8, 0.9]);
     }
 }

@@ -1,4 +1,4 @@
-//! The parts of the suite: which drivers run side by side, which figures come of them, which targets they have.
+//! The sections of the benchmark: which drivers are compared, which metrics are reported, and their targets.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -7,31 +7,31 @@ use proto::InteractionMode;
 
 use crate::{
     BenchError, Better, Options, Report,
-    bare::Bare,
-    farm::{Dialect, Farm},
+    bare::BareBrowser,
+    farm_process::{FarmProcess, StepCalls},
     master,
-    meter::{Kind, Tree},
+    process_tree::{Kind, ProcessTree},
     stats::percentile,
-    window::{Crew, Driver, Window},
+    workers::{Driver, Measurement, WorkerGroup},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// Steps a second with all instances at work: bare, plain calls, `/step`, set-of-marks.
+    /// Steps per second with all instances busy: bare Chromium, separate calls, `/step`, set-of-marks.
     Steps,
-    /// One instance alone: how long a step takes.
+    /// Duration of a step with a single instance.
     One,
-    /// Leasing and giving back under load.
+    /// Acquiring and releasing leases under load.
     Leases,
-    /// Memory for each further instance.
+    /// Memory of each additional instance.
     Memory,
-    /// From the start of the program until all instances are up.
+    /// Time from the start of the process until all instances are ready.
     Start,
-    /// Very many instances on one machine.
+    /// 256 instances on one machine.
     Many,
-    /// What one, four, sixteen … instances cost: whether anything grows faster than they do.
+    /// Cost of 1, 4, 16, … instances, and whether it grows faster than their number.
     Growth,
-    /// What a master costs, in front of nodes without browsers.
+    /// Cost of a master in front of simulated nodes.
     Master,
 }
 
@@ -64,22 +64,22 @@ impl Section {
         self,
         options: &Options,
         report: &mut Report,
-        tell: &dyn Fn(&str),
+        progress: &dyn Fn(&str),
     ) -> Result<(), BenchError> {
         let sites = Sites::start(([127, 0, 0, 1], 0).into()).map_err(|error| BenchError::Start {
             what: "the practice sites".into(),
-            why: error.to_string(),
+            reason: error.to_string(),
         })?;
-        let bench = Bench { options, sites: Arc::new(sites), tell };
+        let bench = Bench { options, sites: Arc::new(sites), progress };
         match self {
             Self::Steps => bench.steps(report).await,
             Self::One => bench.one(report).await,
             Self::Leases => bench.leases(report).await,
             Self::Memory => bench.memory(report).await,
-            Self::Start => bench.start(report).await,
+            Self::Start => bench.start_up(report).await,
             Self::Many => bench.many(report).await,
             Self::Growth => bench.growth(report).await,
-            Self::Master => master::measure(options, report, tell).await,
+            Self::Master => master::measure(options, report, progress).await,
         }
     }
 }
@@ -96,7 +96,7 @@ impl FromStr for Section {
     fn from_str(name: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|section| section.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|section| section.name()).collect();
-            format!("there is no part {name:?}; there are: {}", names.join(", "))
+            format!("there is no part {name:?}; the parts are: {}", names.join(", "))
         })
     }
 }
@@ -104,123 +104,128 @@ impl FromStr for Section {
 pub(crate) struct Bench<'a> {
     pub(crate) options: &'a Options,
     pub(crate) sites: Arc<Sites>,
-    pub(crate) tell: &'a dyn Fn(&str),
+    pub(crate) progress: &'a dyn Fn(&str),
 }
 
 pub(crate) const COORDINATES: InteractionMode = InteractionMode::Coordinates;
 
 impl Bench<'_> {
-    pub(crate) async fn farm(&self, instances: usize) -> Result<Arc<Farm>, BenchError> {
+    pub(crate) async fn start_farm(&self, instances: usize) -> Result<Arc<FarmProcess>, BenchError> {
         let options = self.options;
-        Ok(Arc::new(Farm::start(&options.webgym, &options.executable.path, instances).await?))
+        Ok(Arc::new(FarmProcess::start(&options.webgym, &options.executable.path, instances).await?))
     }
 
-    /// The same load for each of them, in turns of a few seconds: what the machine does meanwhile befalls all alike. `None` is
-    /// bare Chromium.
-    async fn side_by_side(
+    /// Runs the same workload on each driver, in turns of a few seconds, so that other activity on the machine
+    /// affects all of them equally. `None` is bare Chromium.
+    async fn measure_in_turns(
         &self,
         instances: usize,
-        whom: &[Option<(Dialect, InteractionMode)>],
-    ) -> Result<Vec<Window>, BenchError> {
+        kinds: &[Option<(StepCalls, InteractionMode)>],
+    ) -> Result<Vec<Measurement>, BenchError> {
         const TURNS: usize = 4;
         let mut drivers = Vec::new();
-        for who in whom {
-            drivers.push(match who {
-                Some((dialect, mode)) => Driver::Farm(self.farm(instances).await?, *dialect, *mode),
-                None => Driver::Bare(Arc::new(Bare::start(&self.options.executable).await?)),
+        for kind in kinds {
+            drivers.push(match kind {
+                Some((calls, mode)) => Driver::Farm(self.start_farm(instances).await?, *calls, *mode),
+                None => Driver::Bare(Arc::new(BareBrowser::start(&self.options.executable).await?)),
             });
         }
         let farms: Vec<u32> = drivers.iter().filter_map(Driver::pid).collect();
-        let tree = |driver: &Driver| driver.pid().map_or_else(|| Tree::own(farms.clone()), Tree::of);
-        let mut crews: Vec<Crew> =
-            drivers.iter().map(|driver| Crew::new(driver, instances, tree(driver), &self.sites)).collect();
-        for crew in &mut crews {
-            crew.warm_up(self.warm_up()).await?;
+        let tree = |driver: &Driver| {
+            driver.pid().map_or_else(|| ProcessTree::current(farms.clone()), ProcessTree::of)
+        };
+        let mut groups: Vec<WorkerGroup> = drivers
+            .iter()
+            .map(|driver| WorkerGroup::new(driver, instances, tree(driver), &self.sites))
+            .collect();
+        for group in &mut groups {
+            group.warm_up(self.warm_up_seconds()).await?;
         }
         for turn in 0..TURNS {
-            // Nobody always comes first.
-            for place in 0..crews.len() {
-                let crew = (place + turn) % crews.len();
-                crews[crew].slice(self.options.seconds / TURNS as f64).await?;
+            // Rotate the order, so that no group always runs first.
+            for position in 0..groups.len() {
+                let group = (position + turn) % groups.len();
+                groups[group].run_turn(self.options.seconds / TURNS as f64).await?;
             }
         }
-        let mut windows = Vec::new();
-        for crew in crews {
-            windows.push(crew.finish().await);
+        let mut measurements = Vec::new();
+        for group in groups {
+            measurements.push(group.finish().await);
         }
         for driver in drivers {
             driver.stop().await?;
         }
-        Ok(windows)
+        Ok(measurements)
     }
 
-    fn warm_up(&self) -> f64 {
+    fn warm_up_seconds(&self) -> f64 {
         (self.options.seconds / 3.0).max(2.0)
     }
 
-    /// A farm alone, some of its instances at work without a pause.
-    async fn farm_window(&self, instances: usize, workers: usize) -> Result<Window, BenchError> {
-        let farm = self.farm(instances).await?;
-        let tree = Tree::of(farm.pid);
-        let driver = Driver::Farm(farm, Dialect::OneTrip, COORDINATES);
-        let mut crew = Crew::new(&driver, workers, tree, &self.sites);
-        crew.warm_up(self.warm_up()).await?;
-        crew.slice(self.options.seconds).await?;
-        let window = crew.finish().await;
+    /// Measures a farm with the given number of instances and workers.
+    async fn measure_farm(&self, instances: usize, workers: usize) -> Result<Measurement, BenchError> {
+        let farm = self.start_farm(instances).await?;
+        let tree = ProcessTree::of(farm.pid);
+        let driver = Driver::Farm(farm, StepCalls::Combined, COORDINATES);
+        let mut group = WorkerGroup::new(&driver, workers, tree, &self.sites);
+        group.warm_up(self.warm_up_seconds()).await?;
+        group.run_turn(self.options.seconds).await?;
+        let measurement = group.finish().await;
         driver.stop().await?;
-        Ok(window)
+        Ok(measurement)
     }
 
     async fn steps(&self, report: &mut Report) -> Result<(), BenchError> {
         let count = self.options.instances;
         for repeat in 1..=self.options.repeats {
-            (self.tell)(&format!("steps with {count} instances, {repeat} of {}", self.options.repeats));
-            let whom = [
+            (self.progress)(&format!("steps with {count} instances, {repeat} of {}", self.options.repeats));
+            let kinds = [
                 ("bare", None),
-                ("plain calls", Some((Dialect::Plain, COORDINATES))),
-                ("/step", Some((Dialect::OneTrip, COORDINATES))),
-                ("/step, set-of-marks", Some((Dialect::OneTrip, InteractionMode::SetOfMarks))),
+                ("plain calls", Some((StepCalls::Separate, COORDINATES))),
+                ("/step", Some((StepCalls::Combined, COORDINATES))),
+                ("/step, set-of-marks", Some((StepCalls::Combined, InteractionMode::SetOfMarks))),
             ];
-            let windows = self.side_by_side(count, &whom.map(|(_, who)| who)).await?;
-            for ((name, _), window) in whom.iter().zip(&windows) {
-                note_steps(report, name, window);
+            let measurements = self.measure_in_turns(count, &kinds.map(|(_, kind)| kind)).await?;
+            for ((name, _), measurement) in kinds.iter().zip(&measurements) {
+                add_steps(report, name, measurement);
             }
         }
         let higher = Better::Higher;
-        report.ratio("plain calls ÷ bare", higher, "steps a second, plain calls", "steps a second, bare");
-        report.ratio("/step ÷ bare", higher, "steps a second, /step", "steps a second, bare");
-        report.ratio(
+        report.add_ratio("plain calls ÷ bare", higher, "steps a second, plain calls", "steps a second, bare");
+        report.add_ratio("/step ÷ bare", higher, "steps a second, /step", "steps a second, bare");
+        report.add_ratio(
             "set-of-marks ÷ coordinates",
             higher,
             "steps a second, /step, set-of-marks",
             "steps a second, /step",
         );
-        report.ratio("CPU a step, /step ÷ bare", Better::Lower, "CPU a step, /step", "CPU a step, bare");
-        report.aim("plain calls ÷ bare", 0.85);
-        report.aim("/step ÷ bare", 1.0);
-        report.aim("set-of-marks ÷ coordinates", 0.8);
-        report.aim("CPU a step, /step ÷ bare", 1.08);
-        report.aim(&format!("CPU a step of {}, /step", Kind::Ours.name()), 5.0);
-        report.aim("memory under load, /step", 768.0);
+        report.add_ratio("CPU a step, /step ÷ bare", Better::Lower, "CPU a step, /step", "CPU a step, bare");
+        report.set_target("plain calls ÷ bare", 0.85);
+        report.set_target("/step ÷ bare", 1.0);
+        report.set_target("set-of-marks ÷ coordinates", 0.8);
+        report.set_target("CPU a step, /step ÷ bare", 1.08);
+        report.set_target(&format!("CPU a step of {}, /step", Kind::Ours.name()), 5.0);
+        report.set_target("memory under load, /step", 768.0);
         Ok(())
     }
 
     async fn one(&self, report: &mut Report) -> Result<(), BenchError> {
         for repeat in 1..=self.options.repeats {
-            (self.tell)(&format!("one instance alone, {repeat} of {}", self.options.repeats));
-            let windows = self.side_by_side(1, &[None, Some((Dialect::OneTrip, COORDINATES))]).await?;
-            for (name, window) in ["bare", "/step"].iter().zip(&windows) {
-                let p50 = percentile(&window.times.step, 0.5);
+            (self.progress)(&format!("a single instance, {repeat} of {}", self.options.repeats));
+            let measurements =
+                self.measure_in_turns(1, &[None, Some((StepCalls::Combined, COORDINATES))]).await?;
+            for (name, measurement) in ["bare", "/step"].iter().zip(&measurements) {
+                let p50 = percentile(&measurement.latencies.step, 0.5);
                 report.add(&format!("step p50 alone, {name}"), "ms", Better::Lower, p50);
             }
         }
-        report.ratio(
+        report.add_ratio(
             "step p50 alone, /step ÷ bare",
             Better::Lower,
             "step p50 alone, /step",
             "step p50 alone, bare",
         );
-        report.aim("step p50 alone, /step ÷ bare", 1.1);
+        report.set_target("step p50 alone, /step ÷ bare", 1.1);
         Ok(())
     }
 
@@ -228,38 +233,48 @@ impl Bench<'_> {
         let count = self.options.instances;
         let free = (count / 4).max(1);
         for repeat in 1..=self.options.repeats {
-            (self.tell)(&format!("leases under load, {repeat} of {}", self.options.repeats));
-            let some_free = self.farm_window(count, count - free).await?;
-            let none_free = self.farm_window(count, count).await?;
+            (self.progress)(&format!("leases under load, {repeat} of {}", self.options.repeats));
+            let some_free = self.measure_farm(count, count - free).await?;
+            let none_free = self.measure_farm(count, count).await?;
             let p99 = |sample: &[f64]| percentile(sample, 0.99);
             let lower = Better::Lower;
-            report.add("/get p99 with free slots", "ms", lower, p99(&some_free.times.get));
-            report.add("/reset answer p99", "ms", lower, p99(&some_free.times.reset));
-            report.add("slot usable again p99, all slots in use", "ms", lower, p99(&none_free.times.again));
+            report.add("/get p99 with free slots", "ms", lower, p99(&some_free.latencies.acquire));
+            report.add("/reset answer p99", "ms", lower, p99(&some_free.latencies.release));
+            report.add(
+                "slot usable again p99, all slots in use",
+                "ms",
+                lower,
+                p99(&none_free.latencies.turnaround),
+            );
         }
-        report.aim("/get p99 with free slots", 20.0);
-        report.aim("/reset answer p99", 30.0);
-        report.aim("slot usable again p99, all slots in use", 600.0);
+        report.set_target("/get p99 with free slots", 20.0);
+        report.set_target("/reset answer p99", 30.0);
+        report.set_target("slot usable again p99, all slots in use", 600.0);
         Ok(())
     }
 }
 
-fn note_steps(report: &mut Report, name: &str, window: &Window) {
+fn add_steps(report: &mut Report, name: &str, measurement: &Measurement) {
     let per_second = format!("steps a second, {name}");
-    report.add(&per_second, "1/s", Better::Higher, window.steps_per_second());
-    report.add(&format!("step p50, {name}"), "ms", Better::Lower, percentile(&window.times.step, 0.5));
-    report.add(&format!("CPU a step, {name}"), "s", Better::Lower, window.cpu_a_step());
-    report.add(&format!("memory under load, {name}"), "MiB", Better::Lower, window.memory.total());
+    report.add(&per_second, "1/s", Better::Higher, measurement.steps_per_second());
+    report.add(
+        &format!("step p50, {name}"),
+        "ms",
+        Better::Lower,
+        percentile(&measurement.latencies.step, 0.5),
+    );
+    report.add(&format!("CPU a step, {name}"), "s", Better::Lower, measurement.cpu_per_step());
+    report.add(&format!("memory under load, {name}"), "MiB", Better::Lower, measurement.memory.total());
     for kind in Kind::ALL {
-        let ms = window.cpu_a_step_of(kind) * 1000.0;
+        let ms = measurement.cpu_per_step_of(kind) * 1000.0;
         report.add(&format!("CPU a step of {}, {name}", kind.name()), "ms", Better::Neither, ms);
     }
     for kind in Kind::ALL {
-        let memory = window.memory.of(kind);
+        let memory = measurement.memory.of(kind);
         report.add(&format!("memory of {}, {name}", kind.name()), "MiB", Better::Neither, memory);
     }
-    let kib = window.times.bytes as f64 / 1024.0 / window.times.step.len().max(1) as f64;
-    report.add(&format!("picture, {name}"), "KiB", Better::Neither, kib);
+    let kib = measurement.latencies.bytes as f64 / 1024.0 / measurement.latencies.step.len().max(1) as f64;
+    report.add(&format!("screenshot, {name}"), "KiB", Better::Neither, kib);
 }
 
 #[cfg(test)]
@@ -267,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_known_by_name() {
+    fn sections_parse_by_name() {
         for section in Section::ALL {
             assert_eq!(section.to_string().parse::<Section>(), Ok(section));
         }

@@ -1,12 +1,12 @@
-//! Medians, percentiles and spread.
+//! Medians, percentiles and ranges of samples.
 
-/// The value below which this share of the sample lies; 0 for an empty one.
-pub(crate) fn percentile(sample: &[f64], share: f64) -> f64 {
+/// The percentile given as a fraction (0.99 is the 99th); 0 for an empty sample.
+pub(crate) fn percentile(sample: &[f64], fraction: f64) -> f64 {
     let mut sorted = sample.to_vec();
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().saturating_sub(1);
-    let place = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(place.saturating_sub(1).min(last)).copied().unwrap_or(0.0)
+    let rank = (sorted.len() as f64 * fraction).ceil() as usize;
+    sorted.get(rank.saturating_sub(1).min(last)).copied().unwrap_or(0.0)
 }
 
 pub(crate) fn median(sample: &[f64]) -> f64 {
@@ -20,11 +20,11 @@ pub(crate) fn median(sample: &[f64]) -> f64 {
     }
 }
 
-/// From the least to the most.
-pub(crate) fn spread(sample: &[f64]) -> (f64, f64) {
-    let least = sample.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = sample.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    (least, most)
+/// The smallest and the largest value.
+pub(crate) fn range(sample: &[f64]) -> (f64, f64) {
+    let min = sample.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = sample.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (min, max)
 }
 
 #[cfg(test)]
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_and_medians_are_values_of_the_sample() {
+    fn statistics_of_small_samples() {
         let sample: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         assert_eq!(percentile(&sample, 0.5), 50.0);
         assert_eq!(percentile(&sample, 0.99), 99.0);
@@ -40,6 +40,6 @@ mod tests {
         assert_eq!(percentile(&[], 0.5), 0.0);
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(spread(&[3.0, 1.0, 2.0]), (1.0, 3.0));
+        assert_eq!(range(&[3.0, 1.0, 2.0]), (1.0, 3.0));
     }
 }

@@ -1,4 +1,4 @@
-//! The load: episodes of twelve steps over six practice pages, the same for every driver.
+//! The workload: episodes of twelve steps on six practice pages, the same for every driver.
 
 use practice::Sites;
 use proto::{
@@ -6,29 +6,29 @@ use proto::{
     command::{Fill, Point, Scroll},
 };
 
-pub(crate) const STEPS: usize = 12;
+pub(crate) const EPISODE_STEPS: usize = 12;
 
-/// The commands of one episode. `seed` turns the order of the pages, so that workers are not in step.
+/// The commands of one episode. `seed` rotates the order of the pages, so that workers do not run in lockstep.
 pub(crate) fn episode(sites: &Sites, seed: usize) -> Vec<Command> {
     const PAGES: [&str; 6] =
         ["/shop/", "/wiki/", "/jobs/", "/course/inputs", "/course/long", "/course/buttons"];
     let visit = |number: usize| Command::VisitPage { url: sites.url(PAGES[(number + seed) % PAGES.len()]) };
-    let at = |x: f64, y: f64| Point { x, y };
+    let point = |x: f64, y: f64| Point { x, y };
     let fill = || Fill { value: "lamp".to_owned(), press_enter: false, delete_existing: false };
-    let down = || Command::PageDown(Scroll { amount: 600.0, full_page: false });
+    let page_down = || Command::PageDown(Scroll { amount: 600.0, full_page: false });
     vec![
         visit(0),
-        Command::ClickCoords { point: at(300.0, 300.0) },
-        Command::HoverCoords { point: at(500.0, 200.0) },
+        Command::ClickCoords { point: point(300.0, 300.0) },
+        Command::HoverCoords { point: point(500.0, 200.0) },
         visit(1),
-        down(),
+        page_down(),
         Command::Back,
         visit(2),
-        Command::FillCoords { point: at(400.0, 160.0), fill: fill() },
+        Command::FillCoords { point: point(400.0, 160.0), fill: fill() },
         visit(3),
-        Command::ClickCoords { point: at(200.0, 400.0) },
+        Command::ClickCoords { point: point(200.0, 400.0) },
         visit(4),
-        down(),
+        page_down(),
     ]
 }
 
@@ -37,9 +37,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_episode_has_its_steps() {
+    async fn episode_length_and_page_order() {
         let sites = Sites::start(([127, 0, 0, 1], 0).into()).unwrap();
-        assert_eq!(episode(&sites, 0).len(), STEPS);
+        assert_eq!(episode(&sites, 0).len(), EPISODE_STEPS);
         assert_ne!(episode(&sites, 0)[0], episode(&sites, 1)[0]);
     }
 }

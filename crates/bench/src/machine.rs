@@ -1,4 +1,4 @@
-//! What a figure depends on beside the program: the machine and the versions.
+//! Describes the machine and the versions that a measurement depends on.
 
 use std::{fs, process::Command};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::Options;
 
-pub(crate) fn of_this_machine(options: &Options) -> Value {
+pub(crate) fn describe(options: &Options) -> Value {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     json!({
         "date": jiff::Timestamp::now().to_string(),
@@ -14,8 +14,8 @@ pub(crate) fn of_this_machine(options: &Options) -> Value {
         "browser": version(&options.executable.path),
         "browser_kind": options.executable.kind.to_string(),
         "cores": cores,
-        "cpu": line_of("/proc/cpuinfo", "model name"),
-        "memory_kib": line_of("/proc/meminfo", "MemTotal").split(' ').next().and_then(|kib| kib.parse::<u64>().ok()),
+        "cpu": proc_field("/proc/cpuinfo", "model name"),
+        "memory_kib": proc_field("/proc/meminfo", "MemTotal").split(' ').next().and_then(|kib| kib.parse::<u64>().ok()),
         "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
         "load_at_start": fs::read_to_string("/proc/loadavg").unwrap_or_default().split(' ').next(),
     })
@@ -23,10 +23,11 @@ pub(crate) fn of_this_machine(options: &Options) -> Value {
 
 fn version(program: &std::path::Path) -> String {
     let output = Command::new(program).arg("--version").output();
-    output.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
+    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
 }
 
-fn line_of(file: &str, name: &str) -> String {
+/// The value of a `name: value` line in a file of `/proc`.
+fn proc_field(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
     line.split_once(':').map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
