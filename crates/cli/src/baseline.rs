@@ -1,4 +1,4 @@
-//! `webgym baseline`: the built-in policy alone, behind the API that vLLM speaks.
+//! `webgym baseline`: serves the built-in policy with the API of vLLM.
 
 use std::{net::IpAddr, process::ExitCode};
 
@@ -10,8 +10,10 @@ use crate::signals::Signals;
 
 #[derive(Args)]
 pub(crate) struct BaselineArgs {
+    /// The address to listen on.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
+    /// The port to listen on.
     #[arg(long, default_value_t = 8000)]
     port: u16,
 }
@@ -21,7 +23,7 @@ pub(crate) async fn run(args: &BaselineArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot listen on {}:{}", args.host, args.port))?;
     println!("{}", json!({"event": "listening", "tier": "policy", "url": server.url()}));
     tracing::info!(
-        "the baseline policy answers at {0}/v1/chat/completions. It cannot see: give a run env_config.vllm_server_url={0} \
+        "the baseline policy is served at {0}/v1/chat/completions. It cannot read images: start a run with env_config.vllm_server_url={0} \
          policy_config.base_model=baseline context_config.interaction_mode=set_of_marks context_config.page_text_lines=300",
         server.url()
     );

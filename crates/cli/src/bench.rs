@@ -1,4 +1,4 @@
-//! `webgym bench`: measures this machine and says what moved between two measurements.
+//! `webgym bench`: benchmarks this machine and compares two results.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,34 +14,34 @@ use clap::{Args, Subcommand};
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     command: Option<BenchCommand>,
-    /// Only these parts: steps, one (a single instance), leases, memory, start, many (256 instances), growth, master. All of
-    /// them when left out, which takes about 12 minutes.
+    /// Only these parts: steps, one (a single instance), leases, memory, start, many (256 instances), growth, master.
+    /// Default: all, which takes about 12 minutes.
     #[arg(long, value_delimiter = ',', value_name = "PARTS")]
     parts: Vec<Section>,
-    /// Instances at work at once.
+    /// The number of instances that work at the same time.
     #[arg(long, default_value_t = 8, value_name = "N")]
     instances: usize,
-    /// How long each measurement lasts after its warm-up.
+    /// The duration of each measurement after its warm-up.
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     seconds: f64,
-    /// How often each measurement is made; the table shows the median and the spread.
+    /// The number of repetitions; the table shows median and spread.
     #[arg(long, default_value_t = 3, value_name = "N")]
     repeats: usize,
     /// The Chromium executable to use. Also read from CHROME.
     #[arg(long, value_name = "PATH")]
     chromium: Option<PathBuf>,
-    /// Keep the figures in this file, for `webgym bench compare`.
+    /// Save the results to this file, for `webgym bench compare`.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum BenchCommand {
-    /// Say what moved between two measurements.
+    /// Compare two results.
     Compare {
         /// The earlier file of `webgym bench --json`.
         before: PathBuf,
-        /// The later one.
+        /// The later file.
         after: PathBuf,
     },
 }
@@ -57,7 +57,7 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(args.instances > 0 && args.repeats > 0, "--instances and --repeats must be at least 1");
     anyhow::ensure!(args.seconds >= 1.0 && args.seconds <= 600.0, "--seconds must be from 1 to 600");
     if let Some(path) = &args.json {
-        // Found out before, not after, a quarter of an hour of measuring.
+        // Fail now rather than after all measurements.
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
         opened.with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -70,9 +70,9 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         sections: if args.parts.is_empty() { Section::ALL.to_vec() } else { args.parts.clone() },
     };
     if cfg!(debug_assertions) {
-        eprintln!("This is a debug build: its figures say little. Use cargo build --release.");
+        eprintln!("This is a debug build, so the results mean little. Use cargo build --release.");
     }
-    let report = ::bench::run(&options, &|doing| eprintln!("bench: {doing}")).await?;
+    let report = ::bench::run(&options, &|progress| eprintln!("bench: {progress}")).await?;
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
@@ -80,14 +80,14 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     print!("{report}");
     let fact = |name: &str| report.machine[name].as_str().unwrap_or("unknown").to_owned();
     let (browser, load) = (fact("browser"), fact("load_at_start"));
-    println!("\n{} cores, {browser}, load at the start {load}", report.machine["cores"]);
+    println!("\n{} cores, {browser}, load at start {load}", report.machine["cores"]);
     Ok(ExitCode::SUCCESS)
 }
 
 fn compare(before: &Path, after: &Path) -> anyhow::Result<ExitCode> {
     let (before, after) = (read(before)?, read(after)?);
     let changes = ::bench::compare(&before, &after);
-    anyhow::ensure!(!changes.is_empty(), "the two files have no figure in common");
+    anyhow::ensure!(!changes.is_empty(), "the two files have no measurement in common");
     println!("| what | before → after | change | |\n|---|---|---|---|");
     for change in changes {
         println!("{change}");
@@ -100,5 +100,5 @@ fn compare(before: &Path, after: &Path) -> anyhow::Result<ExitCode> {
 
 fn read(path: &Path) -> anyhow::Result<Report> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Report::read(&text).map_err(|why| anyhow::anyhow!("{} {why}", path.display()))
+    Report::read(&text).map_err(|reason| anyhow::anyhow!("{} {reason}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! The options that choose and tune the browser, shared by every command that starts one.
+//! Browser options shared by every command that starts a browser.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum BrowserChoice {
-    /// The headless shell when there is one, else Chromium or Chrome.
+    /// The headless shell if it is installed, otherwise Chromium or Chrome.
     Auto,
     /// chromium-headless-shell only.
     Shell,
@@ -17,8 +17,11 @@ pub(crate) enum BrowserChoice {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SandboxChoice {
+    /// Use it where it works.
     Auto,
+    /// Fail if it does not work.
     Require,
+    /// Do not use it.
     Off,
 }
 
@@ -27,16 +30,16 @@ pub(crate) struct BrowserArgs {
     /// The Chromium executable to use. Also read from CHROME.
     #[arg(long, value_name = "PATH")]
     pub(crate) chromium: Option<PathBuf>,
-    /// Which kind of browser to look for when none is named.
+    /// The kind of browser to search for if --chromium is not given.
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) browser: BrowserChoice,
-    /// Chromium's own sandbox: used where it works (auto), insisted on (require), or not used (off).
+    /// Chromium's own sandbox.
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) sandbox: SandboxChoice,
-    /// The user agent pages see, instead of the browser's own.
+    /// The user agent to send instead of the browser's own.
     #[arg(long, value_name = "TEXT")]
     pub(crate) user_agent: Option<String>,
-    /// Most seconds to wait after an action for a page that never comes to rest.
+    /// Maximum time to wait after an action until the page settles.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub(crate) settle_budget: f64,
 }
@@ -46,8 +49,8 @@ impl BrowserArgs {
         let executable = match (&self.chromium, self.browser) {
             (Some(path), _) => find_browser(Some(path))?,
             (None, BrowserChoice::Auto) => find_browser(None)?,
-            (None, BrowserChoice::Shell) => of_kind(BrowserKind::HeadlessShell, "chromium-headless-shell")?,
-            (None, BrowserChoice::Chromium) => of_kind(BrowserKind::Full, "chromium")?,
+            (None, BrowserChoice::Shell) => find_kind(BrowserKind::HeadlessShell, "chromium-headless-shell")?,
+            (None, BrowserChoice::Chromium) => find_kind(BrowserKind::Full, "chromium")?,
         };
         let mut launch = Launch::new(executable);
         launch.sandbox = match self.sandbox {
@@ -73,7 +76,7 @@ impl BrowserArgs {
     }
 }
 
-fn of_kind(kind: BrowserKind, package: &str) -> anyhow::Result<browser::Executable> {
+fn find_kind(kind: BrowserKind, package: &str) -> anyhow::Result<browser::Executable> {
     let found = find_browsers().into_iter().find(|found| found.kind == kind);
-    found.ok_or_else(|| anyhow::anyhow!("no {kind} found; install it (Debian/Ubuntu: apt-get install {package}) or name one with --chromium PATH"))
+    found.ok_or_else(|| anyhow::anyhow!("no {kind} found; install it (Debian/Ubuntu: apt-get install {package}) or give its path with --chromium PATH"))
 }

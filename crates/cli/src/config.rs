@@ -1,5 +1,5 @@
-//! `webgym config show`: the resolved configuration, and where each value came from. Also reads the configuration
-//! for everyone else.
+//! `webgym config show`: prints the resolved configuration and the origin of each value. Also loads the configuration for
+//! the other commands.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -11,10 +11,10 @@ pub(crate) struct ConfigArgs {
     /// The configuration to start from: rollout, rollout_train, rollout_test, or a file of --config-path.
     #[arg(long, default_value = config::DEFAULT_NAME, value_name = "NAME")]
     pub(crate) config_name: String,
-    /// A folder with configurations of your own; they may build on the ones that ship.
+    /// A folder with your own configurations, which may build on the built-in ones.
     #[arg(long, value_name = "DIR")]
     pub(crate) config_path: Option<PathBuf>,
-    /// key=value, +key=value or ~key, as with Hydra.
+    /// Overrides as in Hydra: key=value, +key=value or ~key.
     #[arg(value_name = "OVERRIDE")]
     pub(crate) overrides: Vec<String>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct ConfigArgs {
 pub(crate) enum ConfigCommand {
     /// Print the resolved configuration with the origin of every value.
     Show {
-        /// As JSON, without the origins.
+        /// Print JSON, without the origins.
         #[arg(long)]
         json: bool,
         #[command(flatten)]

@@ -1,5 +1,5 @@
-//! `webgym demo`: the whole job on the embedded default. Farm, practice sites and baseline policy start inside this
-//! process; the collector does what it would do with a real model; nothing leaves the machine.
+//! `webgym demo`: a complete example. Farm, practice sites and baseline policy run in this process, the collector works as
+//! with a real model, and nothing leaves the machine.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -14,21 +14,22 @@ use practice::Sites;
 use crate::{
     browser_args::BrowserArgs,
     config::ConfigArgs,
-    report::Audience,
+    report::ReportFormat,
     rollout::{RolloutArgs, rollout},
 };
 
 #[derive(Args)]
 pub(crate) struct DemoArgs {
-    /// Where the trajectories go.
+    /// The folder for the trajectories.
     #[arg(long, default_value = "demo", value_name = "DIR")]
     out: PathBuf,
-    /// Browser instances at once.
+    /// The number of browser instances.
     #[arg(long, default_value_t = 6, value_name = "N")]
     instances: usize,
-    /// Only so many of the practice tasks.
+    /// The number of practice tasks. Default: all.
     #[arg(long, value_name = "N")]
     tasks: Option<usize>,
+    /// The seed for the order of the tasks.
     #[arg(long, default_value_t = 7)]
     seed: u64,
     #[command(flatten)]
@@ -40,17 +41,17 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
     let sites = Sites::start(free)?;
     let policy = baseline::Server::start(free)?;
     let out = std::path::absolute(&args.out)?;
-    std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+    std::fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
     let tasks = practice::task_file(&sites.url("/"))?;
     let count = args.tasks.unwrap_or(usize::MAX).min(tasks.lines().count());
     let task_file = out.join("tasks.jsonl");
     std::fs::write(&task_file, &tasks).with_context(|| format!("cannot write {}", task_file.display()))?;
     println!(
-        "{count} tasks on the practice sites, played by the built-in baseline policy: no GPU, no network, no keys."
+        "{count} tasks on the practice sites, with the built-in baseline policy: no GPU, no network, no keys."
     );
     println!("  sites   {}", sites.url("/"));
-    println!("  policy  {}  (the API that vLLM speaks)", policy.url());
-    println!("  tasks   {}\n", shown(&task_file));
+    println!("  policy  {}  (with the API of vLLM)", policy.url());
+    println!("  tasks   {}\n", relative(&task_file));
     let config = ConfigArgs {
         config_name: "rollout_train".into(),
         config_path: None,
@@ -63,24 +64,24 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         allow_private_network: true,
         allow_host: Vec::new(),
         stall_secs: 60,
-        ranks: crate::ranks::RankArgs::alone(),
-        audience: Audience::People,
+        ranks: crate::ranks::RankArgs::single(),
+        audience: ReportFormat::Text,
         watching: crate::monitor::RunMonitorArgs::default(),
         browser: args.browser,
     };
     let code = rollout(run, quiet).await?;
-    println!("{}", next(&shown(&out)));
+    println!("{}", next_steps(&relative(&out)));
     Ok(code)
 }
 
-/// As short as it can be typed from here.
-fn shown(path: &Path) -> String {
+/// Returns the path relative to the current folder if it is below it.
+fn relative(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
 }
 
-/// What to do next, ready to be copied.
-fn next(out: &str) -> String {
+/// Returns commands for the next steps, ready to be copied.
+fn next_steps(out: &str) -> String {
     let webgym = std::env::args().next().unwrap_or_else(|| "webgym".into());
     format!(
         "Everything is in {out}/. Next:\n\
@@ -101,7 +102,7 @@ fn overrides(args: &DemoArgs, out: &Path, policy: &str, count: usize) -> Vec<Str
         format!("seed={}", args.seed),
         "judge=reference".into(),
         "context_config.interaction_mode=set_of_marks".into(),
-        // It cannot see: it gets the page's text beside the picture.
+        // The baseline policy cannot read images, so it also gets the text of the page.
         "context_config.page_text_lines=300".into(),
         "policy_config.base_model=baseline".into(),
         format!("env_config.vllm_server_url={policy}"),

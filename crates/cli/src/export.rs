@@ -1,4 +1,4 @@
-//! `webgym export` and `webgym aggregate`: trajectories in the shapes other tools read, and ranks made one.
+//! `webgym export` and `webgym aggregate`: convert trajectories to other formats, and merge the files of several ranks.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -12,42 +12,44 @@ use store::{
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {
-    /// Where a run saved its trajectories.
+    /// The folder to which a run saved its trajectories.
     save_path: PathBuf,
-    /// llamafactory, openai-messages, verl, jsonl, pt or parquet.
+    /// The format: llamafactory, openai-messages, verl, jsonl, pt or parquet.
     #[arg(long, value_name = "FORMAT")]
     to: Format,
-    /// The directory to write into.
+    /// The folder to write to.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// The split to read.
     #[arg(long, default_value = "train", value_name = "train|test")]
     split: Split,
-    /// Only this iteration. May be repeated; all finished ones otherwise.
+    /// Only this iteration. Can be repeated. Default: all finished ones.
     #[arg(long, value_name = "N")]
     iteration: Vec<u64>,
+    /// Only trajectories that succeeded.
     #[arg(long)]
     only_successful: bool,
-    /// Leave out steps whose screenshot did not change.
+    /// Omit steps whose screenshot did not change.
     #[arg(long)]
     drop_unchanged: bool,
-    /// Leave out trajectories shorter than this.
+    /// Omit trajectories with fewer steps.
     #[arg(long, default_value_t = 0, value_name = "STEPS")]
     min_steps: u64,
-    /// Draw so many steps.
+    /// Sample this many steps.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// How strongly later iterations are preferred when drawing.
+    /// How strongly sampling prefers later iterations.
     #[arg(long, default_value_t = 0.0, value_name = "POWER")]
     recency_power: f64,
-    /// Share of the tasks that goes to validation.
+    /// The share of tasks for the validation set.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     validation: f64,
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// For parquet: the screenshots themselves, not only path and hash.
+    /// For parquet: include the screenshots, not only their path and hash.
     #[arg(long)]
     inline_screenshots: bool,
-    /// Replace what is there.
+    /// Replace existing files.
     #[arg(long)]
     overwrite: bool,
 }
@@ -73,24 +75,25 @@ pub(crate) fn run_export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
 #[derive(Args)]
 pub(crate) struct AggregateArgs {
     save_path: PathBuf,
+    /// The split to read.
     #[arg(long, default_value = "train", value_name = "train|test")]
     split: Split,
     #[arg(long, value_name = "N")]
     iteration: u64,
-    /// How many ranks there must be.
+    /// The expected number of ranks.
     #[arg(long, value_name = "N")]
     ranks: Option<u32>,
-    /// Merge what is there even though a rank is missing or still running.
+    /// Merge even if a rank is missing or still running.
     #[arg(long)]
     partial: bool,
-    /// Replace a merged file that is there already.
+    /// Replace an existing merged file.
     #[arg(long)]
     overwrite: bool,
 }
 
 pub(crate) fn run_aggregate(args: &AggregateArgs) -> anyhow::Result<ExitCode> {
     let save_path = SavePath::new(&args.save_path);
-    // A run that is not merged in full still has its plan, which knows how much there should be.
+    // A run that is not completely merged still has its plan, which has the expected numbers.
     let plan = SharedPlan::read(&save_path.plan(args.split, args.iteration))?;
     let planned = plan.as_ref().map(|plan| plan.ranks() as u32);
     let options = AggregateOptions {

@@ -1,5 +1,5 @@
-//! Who scores, chosen from the configuration and said in one line; and `webgym judge`, which scores saved
-//! trajectories again.
+//! Chooses the judge from the configuration and logs the choice. Also `webgym judge`, which judges saved trajectories
+//! again.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -17,9 +17,9 @@ use crate::config::ConfigArgs;
 
 #[derive(Args)]
 pub(crate) struct JudgeArgs {
-    /// Where a run saved its trajectories.
+    /// The folder to which a run saved its trajectories.
     save_path: PathBuf,
-    /// Only trajectories that no judge has decided on.
+    /// Only trajectories without a verdict.
     #[arg(long)]
     only_unjudged: bool,
     /// Only this iteration.
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     let judge = choose(&config, None)?;
     if matches!(judge, Judge::None) {
         anyhow::bail!(
-            "there is no judge to ask: set {}, or use judge=reference",
+            "no judge is configured: set {}, or use judge=reference",
             config.openai_config.openai_api_key_env_var
         );
     }
@@ -59,39 +59,39 @@ pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     Ok(if report.still_unjudged == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-/// `references` = how many of how many tasks have a reference answer, where that is known.
+/// Chooses the judge. `references` is the number of tasks with a reference answer and of all tasks, if known.
 pub(crate) fn choose(config: &Config, references: Option<(usize, usize)>) -> anyhow::Result<Judge> {
     let endpoint = config.judge_endpoint(Question::Evaluation);
     let key_of = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
     let has_key = key_of(&endpoint.api_key_env_var).is_some();
     let any_reference = references.is_none_or(|(with, _)| with > 0);
     match config.judge {
-        Choice::Openai => by_model(config, &endpoint.model),
-        Choice::Auto if has_key => by_model(config, &endpoint.model),
-        Choice::Reference => Ok(by_reference(references)),
-        Choice::Auto if any_reference => Ok(by_reference(references)),
+        Choice::Openai => model_judge(config, &endpoint.model),
+        Choice::Auto if has_key => model_judge(config, &endpoint.model),
+        Choice::Reference => Ok(reference_judge(references)),
+        Choice::Auto if any_reference => Ok(reference_judge(references)),
         Choice::Auto => {
             tracing::warn!(
-                "judge: none. {} is not set and no task has a reference answer, so trajectories are kept unjudged; \
-                 score them later with webgym judge",
+                "judge: none. {} is not set and no task has a reference answer, so trajectories are saved unjudged; \
+                 judge them later with webgym judge",
                 endpoint.api_key_env_var
             );
             Ok(Judge::None)
         }
         Choice::None => {
-            tracing::info!("judge: none, as configured; trajectories are kept unjudged");
+            tracing::info!("judge: none, as configured; trajectories are saved unjudged");
             Ok(Judge::None)
         }
     }
 }
 
-fn by_model(config: &Config, model: &str) -> anyhow::Result<Judge> {
+fn model_judge(config: &Config, model: &str) -> anyhow::Result<Judge> {
     tracing::info!("judge: {model} at {}", config.judge_endpoint(Question::Evaluation).base_url);
     let judge = ModelJudge::new(config, |name| std::env::var(name).ok().filter(|key| !key.is_empty()))?;
     Ok(Judge::Model(Box::new(judge)))
 }
 
-fn by_reference(references: Option<(usize, usize)>) -> Judge {
+fn reference_judge(references: Option<(usize, usize)>) -> Judge {
     let share =
         references.map(|(with, all)| format!(" ({with} of {all} tasks have one)")).unwrap_or_default();
     tracing::info!("judge: reference answers, without a model{share}");

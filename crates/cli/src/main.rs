@@ -1,4 +1,4 @@
-//! The `webgym` command. One file a subcommand; this one only reads the command line and says how it went.
+//! The `webgym` command. Every subcommand has its own file; this one parses the command line and reports errors.
 
 mod baseline;
 mod bench;
@@ -9,7 +9,9 @@ mod demo;
 mod doctor;
 mod drain;
 mod export;
+mod format;
 mod judge;
+mod logging;
 mod metrics;
 mod monitor;
 mod nginx_config;
@@ -20,10 +22,8 @@ mod report;
 mod rollout;
 mod serve;
 mod signals;
-mod telemetry;
 mod trajectories;
 mod view;
-mod words;
 
 use std::process::ExitCode;
 
@@ -33,10 +33,10 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "webgym", version, about, max_term_width = 100, arg_required_else_help = true)]
 struct Cli {
-    /// Say less: only warnings and errors.
+    /// Log only warnings and errors.
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// Say more. Twice for everything.
+    /// Log more; repeat for everything (-vv).
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
@@ -47,52 +47,52 @@ struct Cli {
 enum Command {
     /// Start a farm on this machine: a master, a node and N browser instances.
     Serve(serve::ServeArgs),
-    /// Start a master alone: it routes to nodes elsewhere.
+    /// Start only a master, which forwards requests to nodes on other machines.
     Master(serve::MasterArgs),
-    /// Start a node alone: N browser instances for a master elsewhere.
+    /// Start only a node with N browser instances, for a master on another machine.
     Node(serve::NodeArgs),
-    /// Let a node's leases run out while it gives no new ones, or take that back.
+    /// Stop a node from granting new leases while existing ones continue, or undo that.
     Drain(drain::DrainArgs),
-    /// Start a server around a single browser instance.
+    /// Start a server for a single browser instance.
     Instance(serve::InstanceArgs),
-    /// Collect trajectories: tasks, your policy model, browsers, a judge.
+    /// Collect trajectories with your policy model on a set of tasks, scored by a judge.
     Rollout(rollout::RolloutArgs),
-    /// ObserveOptions at the configuration.
+    /// Show the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Watch a run that goes on elsewhere.
+    /// Show the monitor of a run on another machine.
     Monitor(monitor::MonitorArgs),
-    /// Figures over the trajectories of a save path.
+    /// Print metrics of the trajectories in a save path.
     Metrics(metrics::MetricsArgs),
     /// Judge saved trajectories again.
     Judge(judge::JudgeArgs),
     /// List, show, compare, remove and check saved trajectories.
     #[command(subcommand)]
     Trajectories(trajectories::TrajectoriesCommand),
-    /// ObserveOptions through saved trajectories in the browser, also while a run goes on.
+    /// Browse saved trajectories in a web browser, also while a run is in progress.
     View(view::ViewArgs),
-    /// Draw the curves over iterations: success, steps, crashes, diversity and more.
+    /// Plot metrics over iterations: success, steps, crashes, diversity and more.
     Plot(plot::PlotArgs),
-    /// Write trajectories in the shapes that trainers read.
+    /// Export trajectories to the formats of trainers.
     Export(export::ExportArgs),
-    /// Merge the files of several ranks into one iteration.
+    /// Merge the files of several ranks into one iteration file.
     Aggregate(export::AggregateArgs),
     /// Print an nginx configuration for one or more masters.
     NginxConfig(nginx_config::NginxArgs),
-    /// Check that this machine has what webgym needs, and say how to mend what is missing.
+    /// Check that this machine has what webgym needs, and how to fix what is missing.
     Doctor(doctor::DoctorArgs),
-    /// See the whole job at work: practice sites, a baseline policy and a farm, all inside this process.
+    /// Run a complete example in one process: practice sites, a baseline policy and a farm.
     Demo(demo::DemoArgs),
-    /// Measure this machine: bare Chromium against the farm, side by side.
+    /// Benchmark this machine: plain Chromium and the farm under the same load.
     Bench(bench::BenchArgs),
-    /// Serve the built-in baseline policy alone, as vLLM would serve a model.
+    /// Serve the built-in baseline policy with the API of vLLM.
     Baseline(baseline::BaselineArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let plain = matches!(cli.command, Command::Demo(_) | Command::Doctor(_) | Command::Monitor(_));
-    telemetry::start(&telemetry::Telling { quiet: cli.quiet, verbose: cli.verbose, plain });
+    logging::init(&logging::LogOptions { quiet: cli.quiet, verbose: cli.verbose, plain });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -101,23 +101,23 @@ fn main() -> ExitCode {
         }
     };
     let outcome = runtime.block_on(run(cli.command, cli.quiet));
-    // Threads that wait for a browser to be gone must not keep us.
+    // Do not wait for threads that still wait for a browser process to exit.
     runtime.shutdown_background();
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("webgym: {}", net::escape::escape_terminal(&in_words(&error)));
+            eprintln!("webgym: {}", net::escape::escape_terminal(&error_chain(&error)));
             ExitCode::FAILURE
         }
     }
 }
 
-/// The error and its causes, each said once: most of ours already hold their cause in their own sentence.
-fn in_words(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said {
-        said if said.is_empty() => cause,
-        said if said.contains(&cause) => said,
-        said => format!("{said}: {cause}"),
+/// Joins an error and its causes. Most of our errors already contain their cause, which is then not repeated.
+fn error_chain(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text {
+        text if text.is_empty() => cause,
+        text if text.contains(&cause) => text,
+        text => format!("{text}: {cause}"),
     })
 }
 
@@ -151,15 +151,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn contained_cause_is_not_repeated() {
         let error = anyhow::anyhow!("no such file")
             .context("cannot read tasks: no such file")
             .context("the run stopped");
-        assert_eq!(in_words(&error), "the run stopped: cannot read tasks: no such file");
+        assert_eq!(error_chain(&error), "the run stopped: cannot read tasks: no such file");
     }
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_definition_is_valid() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
     }

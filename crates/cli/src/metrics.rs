@@ -1,4 +1,4 @@
-//! `webgym metrics`: the figures of saved iterations, computed from disk.
+//! `webgym metrics`: metrics of saved iterations, computed from disk.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -7,13 +7,15 @@ use store::{SavePath, Split, metrics};
 
 #[derive(Args)]
 pub(crate) struct MetricsArgs {
-    /// Where a run saved its trajectories.
+    /// The folder to which a run saved its trajectories.
     save_path: PathBuf,
+    /// The split to read.
     #[arg(long, default_value = "train", value_name = "train|test")]
     split: Split,
     /// Only the last N trajectories.
     #[arg(long, value_name = "N")]
     last: Option<usize>,
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -1,5 +1,5 @@
-//! `webgym nginx-config`: prints what nginx needs to stand in front of one or more masters, and of a run's monitor. Every
-//! limit in it is derived from the farm's own, so that nginx never gives up before the farm does. Touches nothing.
+//! `webgym nginx-config`: prints an nginx configuration for one or more masters and a run's monitor. Its limits are derived
+//! from those of the farm, so that nginx never times out before the farm does. Writes no files.
 
 use std::{fmt::Write as _, net::Ipv6Addr, process::ExitCode, str::FromStr, time::Duration};
 
@@ -8,29 +8,29 @@ use farm::{Limits, api::MAX_WAIT_SECS};
 
 #[derive(Args, Debug)]
 pub(crate) struct NginxArgs {
-    /// A master, by name or address. May be repeated.
+    /// Host and port of a master. Can be repeated.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7000")]
-    master: Vec<Place>,
-    /// The monitor of a run, to be shown under /monitor/. Start that run with a token.
+    master: Vec<HostPort>,
+    /// Host and port of a run's monitor, to be served under /monitor/. Start that run with a token.
     #[arg(long, value_name = "HOST:PORT")]
-    monitor: Option<Place>,
-    /// The name clients call this server by; *.example.org for all of a domain.
+    monitor: Option<HostPort>,
+    /// The server name that clients use; *.example.org for all names of a domain.
     #[arg(long, value_name = "NAME", default_value = "_")]
     server_name: ServerName,
-    /// Where nginx listens: PORT or ADDRESS:PORT. Left out: 443 with a certificate, 80 without.
+    /// Where nginx listens: PORT or ADDRESS:PORT. Default: 443 with a certificate, 80 without.
     #[arg(long, value_name = "[ADDRESS:]PORT")]
     listen: Option<Listen>,
-    /// The certificate, with those between it and its root.
+    /// The certificate with its intermediate certificates.
     #[arg(long, value_name = "PATH", requires = "tls_key")]
     tls_cert: Option<FilePath>,
-    /// The certificate's key.
+    /// The private key of the certificate.
     #[arg(long, value_name = "PATH", requires = "tls_cert")]
     tls_key: Option<FilePath>,
 }
 
-/// Where somebody is reached: a name or an address, and a port.
+/// A host, by name or address, and a port.
 #[derive(Clone, Debug, PartialEq)]
-struct Place {
+struct HostPort {
     host: String,
     port: u16,
 }
@@ -41,43 +41,43 @@ struct ServerName(String);
 #[derive(Clone, Debug)]
 struct Listen(String);
 
-/// A path that can stand between quotes in nginx' language without being read as anything else.
+/// A path that is safe inside a quoted string of an nginx configuration.
 #[derive(Clone, Debug)]
 struct FilePath(String);
 
-/// Letters, digits, dots, hyphens, underscores: nothing that means anything to nginx.
+/// Accepts letters, digits, dots, hyphens and underscores, none of which nginx interprets.
 fn is_name(text: &str) -> bool {
-    let usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    !text.is_empty() && text.len() <= 253 && text.bytes().all(usual) && !text.starts_with(['-', '.'])
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    !text.is_empty() && text.len() <= 253 && text.bytes().all(is_allowed) && !text.starts_with(['-', '.'])
 }
 
 fn is_host(text: &str) -> bool {
-    let inside = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    inside.map_or_else(|| is_name(text), |address| address.parse::<Ipv6Addr>().is_ok())
+    let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    bracketed.map_or_else(|| is_name(text), |address| address.parse::<Ipv6Addr>().is_ok())
 }
 
-fn port(text: &str) -> Result<u16, String> {
+fn parse_port(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(port) if port > 0 && text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(port),
-        _ => Err(format!("{text:?} is no port; give a whole number from 1 to 65535")),
+        _ => Err(format!("{text:?} is not a port; give a whole number from 1 to 65535")),
     }
 }
 
-impl FromStr for Place {
+impl FromStr for HostPort {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains("://") {
-            return Err("leave out what is before the host: 10.0.0.5:7000, not http://10.0.0.5:7000".into());
+            return Err("omit the scheme: 10.0.0.5:7000, not http://10.0.0.5:7000".into());
         }
         let (host, number) = text
             .rsplit_once(':')
             .ok_or_else(|| format!("{text:?} has no port; write HOST:PORT, for example 10.0.0.5:7000"))?;
         if !is_host(host) {
             return Err(format!(
-                "{host:?} is no host; give a name, an IPv4 address, or an IPv6 address in brackets: [::1]:7000"
+                "{host:?} is not a host; give a name, an IPv4 address, or an IPv6 address in brackets: [::1]:7000"
             ));
         }
-        Ok(Self { host: host.to_owned(), port: port(number)? })
+        Ok(Self { host: host.to_owned(), port: parse_port(number)? })
     }
 }
 
@@ -88,7 +88,7 @@ impl FromStr for ServerName {
         if text == "_" || is_name(rest) {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!("{text:?} is no name of a server; it looks like farm.example.org or *.example.org"))
+        Err(format!("{text:?} is not a server name; give one like farm.example.org or *.example.org"))
     }
 }
 
@@ -96,9 +96,11 @@ impl FromStr for Listen {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text.rsplit_once(':') {
-            None => port(text).map(|port| Self(port.to_string())),
-            Some(("*", number)) => port(number).map(|port| Self(format!("*:{port}"))),
-            Some(_) => text.parse().map(|place: Place| Self(format!("{}:{}", place.host, place.port))),
+            None => parse_port(text).map(|port| Self(port.to_string())),
+            Some(("*", number)) => parse_port(number).map(|port| Self(format!("*:{port}"))),
+            Some(_) => {
+                text.parse().map(|address: HostPort| Self(format!("{}:{}", address.host, address.port)))
+            }
         }
     }
 }
@@ -107,11 +109,11 @@ impl FromStr for FilePath {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         if !text.starts_with('/') {
-            return Err(format!("{text:?} must be a whole path, starting with /"));
+            return Err(format!("{text:?} must be an absolute path, starting with /"));
         }
-        let foreign = |letter: char| letter.is_control() || matches!(letter, '"' | '\\' | '$');
-        match text.chars().find(|letter| foreign(*letter)) {
-            Some(letter) => Err(format!("{letter:?} cannot be in a path that nginx is to read")),
+        let is_unsafe = |letter: char| letter.is_control() || matches!(letter, '"' | '\\' | '$');
+        match text.chars().find(|letter| is_unsafe(*letter)) {
+            Some(letter) => Err(format!("a path in an nginx configuration cannot contain {letter:?}")),
             None => Ok(Self(text.to_owned())),
         }
     }
@@ -122,27 +124,27 @@ pub(crate) fn run(args: &NginxArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A little more than the farm's own limit, so that it is the farm that says what went wrong.
-fn beyond(limit: Duration) -> String {
+/// Returns a time slightly above the farm's limit, so that the farm reports the error before nginx does.
+fn longer_than(limit: Duration) -> String {
     format!("{}s", limit.as_secs() + limit.as_secs().div_ceil(60).max(30))
 }
 
 fn render(args: &NginxArgs) -> String {
     let mut text = String::from(
-        "# In front of webgym's masters. Belongs into nginx' http block, for example as /etc/nginx/conf.d/webgym.conf;\n\
-         # made by `webgym nginx-config`, which says what can be chosen. Check with nginx -t, then nginx -s reload.\n\n",
+        "# Reverse proxy for webgym masters, for the http block of nginx, for example as /etc/nginx/conf.d/webgym.conf.\n\
+         # Generated by `webgym nginx-config` (see its --help). Check with nginx -t, then run nginx -s reload.\n\n",
     );
-    upstreams(&mut text, &args.master);
+    write_upstreams(&mut text, &args.master);
     text.push_str("server {\n");
-    head(&mut text, args);
-    proxying(&mut text);
-    locations(&mut text, args);
+    write_listen(&mut text, args);
+    write_proxy_settings(&mut text);
+    write_locations(&mut text, args);
     text.push_str("}\n");
     text
 }
 
-fn upstreams(text: &mut String, masters: &[Place]) {
-    // Shorter than the farm keeps idle connections, or nginx would send into one that is just being closed.
+fn write_upstreams(text: &mut String, masters: &[HostPort]) {
+    // Shorter than the idle timeout of the farm, so that nginx does not use a connection that is being closed.
     let idle = Limits::default().idle_timeout.as_secs() * 6 / 10;
     let mut upstream = |name: &str, choice: &str| {
         let _ = writeln!(text, "upstream {name} {{\n    {choice};");
@@ -158,13 +160,13 @@ fn upstreams(text: &mut String, masters: &[Place]) {
     if masters.len() > 1 {
         upstream("webgym_get", "hash $webgym_get_key consistent");
         text.push_str(
-            "# A /get that is asked again must reach the master that remembers its idempotency key.\n\
+            "# A repeated /get must reach the master that knows its idempotency key.\n\
              map $arg_idempotency_key $webgym_get_key {\n    \"\" $request_id;\n    default $arg_idempotency_key;\n}\n\n",
         );
     }
 }
 
-fn head(text: &mut String, args: &NginxArgs) {
+fn write_listen(text: &mut String, args: &NginxArgs) {
     let tls = args.tls_cert.as_ref().zip(args.tls_key.as_ref());
     let default = if tls.is_some() { "443" } else { "80" };
     let listen = args.listen.as_ref().map_or(default, |listen| listen.0.as_str());
@@ -180,52 +182,52 @@ fn head(text: &mut String, args: &NginxArgs) {
             );
         }
         None => text.push_str(
-            "    # Without a certificate the farm's key travels readably: only for networks that nobody else is in.\n\n",
+            "    # Without TLS the API key is sent in clear text: use this only in a private network.\n\n",
         ),
     }
 }
 
-fn proxying(text: &mut String) {
+fn write_proxy_settings(text: &mut String) {
     let limits = Limits::default();
     let body = (limits.body_bytes >> 20) * 2;
     let _ = write!(
         text,
-        "    # The farm refuses larger bodies than {} MiB in its own words; screenshots pass through memory, never a file.\n    \
+        "    # The farm itself refuses bodies above {} MiB; screenshots are buffered in memory, never in a file.\n    \
          client_max_body_size {body}m;\n    client_body_buffer_size 1m;\n    large_client_header_buffers 4 64k;\n    \
          proxy_buffer_size 16k;\n    proxy_buffers 8 256k;\n    proxy_busy_buffers_size 512k;\n    \
          proxy_max_temp_file_size 0;\n\n    keepalive_timeout {}s;\n    keepalive_requests 100000;\n    \
          proxy_http_version 1.1;\n    proxy_set_header Connection \"\";\n    proxy_set_header Host $host;\n    \
          proxy_connect_timeout 5s;\n    proxy_send_timeout 60s;\n    proxy_read_timeout {};\n    \
-         # A master that is away is passed over; a POST that one was sent is never sent to another.\n    \
+         # An unreachable master is skipped; a POST that reached one master is never sent to another.\n    \
          proxy_next_upstream error;\n\n",
         limits.body_bytes >> 20,
         limits.idle_timeout.as_secs(),
-        beyond(limits.request_timeout),
+        longer_than(limits.request_timeout),
     );
 }
 
-fn locations(text: &mut String, args: &NginxArgs) {
-    let waiting = beyond(Duration::from_secs_f64(MAX_WAIT_SECS));
+fn write_locations(text: &mut String, args: &NginxArgs) {
+    let waiting = longer_than(Duration::from_secs_f64(MAX_WAIT_SECS));
     let get = if args.master.len() > 1 { "webgym_get" } else { "webgym" };
     let _ = write!(
         text,
-        "    # Callers may wait in line for {MAX_WAIT_SECS} s (wait_secs).\n    location = /get {{\n        \
+        "    # Clients may wait for a lease for {MAX_WAIT_SECS} s (wait_secs).\n    location = /get {{\n        \
          proxy_pass http://{get};\n        proxy_read_timeout {waiting};\n    }}\n    location / {{\n        \
          proxy_pass http://webgym;\n    }}\n",
     );
-    if let Some(Place { host, port }) = &args.monitor {
+    if let Some(HostPort { host, port }) = &args.monitor {
         let _ = write!(
             text,
-            "    # A stream of events: passed on as they come. Links carry a token, so that nothing is written down.\n    \
+            "    # An event stream must not be buffered. Links contain a token, so requests are not logged.\n    \
              location = /monitor {{\n        return 301 /monitor/;\n    }}\n    location /monitor/ {{\n        \
              proxy_pass http://{host}:{port}/;\n        proxy_buffering off;\n        proxy_read_timeout 1h;\n        \
              access_log off;\n    }}\n",
         );
     }
     text.push_str(
-        "\n    # What nginx says itself, as the farm would say it.\n    error_page 502 504 @away;\n    \
-         location @away {\n        default_type application/json;\n        \
-         return 502 '{\"detail\":\"no master answers\",\"code\":\"node_unreachable\"}';\n    }\n    \
+        "\n    # Errors of nginx itself in the format of the farm.\n    error_page 502 504 @unreachable;\n    \
+         location @unreachable {\n        default_type application/json;\n        \
+         return 502 '{\"detail\":\"no master responds\",\"code\":\"node_unreachable\"}';\n    }\n    \
          error_page 413 @large;\n    location @large {\n        default_type application/json;\n        \
          return 413 '{\"detail\":\"the body is too large\",\"code\":\"too_large\"}';\n    }\n",
     );
@@ -243,14 +245,14 @@ mod tests {
         args: NginxArgs,
     }
 
-    fn printed(words: &[&str]) -> Result<String, String> {
-        let line = Line::try_parse_from(std::iter::once(&"nginx-config").chain(words));
+    fn generate(arguments: &[&str]) -> Result<String, String> {
+        let line = Line::try_parse_from(std::iter::once(&"nginx-config").chain(arguments));
         line.map(|line| render(&line.args)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn nothing_is_smuggled_in_through_an_argument() {
-        for words in [
+    fn unsafe_arguments_are_refused() {
+        for arguments in [
             ["--master", "a:7000; } server { listen 1"],
             ["--master", "a\nb:7000"],
             ["--master", "a b:7000"],
@@ -267,16 +269,16 @@ mod tests {
             ["--listen", "80;"],
             ["--listen", "1.2.3.4;:80"],
         ] {
-            assert!(printed(&words).is_err(), "{words:?} was taken");
+            assert!(generate(&arguments).is_err(), "{arguments:?} was accepted");
         }
         for path in ["/a\"; include /etc/passwd", "/a\nb", "/$a", "/a\\", "relative.pem", ""] {
-            assert!(printed(&["--tls-cert", path, "--tls-key", "/k"]).is_err(), "{path:?} was taken");
+            assert!(generate(&["--tls-cert", path, "--tls-key", "/k"]).is_err(), "{path:?} was accepted");
         }
     }
 
     #[test]
-    fn errors_say_what_is_wanted() {
-        for (words, wanted) in [
+    fn errors_say_what_is_accepted() {
+        for (arguments, wanted) in [
             (["--master", "http://10.0.0.5:7000"], "10.0.0.5:7000, not http://"),
             (["--master", "10.0.0.5"], "write HOST:PORT"),
             (["--master", "::1:7000"], "[::1]:7000"),
@@ -286,14 +288,14 @@ mod tests {
             (["--server-name", "a b"], "farm.example.org"),
             (["--tls-cert", "/c"], "--tls-key"),
         ] {
-            let said = printed(&words).unwrap_err();
-            assert!(said.contains(wanted), "{words:?}: {said}");
+            let error = generate(&arguments).unwrap_err();
+            assert!(error.contains(wanted), "{arguments:?}: {error}");
         }
     }
 
     #[test]
-    fn nginx_is_more_patient_than_the_farm() {
-        let text = printed(&[]).unwrap();
+    fn nginx_timeouts_exceed_those_of_the_farm() {
+        let text = generate(&[]).unwrap();
         let seconds = |line: &str| -> Vec<u64> {
             let values = text.lines().filter_map(|one| one.trim().strip_prefix(line)?.strip_suffix("s;"));
             values.map(|value| value.trim().parse().unwrap()).collect()
@@ -302,15 +304,15 @@ mod tests {
         let reading = seconds("proxy_read_timeout");
         assert!(reading[0] > limits.request_timeout.as_secs(), "{reading:?}");
         assert!(reading[1] as f64 > MAX_WAIT_SECS, "{reading:?}");
-        // The first is towards the farm, the second towards clients.
+        // The first is for connections to the farm, the second for those to clients.
         let idle = seconds("keepalive_timeout");
         assert!(idle[0] < limits.idle_timeout.as_secs(), "{idle:?}");
     }
 
     #[test]
-    fn a_single_master_needs_no_way_back_to_it() {
-        assert!(!printed(&["--master", "a:1"]).unwrap().contains("webgym_get"));
-        let two = printed(&["--master", "a:1", "--master", "[::1]:2"]).unwrap();
+    fn single_master_needs_no_key_hashing() {
+        assert!(!generate(&["--master", "a:1"]).unwrap().contains("webgym_get"));
+        let two = generate(&["--master", "a:1", "--master", "[::1]:2"]).unwrap();
         assert!(two.contains("proxy_pass http://webgym_get;") && two.contains("server [::1]:2 "), "{two}");
     }
 }

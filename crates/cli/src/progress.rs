@@ -1,4 +1,4 @@
-//! What a person sees while a run goes on: a bar with rates on a terminal, a plain line now and then elsewhere.
+//! Shows the progress of a run: a bar on a terminal, otherwise a plain line from time to time.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,10 @@ use rollout::run::{
     state::{RunState, Totals},
 };
 
-const REDRAW: Duration = Duration::from_millis(250);
-const PLAIN_LINE_EVERY: Duration = Duration::from_secs(15);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
+const PLAIN_LINE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Shows the state until dropped.
+/// Shows the state of a run until dropped.
 pub(crate) struct Progress {
     task: tokio::task::JoinHandle<()>,
     bar: ProgressBar,
@@ -33,10 +33,10 @@ impl Progress {
         let task = tokio::spawn(async move {
             let mut last_line = Instant::now();
             loop {
-                tokio::time::sleep(REDRAW).await;
+                tokio::time::sleep(REDRAW_INTERVAL).await;
                 shown.set_position(state.done() as u64);
                 shown.set_message(describe(&state));
-                if !terminal && !quiet && last_line.elapsed() >= PLAIN_LINE_EVERY {
+                if !terminal && !quiet && last_line.elapsed() >= PLAIN_LINE_INTERVAL {
                     last_line = Instant::now();
                     eprintln!("{}/{} {}", state.done(), state.totals().tasks, describe(&state));
                 }
@@ -65,29 +65,29 @@ fn describe(state: &RunState) -> String {
     }
     if done > 0 && done < totals.tasks {
         let left = seconds / done as f64 * (totals.tasks - done) as f64;
-        text.push_str(&format!(" · {} left", human(left)));
+        text.push_str(&format!(" · {} left", human_duration(left)));
     }
-    for (word, number) in
+    for (label, number) in
         [("lost", count(&totals, "infra_lost")), ("unjudged", count(&totals, "judge_error"))]
     {
         if number > 0 {
-            text.push_str(&format!(" · {number} {word}"));
+            text.push_str(&format!(" · {number} {label}"));
         }
     }
-    let doing = doing(&state.stages());
-    if doing.is_empty() { text } else { format!("{text} · {doing}") }
+    let active = describe_stages(&state.stages());
+    if active.is_empty() { text } else { format!("{text} · {active}") }
 }
 
 fn count(totals: &Totals, outcome: &str) -> usize {
     totals.outcomes.get(outcome).copied().unwrap_or(0)
 }
 
-fn doing(stages: &BTreeMap<Stage, usize>) -> String {
+fn describe_stages(stages: &BTreeMap<Stage, usize>) -> String {
     let busy = stages.iter().filter(|(stage, _)| !stage.is_over() && **stage != Stage::NotStarted);
     busy.map(|(stage, count)| format!("{count} {}", stage.as_str())).collect::<Vec<_>>().join(", ")
 }
 
-fn human(seconds: f64) -> String {
+fn human_duration(seconds: f64) -> String {
     match seconds as u64 {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min", seconds.div_ceil(60)),

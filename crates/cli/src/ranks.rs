@@ -1,4 +1,4 @@
-//! Several collectors of one run, as the command line sees them: which rank this is, and what rank 0 does at the end.
+//! Options for several collectors of one run: the rank of this one, and the merge by rank 0 at the end.
 
 use std::time::Duration;
 
@@ -12,79 +12,79 @@ use serde_json::json;
 use store::{aggregate::AggregateReport, metrics};
 use tokio_util::sync::CancellationToken;
 
-use crate::report::{self, Audience};
+use crate::report::{self, ReportFormat};
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct RankArgs {
-    /// Which of several collectors this is, from 0. Otherwise from the configuration, Slurm or torchrun.
+    /// The rank of this collector, from 0. Default: from the configuration, Slurm or torchrun.
     #[arg(long, value_name = "R")]
     rank: Option<usize>,
-    /// How many collectors share the run.
+    /// The number of collectors that share the run.
     #[arg(long, value_name = "N")]
     num_ranks: Option<usize>,
-    /// The share of each in tasks, instances and policy sessions, such as 2,1,1.
-    #[arg(long, value_name = "W,W,…", value_parser = weights)]
+    /// The share of each rank in tasks, instances and policy sessions, for example 2,1,1.
+    #[arg(long, value_name = "W,W,…", value_parser = parse_weights)]
     rank_weights: Option<RankWeights>,
 }
 
-fn weights(text: &str) -> Result<RankWeights, String> {
-    let numbers: Result<Vec<f64>, _> = text.split(',').map(|word| word.trim().parse::<f64>()).collect();
-    let numbers = numbers.map_err(|_| "give one number a rank, such as 2,1,1".to_owned())?;
+fn parse_weights(text: &str) -> Result<RankWeights, String> {
+    let numbers: Result<Vec<f64>, _> = text.split(',').map(|weight| weight.trim().parse::<f64>()).collect();
+    let numbers = numbers.map_err(|_| "give one number per rank, for example 2,1,1".to_owned())?;
     let usable = numbers.iter().all(|weight| weight.is_finite() && *weight > 0.0);
     if usable { Ok(RankWeights(numbers)) } else { Err("every weight must be above 0".to_owned()) }
 }
 
 impl RankArgs {
-    /// The only collector, whatever started it.
-    pub(crate) fn alone() -> Self {
+    /// A run with a single collector, regardless of launcher variables.
+    pub(crate) fn single() -> Self {
         Self { num_ranks: Some(1), ..Self::default() }
     }
 
-    /// Finds out which rank this is, says so in one line, and writes it into the configuration.
-    pub(crate) fn settle(&self, config: &mut Config) -> anyhow::Result<()> {
+    /// Determines the rank, logs it and writes it into the configuration.
+    pub(crate) fn apply(&self, config: &mut Config) -> anyhow::Result<()> {
         let flags = Flags { rank: self.rank, num_ranks: self.num_ranks, weights: self.rank_weights.clone() };
         let line = ranks::settle(config, &flags, &|name| std::env::var(name).ok());
-        if let Some(line) = line.map_err(|why| anyhow::anyhow!(why))? {
+        if let Some(line) = line.map_err(|reason| anyhow::anyhow!(reason))? {
             tracing::info!("{line}");
         }
         Ok(())
     }
 }
 
-/// Merges what the ranks have collected and says what is missing; answers how many trajectories that are.
+/// Merges the files of the ranks, reports what is missing and returns the number of missing trajectories.
 pub(crate) async fn merge(
     merge: Merge,
     all_done: bool,
-    patience: Duration,
+    wait: Duration,
     stop: &CancellationToken,
-    audience: Audience,
+    format: ReportFormat,
 ) -> anyhow::Result<usize> {
     let command = merge.command();
-    match merge.clone().when_ready(all_done, patience, stop).await? {
+    match merge.clone().when_ready(all_done, wait, stop).await? {
         Merged::Whole(report) => {
-            tell(&merge, &report, audience, 0);
+            report_merge(&merge, &report, format, 0);
             Ok(0)
         }
         Merged::Partial(report) => {
             let missing = report.missing_indices.iter().map(|(from, to)| (to - from + 1) as usize).sum();
-            tell(&merge, &report, audience, missing);
+            report_merge(&merge, &report, format, missing);
             eprintln!(
-                "Merged without {missing} trajectories{}. Nothing is lost: resume the ranks that are missing (--resume), then merge \
-                 again with: {command} --overwrite",
-                who(&report)
+                "Merged without {missing} trajectories{}. Nothing is lost: resume the missing ranks (--resume), then merge again \
+                 with: {command} --overwrite",
+                missing_ranks(&report)
             );
             Ok(missing)
         }
         Merged::Stopped => {
             eprintln!(
-                "Stopped waiting for the other ranks; nothing was merged. When they are done: {command}"
+                "Stopped waiting for the other ranks; nothing was merged. When they have finished, run: {command}"
             );
             Ok(1)
         }
     }
 }
 
-fn who(report: &AggregateReport) -> String {
+fn missing_ranks(report: &AggregateReport) -> String {
     let ranks = [&report.missing_ranks[..], &report.unfinished_ranks[..]].concat();
     match ranks.as_slice() {
         [] => String::new(),
@@ -93,17 +93,17 @@ fn who(report: &AggregateReport) -> String {
     }
 }
 
-fn tell(merge: &Merge, report: &AggregateReport, audience: Audience, missing: usize) {
+fn report_merge(merge: &Merge, report: &AggregateReport, format: ReportFormat, missing: usize) {
     let store::IterationId { split, iteration, .. } = merge.id();
     let metrics = metrics::of_iteration(merge.save_path(), split, iteration).ok();
     if let Some(metrics) = &metrics {
-        report::note_for_tensorboard(merge.save_path().root(), merge.id(), metrics);
+        report::write_tensorboard(merge.save_path().root(), merge.id(), metrics);
     }
-    if audience != Audience::Programs {
+    if format != ReportFormat::Json {
         print!("{report}");
         metrics.iter().for_each(|metrics| print!("{metrics}"));
     }
-    if audience == Audience::People {
+    if format == ReportFormat::Text {
         return;
     }
     let summary = json!({

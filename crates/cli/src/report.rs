@@ -1,4 +1,4 @@
-//! What a run says when it is over: the iteration's file, its metrics as a table and as JSON, and the same for
+//! Reports a finished run: writes the iteration file, prints its metrics as a table and as JSON, and adds them to
 //! TensorBoard.
 
 use std::path::Path;
@@ -10,30 +10,30 @@ use store::{
     metrics::{self, MetricsReport},
 };
 
-/// Who is told how a run went.
+/// The format in which a finished run is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Audience {
-    /// A table, and a line of JSON that a program can pick out.
+pub(crate) enum ReportFormat {
+    /// A table, and one line of JSON for programs.
     #[default]
-    Everyone,
-    Programs,
-    People,
+    TextAndJson,
+    Json,
+    Text,
 }
 
-/// Turns the journal into the iteration's file and tells how it went.
-pub(crate) fn finish(save_path: &SavePath, id: IterationId, audience: Audience) -> anyhow::Result<()> {
+/// Converts the journal to the iteration file and reports the metrics.
+pub(crate) fn finish(save_path: &SavePath, id: IterationId, format: ReportFormat) -> anyhow::Result<()> {
     let journal = save_path.journal(id);
     let finished = store::finish_iteration(save_path, id)?;
     rollout::plan::forget_choice(&journal);
-    // A rank tells of what it collected itself; the merged iteration is told of by who merges it.
+    // A rank reports only what it collected itself; rank 0 reports the merged iteration.
     let report = metrics::of_file(save_path, id)?;
     if id.rank.is_none() {
-        note_for_tensorboard(save_path.root(), id, &report);
+        write_tensorboard(save_path.root(), id, &report);
     }
-    if audience != Audience::Programs {
+    if format != ReportFormat::Json {
         println!("{report}");
     }
-    if audience == Audience::People {
+    if format == ReportFormat::Text {
         return Ok(());
     }
     let summary = json!({
@@ -44,14 +44,14 @@ pub(crate) fn finish(save_path: &SavePath, id: IterationId, audience: Audience) 
     Ok(())
 }
 
-/// A curve that cannot be written costs no trajectory.
-pub(crate) fn note_for_tensorboard(root: &Path, id: IterationId, report: &MetricsReport) {
-    if let Err(error) = to_tensorboard(root, id, report) {
-        tracing::warn!(%error, "the metrics could not be written for TensorBoard");
+/// Adds the metrics to TensorBoard. An error is only logged, because the trajectories are already saved.
+pub(crate) fn write_tensorboard(root: &Path, id: IterationId, report: &MetricsReport) {
+    if let Err(error) = append_scalars(root, id, report) {
+        tracing::warn!(%error, "cannot write the metrics for TensorBoard");
     }
 }
 
-fn to_tensorboard(root: &Path, id: IterationId, report: &MetricsReport) -> std::io::Result<()> {
+fn append_scalars(root: &Path, id: IterationId, report: &MetricsReport) -> std::io::Result<()> {
     let value = serde_json::to_value(&report.breakdown.overall).map_err(std::io::Error::other)?;
     let numbers = value.as_object().into_iter().flatten();
     let scalars: Vec<(String, f64)> =

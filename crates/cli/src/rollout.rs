@@ -26,13 +26,14 @@ use rollout::{
 use crate::{
     browser_args::BrowserArgs,
     config::ConfigArgs,
-    contact, judge,
+    contact,
+    format::count_of,
+    judge,
     monitor::RunMonitorArgs,
     progress::Progress,
     ranks::{self, RankArgs},
-    report::{self, Audience},
+    report::{self, ReportFormat},
     signals::Signals,
-    words::counted,
 };
 
 #[derive(Args)]
@@ -57,7 +58,7 @@ pub(crate) struct RolloutArgs {
     #[command(flatten)]
     pub(crate) ranks: RankArgs,
     #[arg(skip)]
-    pub(crate) audience: Audience,
+    pub(crate) audience: ReportFormat,
     #[command(flatten)]
     pub(crate) watching: RunMonitorArgs,
     #[command(flatten)]
@@ -66,7 +67,7 @@ pub(crate) struct RolloutArgs {
 
 pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut resolved = args.config.load()?;
-    args.ranks.settle(&mut resolved.config)?;
+    args.ranks.apply(&mut resolved.config)?;
     let signals = Signals::listen()?;
     let outcome = run_to_end(&args, resolved, quiet, signals).await?;
     let all_lost = outcome.lost.is_some_and(|(count, _)| count >= outcome.finished);
@@ -157,7 +158,7 @@ async fn start_farm(args: &RolloutArgs, config: &Config, plan: &Plan) -> anyhow:
         NetworkRules { allow_private: args.allow_private_network, allow_hosts: args.allow_host.clone() };
     let farm = Farm::start(FarmOptions::local(pool)).await?;
     let verb = if size == 1 { "starts" } else { "start" };
-    tracing::info!("no farm is configured: {} {verb} inside this process", counted(size, "instance"));
+    tracing::info!("no farm is configured: {} {verb} inside this process", count_of(size, "instance"));
     Ok(Some(farm))
 }
 
@@ -179,7 +180,7 @@ async fn collect(
     if plan.ranks.rank == 0 {
         let left = leases.release_left_over(&farm).await?;
         if left > 0 {
-            let left = counted(left, "instance");
+            let left = count_of(left, "instance");
             tracing::info!("gave back {left} that an earlier run of this save path still held");
         }
     }
@@ -235,7 +236,7 @@ async fn collect(
             plan.save_path.navigation_errors().display()
         );
     }
-    let audience = if quiet { Audience::Programs } else { args.audience };
+    let audience = if quiet { ReportFormat::Json } else { args.audience };
     report::finish(&plan.save_path, plan.id, audience)?;
     let patience = seconds(config.env_config.merge_wait_minutes * 60.0);
     let missing = match merge {

@@ -1,4 +1,4 @@
-//! `webgym serve`, `master`, `node` and `instance`: start a farm, say where it listens, run until told to stop.
+//! `webgym serve`, `master`, `node` and `instance`: start a farm, print its addresses and run until a stop signal.
 
 use std::{io::IsTerminal, io::Write, net::IpAddr, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -12,15 +12,15 @@ use serde_json::json;
 
 use crate::{
     browser_args::BrowserArgs,
-    signals::{Asked, Signals},
-    words::{counted, how_many},
+    format::{count_of, parse_count},
+    signals::{Signals, StopSignal},
 };
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ModeChoice {
-    /// A master and a node here.
+    /// A master and a node in one process.
     Both,
-    /// A node here that registers itself.
+    /// A node that registers itself.
     Worker,
     /// A master without browsers.
     Master,
@@ -28,92 +28,91 @@ enum ModeChoice {
 
 #[derive(Args, Debug)]
 struct NetArgs {
-    /// The address to listen on. Beyond loopback a key of your own is needed.
+    /// The address to listen on. Other addresses than loopback require your own --api-key.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// The key clients must send as x-api-key.
+    /// The API key that clients must send as x-api-key.
     #[arg(long, env = "WEBGYM_API_KEY", hide_env_values = true, default_value = DEFAULT_KEY, hide_default_value = true)]
     api_key: String,
-    /// Redis to meet other machines in: redis://HOST:PORT, or rediss:// for TLS, with USER:PASSWORD@ before the host
-    /// where it wants one.
+    /// The Redis that masters and nodes share: redis://HOST:PORT, or rediss:// for TLS, with USER:PASSWORD@ before the
+    /// host if it requires a login.
     #[arg(long, value_name = "URL", env = "WEBGYM_REDIS", hide_env_values = true)]
     redis: Option<String>,
-    /// The authority (PEM file) that signed the certificate of Redis. Left out: those this machine trusts.
+    /// The CA certificate (PEM file) for Redis. Default: those that this machine trusts.
     #[arg(long, value_name = "FILE", env = "WEBGYM_REDIS_CA")]
     redis_ca: Option<PathBuf>,
-    /// The Redis whose database 0 shows what this node's pool holds. Left out: the one of --redis if it is on this
-    /// machine.
+    /// The Redis to whose database 0 this node mirrors its pool. Default: the one of --redis if it is on this machine.
     #[arg(long, value_name = "URL")]
     mirror_redis: Option<String>,
-    /// Show the pool in no Redis: for a second node on one machine.
+    /// Do not mirror the pool to Redis; for a second node on one machine.
     #[arg(long, conflicts_with = "mirror_redis")]
     no_mirror: bool,
-    /// The address other machines reach this one under.
+    /// The address under which other machines reach this one.
     #[arg(long, value_name = "IP")]
     advertise_ip: Option<String>,
-    /// This node's name in the registry, the same at every start. Left out: made of host name, machine and port.
+    /// This node's name in the registry, which must stay the same. Default: from host name, machine id and port.
     #[arg(long, value_name = "ID", env = "WEBGYM_NODE_ID")]
     node_id: Option<String>,
-    /// How much faster the registry's times pass: for tests.
+    /// Factor by which the registry's times are shortened; for tests.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR", hide = true)]
     registry_pace: f64,
-    /// Seconds until a connection is closed that sends no request, sends one too slowly, or does not read its answer.
+    /// Close a connection that sends no request, sends it too slowly or does not read the response for this long.
     #[arg(long, value_name = "SECONDS", default_value_t = 100.0)]
     idle_timeout: f64,
-    /// Seconds that running requests get to finish when told to stop.
+    /// Time that running requests get to finish after a stop signal.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     shutdown_secs: u64,
-    /// Seconds that a node's leases get to end after SIGTERM, while no new ones are given. Left out: 600 for a node
-    /// (worker), else 0. Ctrl-C never waits for leases; a second signal stops the waiting.
+    /// Time that leases get to end after SIGTERM, while no new ones are granted. Default: 600 for a node (worker),
+    /// otherwise 0. Ctrl-C does not wait for leases; a second signal ends the wait.
     #[arg(long, value_name = "SECONDS")]
     drain_secs: Option<u64>,
 }
 
 #[derive(Args, Debug)]
 struct PoolArgs {
-    /// The slot number of the first instance; the others count up from it.
+    /// The slot number of the first instance; the others follow.
     #[arg(long, default_value_t = 9000, value_name = "PORT")]
     instance_start_port: u16,
-    /// How many instances share a Chromium process, and its fate.
+    /// The number of instances in one Chromium process. If it crashes, all of them are lost.
     #[arg(long, default_value_t = 8, value_name = "N")]
     instances_per_browser: usize,
-    /// How many instances are made at the same time.
+    /// The number of instances to create at the same time.
     #[arg(long, default_value_t = 4, value_name = "N")]
     max_parallel: usize,
-    /// Clean instances kept ready in each browser so that a released slot is usable at once.
+    /// Clean instances to keep ready in each browser, so that a released slot is available immediately.
     #[arg(long, default_value_t = 1, value_name = "N")]
     spares: usize,
-    /// Do not replace browsers that die.
+    /// Do not replace browsers that crash.
     #[arg(long)]
     disable_recovery: bool,
-    /// The longest lifetime a lease may ask for, in minutes without a request.
+    /// The maximum lifetime_mins of a lease: it ends after this time without a request.
     #[arg(long, default_value_t = 60, value_name = "MINUTES")]
     max_lifetime_mins: u32,
-    /// Let pages reach loopback, private and link-local addresses.
+    /// Allow pages to reach loopback, private and link-local addresses.
     #[arg(long)]
     allow_private_network: bool,
-    /// Let pages reach this host whatever its address: name, name:port or *.name. May be repeated.
+    /// Allow pages to reach this host whatever its address: name, name:port or *.name. Can be repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
-    /// New leases wait while less than this share of memory is available.
+    /// Let new leases wait while less than this share of memory is available.
     #[arg(long, default_value_t = 4.0, value_name = "PERCENT")]
     min_memory_percent: f64,
-    /// New leases wait while tasks stall for CPU more than this share of the time; 0 never.
+    /// Let new leases wait while tasks wait for CPU more than this share of the time; 0 disables it.
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
     max_cpu_pressure: f64,
-    /// A browser that does not answer for this long is taken for hung and replaced.
+    /// Replace a browser that does not respond for this long.
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS")]
     hang_limit: f64,
-    /// Browsers older than this are replaced when nobody uses them.
+    /// Replace browsers older than this when they have no leases.
     #[arg(long, default_value_t = 120.0, value_name = "MINUTES")]
     max_browser_age: f64,
-    /// Browsers that hold more memory than this for each of their instances are replaced when nobody uses them.
+    /// Replace browsers that use more memory than this per instance when they have no leases.
     #[arg(long, default_value_t = 600, value_name = "MIB")]
     max_browser_rss: u64,
-    /// A page whose process holds more memory than this is ended, and its lease with it; 0 never.
+    /// End a page whose process uses more memory than this, and its lease; 0 disables it.
     #[arg(long, default_value_t = 2048, value_name = "MIB")]
     max_process_memory: u64,
-    /// How long a minute of a lease lasts: for tests.
+    /// The length of a lease minute; for tests.
     #[arg(long, default_value_t = 60.0, value_name = "SECONDS", hide = true)]
     lease_minute: f64,
     #[command(flatten)]
@@ -122,16 +121,19 @@ struct PoolArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// How many instances. Left out with --mode master.
-    #[arg(value_name = "N", value_parser = how_many)]
+    /// The number of instances. Not allowed with --mode master.
+    #[arg(value_name = "N", value_parser = parse_count)]
     instances: Option<usize>,
+    /// What to run in this process.
     #[arg(long, value_enum, default_value = "both")]
     mode: ModeChoice,
+    /// The port of the master; 0 for any free port.
     #[arg(long, default_value_t = 7000, value_name = "PORT")]
     master_port: u16,
+    /// The port of the node; 0 for any free port.
     #[arg(long, default_value_t = 8080, value_name = "PORT")]
     node_port: u16,
-    /// A node elsewhere, by address. May be repeated.
+    /// The URL of a node on another machine. Can be repeated.
     #[arg(long, value_name = "URL")]
     node: Vec<String>,
     #[command(flatten)]
@@ -142,9 +144,10 @@ pub(crate) struct ServeArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct MasterArgs {
+    /// The port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 7000, value_name = "PORT")]
     port: u16,
-    /// A node, by address. May be repeated.
+    /// The URL of a node. Can be repeated.
     #[arg(long, value_name = "URL")]
     node: Vec<String>,
     #[command(flatten)]
@@ -153,9 +156,10 @@ pub(crate) struct MasterArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct NodeArgs {
-    /// How many instances.
-    #[arg(value_name = "N", value_parser = how_many)]
+    /// The number of instances.
+    #[arg(value_name = "N", value_parser = parse_count)]
     instances: usize,
+    /// The port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 8080, value_name = "PORT")]
     port: u16,
     #[command(flatten)]
@@ -166,6 +170,7 @@ pub(crate) struct NodeArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct InstanceArgs {
+    /// The port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 9000, value_name = "PORT")]
     port: u16,
     #[command(flatten)]
@@ -198,8 +203,7 @@ impl PoolArgs {
 }
 
 fn seconds(flag: &str, given: f64) -> anyhow::Result<Duration> {
-    Duration::try_from_secs_f64(given)
-        .map_err(|_| anyhow::anyhow!("{flag} must be a span of time, 0 or more"))
+    Duration::try_from_secs_f64(given).map_err(|_| anyhow::anyhow!("{flag} must be a duration, 0 or more"))
 }
 
 impl NetArgs {
@@ -228,52 +232,55 @@ impl NetArgs {
         RedisServer { address: url.to_owned(), ca: self.redis_ca.clone() }
     }
 
-    /// A node of many is worth waiting for: its leases belong to others. A farm on one machine stops when told.
-    fn drain(&self, mode: Mode) -> Duration {
-        const NODE: u64 = 600;
-        let usual = if mode == Mode::Worker { NODE } else { 0 };
-        Duration::from_secs(self.drain_secs.unwrap_or(usual))
+    /// Returns how long to wait for leases. A node waits because its leases belong to clients of a master elsewhere; a
+    /// farm on one machine stops at once.
+    fn drain_time(&self, mode: Mode) -> Duration {
+        const NODE_DRAIN_SECS: u64 = 600;
+        let default = if mode == Mode::Worker { NODE_DRAIN_SECS } else { 0 };
+        Duration::from_secs(self.drain_secs.unwrap_or(default))
     }
 
-    /// Nodes on several machines share the registry, but each shows its pool on its own machine only.
+    /// Returns the Redis for the mirror. Nodes share the registry, but each mirrors its pool only on its own machine.
     fn mirror(&self) -> Option<RedisServer> {
-        let here = |url: &&String| {
+        let is_local = |url: &&String| {
             ["//127.", "//localhost", "//[::1]", "@127.", "@localhost", "@[::1]"]
                 .iter()
                 .any(|host| url.contains(host))
         };
-        let shared = || self.redis.as_ref().filter(here).filter(|_| !self.no_mirror);
+        let shared = || self.redis.as_ref().filter(is_local).filter(|_| !self.no_mirror);
         self.mirror_redis.as_ref().or_else(shared).map(|url| self.server(url))
     }
 }
 
-/// A pool nobody will start, for a master without browsers.
-fn no_pool() -> PoolOptions {
-    let nothing = browser::Executable { path: "none".into(), kind: browser::BrowserKind::Full };
-    PoolOptions::new(0, browser::Launch::new(nothing))
+/// Options of an empty pool, for a master without browsers.
+fn empty_pool() -> PoolOptions {
+    let none = browser::Executable { path: "none".into(), kind: browser::BrowserKind::Full };
+    PoolOptions::new(0, browser::Launch::new(none))
 }
 
 pub(crate) async fn serve(args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let (mode, pool) = match (args.mode, args.instances) {
-        (ModeChoice::Master, None) => (Mode::Master, no_pool()),
+        (ModeChoice::Master, None) => (Mode::Master, empty_pool()),
         (ModeChoice::Master, Some(_)) => {
-            anyhow::bail!("a master has no instances of its own; leave out N with --mode master")
+            anyhow::bail!("a master has no instances; omit N with --mode master")
         }
-        (_, None) => anyhow::bail!("say how many instances to start, for example: webgym serve 8"),
+        (_, None) => anyhow::bail!("the number of instances is missing, for example: webgym serve 8"),
         (ModeChoice::Both, Some(count)) => (Mode::Both, args.pool.options(count)?),
         (ModeChoice::Worker, Some(count)) => (Mode::Worker, args.pool.options(count)?),
     };
     if mode == Mode::Worker && args.net.redis.is_none() {
-        tracing::warn!("without --redis no master finds this node by itself; name it there with --node URL");
+        tracing::warn!(
+            "without --redis no master finds this node; pass its URL to the master with --node URL"
+        );
     }
     let mut options = args.net.options(mode, pool)?;
     (options.master_port, options.node_port, options.nodes) = (args.master_port, args.node_port, args.node);
-    let drain = args.net.drain(mode);
+    let drain = args.net.drain_time(mode);
     run(Farm::start(options).await?, drain, quiet).await
 }
 
 pub(crate) async fn master(args: MasterArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let mut options = args.net.options(Mode::Master, no_pool())?;
+    let mut options = args.net.options(Mode::Master, empty_pool())?;
     (options.master_port, options.nodes) = (args.port, args.node);
     run(Farm::start(options).await?, Duration::ZERO, quiet).await
 }
@@ -281,18 +288,18 @@ pub(crate) async fn master(args: MasterArgs, quiet: bool) -> anyhow::Result<Exit
 pub(crate) async fn node(args: NodeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut options = args.net.options(Mode::Worker, args.pool.options(args.instances)?)?;
     options.node_port = args.port;
-    let drain = args.net.drain(Mode::Worker);
+    let drain = args.net.drain_time(Mode::Worker);
     run(Farm::start(options).await?, drain, quiet).await
 }
 
 pub(crate) async fn instance(args: InstanceArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let options = args.net.options(Mode::Worker, args.pool.options(1)?)?;
-    let drain = args.net.drain(Mode::Both);
+    let drain = args.net.drain_time(Mode::Both);
     run(Farm::start_instance(options, args.port).await?, drain, quiet).await
 }
 
-/// One line of JSON on standard output, for the program that started us. A person at a terminal is told in sentences.
-fn tell(event: &serde_json::Value) {
+/// Prints an event as a line of JSON for the program that started us; nothing on a terminal, where the log says it.
+fn print_event(event: &serde_json::Value) {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
         return;
@@ -303,21 +310,21 @@ fn tell(event: &serde_json::Value) {
 async fn run(farm: Farm, drain: Duration, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     for bound in farm.bound() {
-        tell(
+        print_event(
             &json!({"event": "listening", "tier": bound.tier, "url": bound.url, "port": bound.address.port()}),
         );
     }
     tokio::select! {
-        () = get_ready(&farm, quiet) => {}
+        () = wait_until_ready(&farm, quiet) => {}
         () = signals.next() => return stop(farm, signals).await,
     }
-    if signals.which().await == Asked::Terminate && !drain.is_zero() {
-        let_leases_end(&farm, drain, &mut signals).await;
+    if signals.next_kind().await == StopSignal::Terminate && !drain.is_zero() {
+        wait_for_leases(&farm, drain, &mut signals).await;
     }
     stop(farm, signals).await
 }
 
-async fn get_ready(farm: &Farm, quiet: bool) {
+async fn wait_until_ready(farm: &Farm, quiet: bool) {
     let started = std::time::Instant::now();
     let capacity = farm.pool().map_or(0, |pool| pool.counts().capacity);
     let shown = !quiet && capacity > 0 && std::io::stderr().is_terminal();
@@ -334,30 +341,30 @@ async fn get_ready(farm: &Farm, quiet: bool) {
     .await;
     bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
-    tell(
+    print_event(
         &json!({"event": "ready", "instances": last.capacity, "seconds": (seconds * 1000.0).round() / 1000.0}),
     );
     let front = farm.bound().last().map(|bound| bound.url.clone()).unwrap_or_default();
     let what = match last.capacity {
         0 => "a master".to_owned(),
-        capacity => counted(capacity, "instance"),
+        capacity => count_of(capacity, "instance"),
     };
     tracing::info!("ready: {what} in {seconds:.1} s at {front} (API at {front}/docs)");
 }
 
-/// Waits for the leases to end, at most so long, and not beyond a second signal.
-async fn let_leases_end(farm: &Farm, limit: Duration, signals: &mut Signals) {
+/// Waits for the leases to end, up to a limit or a second signal.
+async fn wait_for_leases(farm: &Farm, limit: Duration, signals: &mut Signals) {
     let held = farm.pool().map_or(0, |pool| pool.counts().in_use);
-    tell(&json!({"event": "draining", "in_use": held}));
+    print_event(&json!({"event": "draining", "in_use": held}));
     tracing::info!(
-        "draining {} for at most {} s; once more to stop without them",
-        counted(held, "lease"),
+        "draining {} for at most {} s; send the signal again to stop without waiting",
+        count_of(held, "lease"),
         limit.as_secs()
     );
     tokio::select! {
         all = farm.drain(limit) => {
             if !all {
-                tracing::warn!("some leases did not end in time and are cut off");
+                tracing::warn!("some leases did not end in time and are closed");
             }
         }
         () = signals.next() => {}
@@ -365,15 +372,15 @@ async fn let_leases_end(farm: &Farm, limit: Duration, signals: &mut Signals) {
 }
 
 async fn stop(farm: Farm, mut signals: Signals) -> anyhow::Result<ExitCode> {
-    tracing::info!("stopping; once more to stop at once");
+    tracing::info!("stopping; send the signal again to exit immediately");
     tokio::select! {
         clean = farm.stop() => {
             if !clean {
-                tracing::warn!("something did not end in time and was cut off");
+                tracing::warn!("some requests did not end in time and were cancelled");
             }
             Ok(ExitCode::SUCCESS)
         }
-        // The guards of the browsers clean up after us.
+        // The reapers of the browsers clean up after us.
         () = signals.next() => Ok(ExitCode::from(130)),
     }
 }

@@ -1,15 +1,15 @@
-//! Ctrl-C and SIGTERM: the first asks to finish, the second means now.
+//! Ctrl-C and SIGTERM: the first signal asks to finish, the second one to exit immediately.
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Somebody at a terminal wants it over; a service manager has its own limit and gives time.
+/// The kind of a stop signal. After Ctrl-C a user waits; a service manager that sends SIGTERM allows more time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum StopSignal {
     Interrupt,
     Terminate,
 }
 
-/// Waits for the next request to stop.
+/// Receives stop signals.
 pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -20,15 +20,16 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
-        self.which().await;
+        self.next_kind().await;
     }
 
-    /// The same, telling which it was.
-    pub(crate) async fn which(&mut self) -> Asked {
+    /// Waits for the next signal and returns its kind.
+    pub(crate) async fn next_kind(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Interrupt,
-            _ = self.terminate.recv() => Asked::Terminate,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = self.terminate.recv() => StopSignal::Terminate,
         }
     }
 }

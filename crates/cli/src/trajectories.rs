@@ -1,4 +1,4 @@
-//! `webgym trajectories`: what is in a save path, one trajectory as text, two compared, some removed, all checked.
+//! `webgym trajectories`: lists, shows, compares, removes and checks the trajectories of a save path.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,9 @@ use store::{
 pub(crate) enum TrajectoriesCommand {
     /// List the iterations, or with --iteration the trajectories of one.
     Ls {
+        /// The save path of a run.
         save_path: PathBuf,
+        /// The split to read.
         #[arg(long, default_value = "train", value_name = "train|test")]
         split: Split,
         #[arg(long, value_name = "N")]
@@ -28,27 +30,29 @@ pub(crate) enum TrajectoriesCommand {
     /// Print one trajectory as text.
     Show {
         #[command(flatten)]
-        which: Which,
-        /// Also what the model was sent.
+        which: Selection,
+        /// Also print the prompts.
         #[arg(long)]
         prompts: bool,
-        /// Also the accessibility text.
+        /// Also print the accessibility trees.
         #[arg(long)]
         ac_trees: bool,
     },
     /// Compare two trajectories of one iteration, or of two.
     Diff {
         #[command(flatten)]
-        which: Which,
-        /// The other trajectory's index.
+        which: Selection,
+        /// The index of the other trajectory.
         other: i64,
-        /// The other's iteration, when it is another one.
+        /// The iteration of the other trajectory. Default: the same.
         #[arg(long, value_name = "N")]
         other_iteration: Option<u64>,
     },
     /// Remove an iteration, or some trajectories of it, with their screenshots.
     Rm {
+        /// The save path of a run.
         save_path: PathBuf,
+        /// The split to read.
         #[arg(long, default_value = "train", value_name = "train|test")]
         split: Split,
         #[arg(long, value_name = "N")]
@@ -56,27 +60,32 @@ pub(crate) enum TrajectoriesCommand {
         /// Only these trajectories.
         #[arg(long, value_name = "N")]
         index: Vec<i64>,
-        /// Really do it; otherwise only say what would go.
+        /// Remove them. Without this, only print what would be removed.
         #[arg(long)]
         yes: bool,
     },
-    /// Check that every image is there and every journal line is whole.
-    Check { save_path: PathBuf },
+    /// Check that every image exists and every journal line is complete.
+    Check {
+        /// The save path of a run.
+        save_path: PathBuf,
+    },
 }
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct Selection {
+    /// The save path of a run.
     save_path: PathBuf,
-    /// The trajectory's index.
+    /// The index of the trajectory.
     index: i64,
+    /// The split to read.
     #[arg(long, default_value = "train", value_name = "train|test")]
     split: Split,
-    /// The latest when not given.
+    /// The iteration. Default: the latest.
     #[arg(long, value_name = "N")]
     iteration: Option<u64>,
 }
 
-impl Which {
+impl Selection {
     fn iteration(&self) -> anyhow::Result<u64> {
         if let Some(number) = self.iteration {
             return Ok(number);
@@ -104,9 +113,9 @@ pub(crate) fn run(command: &TrajectoriesCommand) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         TrajectoriesCommand::Diff { which, other, other_iteration } => {
-            let own = which.iteration()?;
-            let left = which.read(which.index, own)?;
-            let right = which.read(*other, other_iteration.unwrap_or(own))?;
+            let iteration = which.iteration()?;
+            let left = which.read(which.index, iteration)?;
+            let right = which.read(*other, other_iteration.unwrap_or(iteration))?;
             print!("{}", diff(&left, &right));
             Ok(ExitCode::SUCCESS)
         }
@@ -141,10 +150,10 @@ fn ls(
     number: Option<u64>,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let place = save_path;
+    let root = save_path;
     let save_path = SavePath::new(save_path);
-    if !place.is_dir() {
-        anyhow::bail!("{}", nothing_at(place));
+    if !root.is_dir() {
+        anyhow::bail!("{}", explain_empty(root));
     }
     match number {
         Some(number) => {
@@ -158,7 +167,7 @@ fn ls(
         None => {
             let listing = list(&save_path)?;
             if listing.files.is_empty() && !json {
-                println!("{}", nothing_at(place));
+                println!("{}", explain_empty(root));
             } else if json {
                 println!("{}", serde_json::to_string_pretty(&listing)?);
             } else {
@@ -169,32 +178,32 @@ fn ls(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why there are no trajectories at a place, and where there are some nearby.
-fn nothing_at(place: &Path) -> String {
-    let shown = place.display();
-    let root = place.ancestors().skip(1).take(3).find(|above| is_save_path(above));
+/// Explains why a path has no trajectories, and names save paths nearby.
+fn explain_empty(path: &Path) -> String {
+    let shown = path.display();
+    let root = path.ancestors().skip(1).take(3).find(|above| is_save_path(above));
     if let Some(root) = root {
-        return format!("{shown} is inside of a save path; give the save path itself: {}", root.display());
+        return format!("{shown} is inside a save path; give the save path itself: {}", root.display());
     }
-    if !place.exists() {
-        return format!("there is nothing at {shown}");
+    if !path.exists() {
+        return format!("{shown} does not exist");
     }
-    if !place.is_dir() {
+    if !path.is_dir() {
         return format!("{shown} is a file; give the save path of a run, which is a folder");
     }
-    let entries = std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut below: Vec<String> =
         entries.filter(|path| is_save_path(path)).map(|path| path.display().to_string()).collect();
     below.sort();
     match below.as_slice() {
-        [] => format!("no trajectories at {shown}: no run has saved any there"),
-        [one] => format!("no trajectories at {shown} itself; there are some in {one}"),
-        several => format!("no trajectories at {shown} itself; there are some in {}", several.join(", ")),
+        [] => format!("no trajectories in {shown}: no run has saved any there"),
+        [one] => format!("no trajectories in {shown} itself; there are some in {one}"),
+        several => format!("no trajectories in {shown} itself; there are some in {}", several.join(", ")),
     }
 }
 
-fn is_save_path(place: &Path) -> bool {
-    let path = SavePath::new(place);
+fn is_save_path(path: &Path) -> bool {
+    let path = SavePath::new(path);
     Split::ALL.iter().any(|split| path.files(*split).is_ok_and(|files| !files.is_empty()))
 }
 
@@ -203,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_gives_the_wrong_place_is_told_the_right_one() {
+    fn wrong_path_is_explained() {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path().join("runs/first");
         let trajectories = run.join("train_trajectories");
@@ -211,17 +220,17 @@ mod tests {
         let file = trajectories.join("train_trajectories.pt.iteration0");
         std::fs::write(&file, "").unwrap();
         let (runs, first) = (folder.path().join("runs"), run.display().to_string());
-        for (place, wanted) in [
+        for (path, wanted) in [
             (file, format!("give the save path itself: {first}")),
             (trajectories, format!("give the save path itself: {first}")),
             (runs.clone(), format!("there are some in {first}")),
-            (runs.join("second"), "there is nothing at".to_owned()),
+            (runs.join("second"), "does not exist".to_owned()),
             (folder.path().to_owned(), "no run has saved any there".to_owned()),
         ] {
-            let said = nothing_at(&place);
-            assert!(said.contains(&wanted), "{}: {said}", place.display());
+            let text = explain_empty(&path);
+            assert!(text.contains(&wanted), "{}: {text}", path.display());
         }
         std::fs::write(folder.path().join("tasks.jsonl"), "").unwrap();
-        assert!(nothing_at(&folder.path().join("tasks.jsonl")).contains("is a file; give the save path"));
+        assert!(explain_empty(&folder.path().join("tasks.jsonl")).contains("is a file; give the save path"));
     }
 }

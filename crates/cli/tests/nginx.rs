@@ -117,7 +117,7 @@ async fn two_masters_behind_nginx() {
     }
     second.signal(Signal::KILL);
     second.wait_for_exit(TIMEOUT).await;
-    farm.http.get("/info", &[]).await.assert_error(502, "node_unreachable", "no master answers");
+    farm.http.get("/info", &[]).await.assert_error(502, "node_unreachable", "no master responds");
 }
 
 /// Leases a browser, visits a page, takes a screenshot and releases.

@@ -70,10 +70,10 @@ async fn drain_through_master() {
     let waiting = tokio::spawn(async move { run_webgym(&format!("{arguments} --wait 60")).await });
     masters[1].reset(&held).await.ok();
     let (code, text) = waiting.await.expect("the task runs");
-    assert!(code == Some(0) && text.contains("holds no lease any more"), "{code:?} {text}");
+    assert!(code == Some(0) && text.contains("has no leases left"), "{code:?} {text}");
 
     let (code, text) = run_webgym(&format!("drain {} --undo", leaving.url("node"))).await;
-    assert!(code == Some(0) && text.contains("gives leases again"), "{code:?} {text}");
+    assert!(code == Some(0) && text.contains("grants leases again"), "{code:?} {text}");
     let leases = [masters[0].get().await, masters[0].get().await, masters[0].get().await];
     assert_eq!(leases.iter().filter(|lease| lease.node == leaving.url("node")).count(), 2, "{leases:?}");
 }
