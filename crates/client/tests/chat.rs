@@ -278,14 +278,15 @@ async fn retry_after_beyond_deadline_is_not_waited_for() {
 
 #[tokio::test]
 async fn sessions_bound_concurrent_requests() {
-    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (concurrent, max_concurrent) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let router = {
-        let (now, most, gate) = (Arc::clone(&now), Arc::clone(&most), Arc::clone(&gate));
+        let (concurrent, max_concurrent, gate) =
+            (Arc::clone(&concurrent), Arc::clone(&max_concurrent), Arc::clone(&gate));
         axum::Router::new().fallback(move || async move {
-            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            max_concurrent.fetch_max(concurrent.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             gate.acquire().await.unwrap().forget();
-            now.fetch_sub(1, Ordering::SeqCst);
+            concurrent.fetch_sub(1, Ordering::SeqCst);
             json!({"choices": [{"message": {"content": "x"}}]}).to_string()
         })
     };
@@ -301,13 +302,13 @@ async fn sessions_bound_concurrent_requests() {
             )
         })
         .collect();
-    while now.load(Ordering::SeqCst) < 2 {
+    while concurrent.load(Ordering::SeqCst) < 2 {
         tokio::task::yield_now().await;
     }
     gate.add_permits(6);
     for call in calls {
         call.await.unwrap().unwrap();
     }
-    assert_eq!(most.load(Ordering::SeqCst), 2);
+    assert_eq!(max_concurrent.load(Ordering::SeqCst), 2);
     server.abort();
 }

@@ -179,8 +179,8 @@ async fn failures_to_answer_have_distinct_errors() {
     let error = unreachable.execute(&lease(), &click(), deadline()).await.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable(_)), "{error}");
     let server = Server::start(vec![ScriptedResponse::Silence]).await;
-    let hasty = FarmOptions { operation_timeout: Duration::from_millis(30), ..options() };
-    let farm = FarmClient::new(&server.url(), "k", hasty).unwrap();
+    let short_timeout = FarmOptions { operation_timeout: Duration::from_millis(30), ..options() };
+    let farm = FarmClient::new(&server.url(), "k", short_timeout).unwrap();
     let error = farm.execute(&lease(), &click(), deadline()).await.unwrap_err();
     assert!(matches!(error, ClientError::Timeout(_)), "{error}");
     assert_eq!(server.requests().len(), 1);
@@ -213,10 +213,10 @@ fn observation(data: impl Serialize) -> Value {
 async fn step_is_one_request_if_farm_supports_it() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let server = Server::start(vec![json_response(200, &observation(STANDARD.encode(png())))]).await;
-    let look = ObserveOptions::whole(MARKS);
-    let got = client(&server).step(&lease(), &click(), &look, deadline()).await.unwrap();
-    let picture = got.screenshot.unwrap();
-    assert_eq!((picture.width, picture.height, &picture.data[..]), (1280, 768, &png()[..]));
+    let options = ObserveOptions::whole(MARKS);
+    let got = client(&server).step(&lease(), &click(), &options, deadline()).await.unwrap();
+    let screenshot = got.screenshot.unwrap();
+    assert_eq!((screenshot.width, screenshot.height, &screenshot.data[..]), (1280, 768, &png()[..]));
     assert_eq!(got.metadata.unwrap().title, "T");
     assert_eq!(got.ac_tree.as_deref(), Some("id: 1, text: Buy, tag: button"));
     assert_eq!((got.settled, got.settle_ms, got.unchanged, got.failure), (true, 41, false, None));
@@ -232,7 +232,7 @@ async fn step_is_one_request_if_farm_supports_it() {
 
 /// A screenshot in a MessagePack response of the farm: a map with named fields and raw bytes.
 #[derive(Serialize)]
-struct PackedPicture<'a> {
+struct PackedScreenshot<'a> {
     format: &'a str,
     width: u32,
     height: u32,
@@ -249,7 +249,7 @@ struct Packed<'a> {
     error: Option<Value>,
     settled: bool,
     settle_ms: u64,
-    screenshot: PackedPicture<'a>,
+    screenshot: PackedScreenshot<'a>,
     metadata: Value,
     unchanged: bool,
 }
@@ -261,14 +261,14 @@ async fn observation_is_read_from_messagepack() {
         error: Some(json!({"code": "navigation_failed", "detail": "net::ERR_X"})),
         settled: false,
         settle_ms: 3000,
-        screenshot: PackedPicture { format: "png", width: 1280, height: 768, data: &bytes },
+        screenshot: PackedScreenshot { format: "png", width: 1280, height: 768, data: &bytes },
         metadata: json!({"title": "T", "url": "u"}),
         unchanged: true,
     };
     let body = rmp_serde::to_vec_named(&packed).unwrap();
     let server = Server::start(vec![respond(200, "application/msgpack", body)]).await;
-    let look = ObserveOptions::whole(InteractionMode::Coordinates);
-    let got = client(&server).observe(&lease(), &look, deadline()).await.unwrap();
+    let options = ObserveOptions::whole(InteractionMode::Coordinates);
+    let got = client(&server).observe(&lease(), &options, deadline()).await.unwrap();
     assert_eq!(&got.screenshot.unwrap().data[..], &bytes[..]);
     assert_eq!(got.failure, Some(ClientError::NavigationFailed("net::ERR_X".into())));
     assert!(got.unchanged && !got.settled);
@@ -295,14 +295,14 @@ async fn farm_without_step_uses_separate_calls() {
     ];
     let server = Server::start(script).await;
     let farm = client(&server);
-    let look = ObserveOptions::whole(MARKS);
-    let got = farm.step(&lease(), &click(), &look, deadline()).await.unwrap();
+    let options = ObserveOptions::whole(MARKS);
+    let got = farm.step(&lease(), &click(), &options, deadline()).await.unwrap();
     assert_eq!(got.failure, Some(ClientError::Other("500: cannot click".into())));
     assert_eq!(got.ac_tree.as_deref(), Some("id: 1, text: Buy, tag: button"));
     assert_eq!(got.metadata.unwrap().title, "Unknown Page");
     assert_eq!(got.screenshot.unwrap().width, 1280);
-    let again = farm.step(&lease(), &click(), &look, deadline()).await.unwrap();
-    assert_eq!((again.failure, again.ac_tree), (None, None));
+    let second = farm.step(&lease(), &click(), &options, deadline()).await.unwrap();
+    assert_eq!((second.failure, second.ac_tree), (None, None));
     let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(
         paths,
@@ -359,11 +359,11 @@ async fn screenshot_format_is_checked() {
     let mut wrong = body.clone();
     wrong["screenshot"]["format"] = json!("webp");
     let server = Server::start(vec![json_response(200, &body), json_response(200, &wrong)]).await;
-    let look = ObserveOptions { format: ImageFormat::Jpeg, ..ObserveOptions::whole(MARKS) };
+    let options = ObserveOptions { format: ImageFormat::Jpeg, ..ObserveOptions::whole(MARKS) };
     let farm = client(&server);
     assert_eq!(
-        farm.observe(&lease(), &look, deadline()).await.unwrap().screenshot.unwrap().format,
+        farm.observe(&lease(), &options, deadline()).await.unwrap().screenshot.unwrap().format,
         ImageFormat::Jpeg
     );
-    assert!(matches!(farm.observe(&lease(), &look, deadline()).await, Err(ClientError::InstanceLost(_))));
+    assert!(matches!(farm.observe(&lease(), &options, deadline()).await, Err(ClientError::InstanceLost(_))));
 }

@@ -4,7 +4,9 @@
 mod action;
 mod action_text;
 mod arguments;
+mod call_search;
 mod conversation;
+mod headings;
 mod lenient_json;
 mod reply;
 mod resolve;

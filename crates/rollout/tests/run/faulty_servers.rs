@@ -120,7 +120,7 @@ async fn policy_failure_on_one_task_does_not_affect_others() {
     let result = with_policy(&rogue).await.run(tasks(5)).await;
     assert_eq!(result.collected.unwrap().finished, 5);
     let outcomes: Vec<Outcome> = result.trajectories.iter().map(outcome).collect();
-    assert_eq!(outcomes.iter().filter(|one| **one == Outcome::Success).count(), 4);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Success).count(), 4);
     assert_eq!(outcomes[2], Outcome::InfraLost);
 }
 

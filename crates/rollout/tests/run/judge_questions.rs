@@ -25,12 +25,12 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn kind(question: &ModelRequest) -> Kind {
-    let says = |evaluation_texts: &str| question.text.contains(evaluation_texts);
+    let contains = |phrase: &str| question.text.contains(phrase);
     match () {
-        () if says("only YES or NO") => Kind::Keypoint,
-        () if says("Blocked: YES") => Kind::Blocking,
-        () if says("One requirement of the task") => Kind::Item,
-        () if says("Reference answer: ") => Kind::Reference,
+        () if contains("only YES or NO") => Kind::Keypoint,
+        () if contains("Blocked: YES") => Kind::Blocking,
+        () if contains("One requirement of the task") => Kind::Item,
+        () if contains("Reference answer: ") => Kind::Reference,
         () => Kind::Supported,
     }
 }
@@ -89,13 +89,13 @@ pub(crate) fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Tra
 pub(crate) struct JudgedEpisode {
     pub(crate) trajectory: Trajectory,
     verdict: Verdict,
-    asked: Vec<ModelRequest>,
+    questions: Vec<ModelRequest>,
     max_concurrent: usize,
 }
 
 impl JudgedEpisode {
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        self.asked.iter().map(kind).filter(|kind| *kind != Kind::Keypoint).collect()
+        self.questions.iter().map(kind).filter(|kind| *kind != Kind::Keypoint).collect()
     }
 
     pub(crate) fn evaluation_texts(&self) -> String {
@@ -122,7 +122,12 @@ async fn judged_by(judge: &Judge, server: &SimModel, steps: usize, last: &str) -
     let mut trajectory = episode(folder.path(), steps, last);
     let verdict = judge.judge(&trajectory).await;
     verdict.clone().apply(&mut trajectory);
-    JudgedEpisode { trajectory, verdict, asked: server.requests(), max_concurrent: server.max_concurrent() }
+    JudgedEpisode {
+        trajectory,
+        verdict,
+        questions: server.requests(),
+        max_concurrent: server.max_concurrent(),
+    }
 }
 
 pub(crate) fn reward(judged: &JudgedEpisode) -> (Outcome, i64) {
@@ -163,13 +168,13 @@ async fn keypoint_questions_run_concurrently() {
         }),
     )
     .await;
-    assert_eq!(judged.asked.iter().filter(|one| kind(one) == Kind::Keypoint).count(), 8);
+    assert_eq!(judged.questions.iter().filter(|question| kind(question) == Kind::Keypoint).count(), 8);
     assert!(judged.max_concurrent > 1, "{} at once", judged.max_concurrent);
     assert_eq!(judged.submitted(), [0, 4, 8]);
     let steps = &judged.trajectory.steps;
     assert!(steps[0].reward.submit && !steps[1].reward.submit && steps[8].reward.submit);
     assert_eq!(steps[1].reward.submission_judgment.as_deref(), Some("Nothing.\nNO"));
-    let supported = judged.asked.iter().find(|one| kind(one) == Kind::Supported).unwrap();
+    let supported = judged.questions.iter().find(|question| kind(question) == Kind::Supported).unwrap();
     assert_eq!(supported.images.len(), 3, "only submitted screenshots are sent");
     assert!(supported.images[0].starts_with("data:image/png;base64,"));
 }
@@ -178,7 +183,7 @@ async fn keypoint_questions_run_concurrently() {
 async fn only_the_last_48_screenshots_are_submitted() {
     let judged = judged(60, "answer", pass_except(|_, _| None)).await;
     assert_eq!(judged.submitted(), (12..60).collect::<Vec<i64>>());
-    let of = |wanted| judged.asked.iter().find(|one| kind(one) == wanted).unwrap().images.len();
+    let of = |wanted| judged.questions.iter().find(|question| kind(question) == wanted).unwrap().images.len();
     assert_eq!((of(Kind::Supported), of(Kind::Blocking)), (48, 20));
 }
 
@@ -214,12 +219,12 @@ async fn blocked_site_ends_the_questions() {
 #[tokio::test]
 async fn episode_without_answer_is_asked_only_about_blocking() {
     let judged = judged(4, "click", pass_except(|_, _| None)).await;
-    assert_eq!(judged.asked.len(), 1);
+    assert_eq!(judged.questions.len(), 1);
     assert_eq!((judged.kinds(), reward(&judged)), (vec![Kind::Blocking], (Outcome::Failure, 0)));
     assert!(
-        judged.asked[0].text.contains("4. at http://www.site3.test/x: click 3"),
+        judged.questions[0].text.contains("4. at http://www.site3.test/x: click 3"),
         "{}",
-        judged.asked[0].text
+        judged.questions[0].text
     );
 }
 
@@ -261,8 +266,8 @@ async fn answer_different_from_reference_fails() {
     )
     .await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
-    let asked = judged.asked.last().unwrap();
-    assert!(asked.images.is_empty() && asked.text.contains("The agent's answer: the answer is 42"));
+    let question = judged.questions.last().unwrap();
+    assert!(question.images.is_empty() && question.text.contains("The agent's answer: the answer is 42"));
 }
 
 #[tokio::test]
@@ -346,11 +351,11 @@ async fn each_question_kind_uses_its_own_model() {
     });
     let judged = judged_by(&judge, &main, 2, "answer").await;
     assert_eq!(reward(&judged), (Outcome::Success, 1));
-    let models: Vec<&str> = judged.asked.iter().map(|one| one.model.as_str()).collect();
+    let models: Vec<&str> = judged.questions.iter().map(|question| question.model.as_str()).collect();
     assert_eq!(models, ["small", "judge", "judge", "judge", "judge", "judge"]);
     assert_eq!(other.requests().len(), 1);
     assert_eq!(other.requests()[0].path, "/other/v2/chat/completions");
-    assert_eq!(judged.asked[1].authorization, "Bearer key of EVAL_KEY");
+    assert_eq!(judged.questions[1].authorization, "Bearer key of EVAL_KEY");
     assert_eq!(other.requests()[0].authorization, "Bearer key of OPENAI_API_KEY");
 }
 
@@ -358,9 +363,16 @@ async fn each_question_kind_uses_its_own_model() {
 async fn text_of_every_question() {
     let judged = judged(2, "answer", pass_except(|_, _| None)).await;
     let texts: Vec<String> = judged
-        .asked
+        .questions
         .iter()
-        .map(|one| format!("=== {:?}, {} screenshots\n{}", kind(one), one.images.len(), one.text.trim_end()))
+        .map(|question| {
+            format!(
+                "=== {:?}, {} screenshots\n{}",
+                kind(question),
+                question.images.len(),
+                question.text.trim_end()
+            )
+        })
         .collect();
     insta::assert_snapshot!(texts.join("\n\n"));
 }

@@ -35,8 +35,8 @@ async fn permits_bound_concurrent_requests_per_kind() {
         execute: 2,
     };
     let result = harness.run(tasks(24)).await;
-    assert!(result.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
-    let most = |kind| harness.farm.max_in_flight(kind);
+    assert!(result.trajectories.iter().all(|trajectory| outcome(trajectory) == Outcome::Success));
+    let max_in_flight = |kind| harness.farm.max_in_flight(kind);
     for (kind, bound) in [
         ("metadata", 2),
         ("navigate", 3),
@@ -47,7 +47,7 @@ async fn permits_bound_concurrent_requests_per_kind() {
         ("page_metadata", 1),
         ("execute", 2),
     ] {
-        assert!((1..=bound).contains(&most(kind)), "{kind}: {} at once", most(kind));
+        assert!((1..=bound).contains(&max_in_flight(kind)), "{kind}: {} at once", max_in_flight(kind));
     }
 }
 
@@ -82,7 +82,7 @@ async fn waiting_for_session_does_not_count_as_request_time() {
     harness.sessions = 1;
     harness.attempt_timeout = Duration::from_millis(700);
     let result = harness.run(tasks(6)).await;
-    assert!(result.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    assert!(result.trajectories.iter().all(|trajectory| outcome(trajectory) == Outcome::Success));
     assert_eq!(harness.policy.count(), 6);
 }
 
@@ -120,7 +120,7 @@ async fn episodes_after_completion_threshold_get_a_grace_period() {
     let slow = &result.trajectories[7];
     assert_ended_early(slow, 1);
     assert_eq!((outcome(slow), ending(slow)), (Outcome::Cancelled, "the run ended first".into()));
-    assert!(result.trajectories[..7].iter().all(|one| outcome(one) == Outcome::Success));
+    assert!(result.trajectories[..7].iter().all(|trajectory| outcome(trajectory) == Outcome::Success));
     assert!(harness.farm.active_leases().is_empty());
 }
 

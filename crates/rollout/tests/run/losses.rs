@@ -134,7 +134,7 @@ async fn restarted_policy_server_is_waited_for() {
     });
     let result = harness.run(tasks(4)).await;
     let policy = comes_back.await.unwrap();
-    assert!(result.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    assert!(result.trajectories.iter().all(|trajectory| outcome(trajectory) == Outcome::Success));
     assert_eq!(policy.count(), 4);
 }
 
@@ -186,7 +186,7 @@ async fn allocation_waits_in_the_farm_queue() {
     let farm = SimFarmOptions { capacity: 2, ..SimFarmOptions::default() };
     let mut harness = Harness::new(farm, clicks_then_answers(2)).await;
     let result = harness.run(tasks(8)).await;
-    assert!(result.trajectories.iter().all(|one| outcome(one) == Outcome::Success));
+    assert!(result.trajectories.iter().all(|trajectory| outcome(trajectory) == Outcome::Success));
     assert_eq!((result.trajectories.len(), harness.farm.max_leased()), (8, 2));
     let asked = harness.farm.calls().iter().filter(|call| call.path == "/get").count();
     assert_eq!(asked, 8, "every request succeeded at the first attempt");
@@ -214,7 +214,8 @@ async fn lost_episode_does_not_affect_others() {
     let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
     harness.limits.max_infra_retries = 0;
     let result = harness.run(tasks(9)).await;
-    let lost = result.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
+    let lost =
+        result.trajectories.iter().filter(|trajectory| outcome(trajectory) == Outcome::InfraLost).count();
     assert_eq!((result.trajectories.len(), lost), (9, 3));
     assert_eq!(result.collected.unwrap().finished, 9);
 }
@@ -242,7 +243,8 @@ async fn losses_before_first_success_are_saved() {
     harness.limits.max_infra_retries = 0;
     harness.limits.episodes = 1;
     let result = harness.run(tasks(6)).await;
-    let lost = result.trajectories.iter().filter(|one| outcome(one) == Outcome::InfraLost).count();
+    let lost =
+        result.trajectories.iter().filter(|trajectory| outcome(trajectory) == Outcome::InfraLost).count();
     assert_eq!((result.trajectories.len(), lost), (6, 4));
     let (count, why) = result.collected.unwrap().lost.unwrap();
     assert!(count == 4 && why.starts_with("browser lost: "), "{count} {why}");

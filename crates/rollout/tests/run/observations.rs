@@ -105,7 +105,11 @@ async fn failed_start_page_is_recorded_and_episode_continues() {
     assert_eq!(trajectory.steps[1].observation.url, "http://else.test/");
     let noted = std::fs::read_to_string(harness.root().join("navigation_error_websites.txt")).unwrap();
     assert_eq!(noted, format!("{START}\n"));
-    assert_eq!(harness.farm.commands().iter().filter(|one| *one == "visit_page").count(), 4, "two retries");
+    assert_eq!(
+        harness.farm.commands().iter().filter(|command| *command == "visit_page").count(),
+        4,
+        "two retries"
+    );
 }
 
 #[tokio::test]
@@ -214,7 +218,7 @@ async fn failed_command_does_not_end_the_episode() {
             format!("The page changed; you are at {START}."),
             "the command was executed although its response was lost"
         );
-        let clicks = harness.farm.commands().iter().filter(|one| *one == "click_coords").count();
+        let clicks = harness.farm.commands().iter().filter(|command| *command == "click_coords").count();
         assert_eq!(clicks, 2, "a click that may have happened is not sent again");
     }
 }

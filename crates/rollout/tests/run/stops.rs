@@ -35,7 +35,12 @@ async fn soft_stop_finishes_running_episodes_only() {
     let result = harness.run(tasks(10)).await;
     let Collected { finished, unfinished, .. } = result.collected.unwrap();
     assert_eq!((finished, unfinished), (2, 8));
-    assert!(result.trajectories.iter().all(|one| outcome(one) == Outcome::Success && one.steps.len() == 4));
+    assert!(
+        result
+            .trajectories
+            .iter()
+            .all(|trajectory| outcome(trajectory) == Outcome::Success && trajectory.steps.len() == 4)
+    );
     assert!(harness.farm.active_leases().is_empty());
 }
 
