@@ -268,7 +268,7 @@ async fn retry_after_beyond_deadline_is_not_waited_for() {
     };
     let server = Server::start(vec![later]).await;
     let error = ask(&server.url(), options()).await.unwrap_err();
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     assert!(
         matches!(error, ModelError::RateLimited { retry_after: Some(delay) } if delay == hour),
         "{error}"

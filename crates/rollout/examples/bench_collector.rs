@@ -45,6 +45,7 @@ use testkit::{
 const SERVERS: &str = "--servers";
 const GROWTH: &str = "--growth";
 const SMALL: &str = "--small";
+const MIB: f64 = 1_048_576.0;
 const SIZES: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
 
 /// The number of episodes, and the behaviour of the simulated servers.
@@ -122,7 +123,7 @@ fn main() {
             for tasks in SIZES {
                 let cost = runtime.block_on(measure(Load::single_step(tasks)));
                 let each = cost.cpu * 1000.0 / tasks as f64;
-                println!("| {tasks} | {:.1} | {each:.2} | {:.0} |", cost.seconds, cost.grown / 1048576.0);
+                println!("| {tasks} | {:.1} | {each:.2} | {:.0} |", cost.seconds, cost.grown / MIB);
             }
         }
         Some(SMALL) => runtime.block_on(async {
@@ -227,9 +228,9 @@ async fn measure(load: Load) -> Cost {
     let context = Arc::new(episode_context(&servers, folder.path(), &state, journal.clone(), load.episodes));
     let limits = RunLimits {
         episodes: load.episodes,
-        task_timeout: Duration::from_secs(3600),
+        task_timeout: Duration::from_hours(1),
         completion_threshold: 1.0,
-        completion_grace: Duration::from_secs(60),
+        completion_grace: Duration::from_mins(1),
         max_infra_retries: 5,
         unjudged: 256,
     };
@@ -270,10 +271,10 @@ fn print_cost(load: Load, cost: &Cost) {
     let flat: Vec<String> = [0.25, 0.5, 0.75, 0.95]
         .iter()
         .filter_map(|share| {
-            done(*share).map(|(_, bytes)| format!("{:.0} MiB at {:.0} %", bytes / 1048576.0, share * 100.0))
+            done(*share).map(|(_, bytes)| format!("{:.0} MiB at {:.0} %", bytes / MIB, share * 100.0))
         })
         .collect();
-    println!("resident                  {:.0} MiB before, {}", before / 1048576.0, flat.join(", "));
+    println!("resident                  {:.0} MiB before, {}", before / MIB, flat.join(", "));
 }
 
 async fn sample(state: Arc<RunState>, samples: Arc<Mutex<Vec<(u64, f64)>>>) {
@@ -294,8 +295,8 @@ fn task(index: usize, steps: usize) -> Task {
         reference_answer: Some("42".into()),
         attempt_level: 0,
         task_id: None,
-        max_steps: steps as i64 + 5,
-        trajectory_index: index as i64,
+        max_steps: i64::try_from(steps).expect("a small number") + 5,
+        trajectory_index: i64::try_from(index).expect("a small number"),
         extra: serde_json::Map::new(),
     }
 }
@@ -323,7 +324,7 @@ fn episode_context(
     episodes: usize,
 ) -> EpisodeContext {
     let retry = RetryPolicy::default();
-    let timeout = Duration::from_secs(120);
+    let timeout = Duration::from_mins(2);
     let farm = FarmOptions { operation_timeout: timeout, retry, ..FarmOptions::default() };
     let retry = RetryPolicy::default();
     let policy = ModelOptions {
@@ -349,7 +350,7 @@ fn episode_context(
     EpisodeContext {
         farm: FarmClient::new(&servers.farm, "key", farm).unwrap(),
         policy: ModelClient::vllm(&servers.policy, policy).unwrap(),
-        permits: RequestPermits::new(&pools, Duration::from_secs(2400)),
+        permits: RequestPermits::new(&pools, Duration::from_mins(40)),
         announcer: Announcer::new(vec![Arc::clone(state) as _]),
         leases: Some(LeaseLog::open(root).unwrap()),
         journal,

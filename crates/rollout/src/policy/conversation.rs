@@ -49,10 +49,8 @@ pub fn build_conversation(
         text.push_str(&elements);
     }
     if let Some(page_text) = page_text.filter(|text| !text.trim().is_empty()) {
-        text.push_str(&format!(
-            "\nText of the page:\n```\n{}\n```",
-            fenced_content(&page_text.replace('\t', " | "), MAX_PAGE_TEXT_CHARS)
-        ));
+        let page_text = fenced_content(&page_text.replace('\t', " | "), MAX_PAGE_TEXT_CHARS);
+        text.extend(["\nText of the page:\n```\n", &page_text, "\n```"]);
     }
     messages.push(user_message(opening.take(), &text, current));
     messages

@@ -90,9 +90,9 @@ impl Harness {
             page_text_lines: 0,
             limits: RunLimits {
                 episodes: 8,
-                task_timeout: Duration::from_secs(60),
+                task_timeout: Duration::from_mins(1),
                 completion_threshold: 1.0,
-                completion_grace: Duration::from_secs(60),
+                completion_grace: Duration::from_mins(1),
                 max_infra_retries: 2,
                 unjudged: 64,
             },

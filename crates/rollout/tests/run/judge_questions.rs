@@ -54,8 +54,8 @@ pub(crate) fn pass_except(
     }
 }
 
-fn reply(text: &str) -> Option<ModelReply> {
-    Some(ModelReply::Reply(text.to_owned()))
+fn reply(text: &str) -> ModelReply {
+    ModelReply::Reply(text.to_owned())
 }
 
 /// Creates an episode with this many steps and screenshots on disk, which ends with the action `last`.
@@ -202,7 +202,7 @@ async fn evaluation_workers_bound_concurrent_questions() {
 #[tokio::test]
 async fn blocked_site_ends_the_questions() {
     let blocked = |kind, _: &ModelRequest| match kind {
-        Kind::Blocking => reply("A captcha.\nStep: 2\nBlocked: YES"),
+        Kind::Blocking => Some(reply("A captcha.\nStep: 2\nBlocked: YES")),
         _ => None,
     };
     for (last, steps) in [("answer", 3), ("click", 3)] {
@@ -230,12 +230,8 @@ async fn episode_without_answer_is_asked_only_about_blocking() {
 
 #[tokio::test]
 async fn unsupported_answer_ends_the_questions() {
-    let judged = judged(
-        2,
-        "answer",
-        pass_except(|kind, _| (kind == Kind::Supported).then(|| reply(FAILED)).flatten()),
-    )
-    .await;
+    let judged =
+        judged(2, "answer", pass_except(|kind, _| (kind == Kind::Supported).then(|| reply(FAILED)))).await;
     assert_eq!(
         (reward(&judged), judged.kinds()),
         ((Outcome::Failure, 0), vec![Kind::Blocking, Kind::Supported])
@@ -247,9 +243,7 @@ async fn failed_rubric_item_ends_the_questions() {
     let judged = judged(
         2,
         "answer",
-        pass_except(|_, question| {
-            question.text.contains("second thing\n\nDo the").then(|| reply(FAILED)).flatten()
-        }),
+        pass_except(|_, question| question.text.contains("second thing\n\nDo the").then(|| reply(FAILED))),
     )
     .await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
@@ -259,12 +253,8 @@ async fn failed_rubric_item_ends_the_questions() {
 
 #[tokio::test]
 async fn answer_different_from_reference_fails() {
-    let judged = judged(
-        2,
-        "answer",
-        pass_except(|kind, _| (kind == Kind::Reference).then(|| reply(FAILED)).flatten()),
-    )
-    .await;
+    let judged =
+        judged(2, "answer", pass_except(|kind, _| (kind == Kind::Reference).then(|| reply(FAILED)))).await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
     let question = judged.questions.last().unwrap();
     assert!(question.images.is_empty() && question.text.contains("The agent's answer: the answer is 42"));
@@ -284,16 +274,19 @@ async fn rate_limited_judge_is_retried_after_requested_delay() {
 
 #[tokio::test]
 async fn failed_question_leaves_episode_unjudged_with_reason() {
-    let refusals: [(fn() -> ModelReply, &str); 5] = [
-        (|| ModelReply::Status(413, "image too large".into()), "413"),
-        (|| ModelReply::Status(400, "image exceeds 5 MB".into()), "image exceeds 5 MB"),
-        (|| ModelReply::Filtered, "content filter"),
-        (|| ModelReply::Status(401, "who are you".into()), "who are you"),
-        (|| ModelReply::Garbage, "cannot be used"),
-    ];
-    for (bad_reply, expected) in refusals {
-        let judged =
-            judged(2, "answer", pass_except(move |kind, _| (kind == Kind::Supported).then(bad_reply))).await;
+    for (bad_reply, expected) in [
+        (ModelReply::Status(413, "image too large".into()), "413"),
+        (ModelReply::Status(400, "image exceeds 5 MB".into()), "image exceeds 5 MB"),
+        (ModelReply::Filtered, "content filter"),
+        (ModelReply::Status(401, "who are you".into()), "who are you"),
+        (ModelReply::Garbage, "cannot be used"),
+    ] {
+        let judged = judged(
+            2,
+            "answer",
+            pass_except(move |kind, _| (kind == Kind::Supported).then(|| bad_reply.clone())),
+        )
+        .await;
         assert_eq!(reward(&judged), (Outcome::JudgeError, 0), "{expected}");
         assert!(
             judged.evaluation_texts().contains("Not judged: ")

@@ -114,7 +114,7 @@ async fn episodes_after_completion_threshold_get_a_grace_period() {
     .await;
     harness.limits.completion_threshold = 0.7;
     harness.limits.completion_grace = Duration::from_millis(300);
-    harness.attempt_timeout = Duration::from_secs(60);
+    harness.attempt_timeout = Duration::from_mins(1);
     let result = harness.run(tasks(8)).await;
     assert_eq!(result.collected.unwrap().unfinished, 0);
     let slow = &result.trajectories[7];
@@ -137,7 +137,7 @@ async fn completion_threshold_cancels_tasks_that_never_started() {
     harness.limits.episodes = 1;
     harness.limits.completion_threshold = 0.25;
     harness.limits.completion_grace = Duration::from_millis(200);
-    harness.attempt_timeout = Duration::from_secs(60);
+    harness.attempt_timeout = Duration::from_mins(1);
     let result = harness.run(tasks(4)).await;
     let outcomes: Vec<Outcome> = result.trajectories.iter().map(outcome).collect();
     assert_eq!(outcomes, [Outcome::Success, Outcome::Cancelled, Outcome::Cancelled, Outcome::Cancelled]);
@@ -147,7 +147,7 @@ async fn completion_threshold_cancels_tasks_that_never_started() {
 async fn watchdog_reports_what_episodes_wait_for() {
     let mut harness = Harness::faulty(|_| Fault::None, |_| ModelReply::Never).await;
     harness.limits.task_timeout = Duration::from_secs(3);
-    harness.attempt_timeout = Duration::from_secs(60);
+    harness.attempt_timeout = Duration::from_mins(1);
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let state = std::sync::Arc::clone(&harness.state);
     let watchdog = tokio::spawn(rollout::run::watch(state, Duration::from_millis(400), move |report| {

@@ -209,7 +209,11 @@ async fn allocation_ends_at_task_timeout() {
 #[tokio::test]
 async fn lost_episode_does_not_affect_others() {
     let script = |call: &Call| {
-        if call.lease % 3 == 0 && call.returns_screenshot() { Fault::InstanceLost } else { Fault::None }
+        if call.lease.is_multiple_of(3) && call.returns_screenshot() {
+            Fault::InstanceLost
+        } else {
+            Fault::None
+        }
     };
     let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
     harness.limits.max_infra_retries = 0;

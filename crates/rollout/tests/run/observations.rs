@@ -162,7 +162,7 @@ async fn blank_after_navigate_keeps_previous_screenshot() {
     let trajectory = harness.run_one(task(0)).await;
     assert_eq!(action_keys(&trajectory), ["navigate", "answer"]);
     let expected = format!("The page http://nowhere.test/ could not be opened; you are still at {START}.");
-    assert_eq!(observations(&trajectory), [expected.clone()]);
+    assert_eq!(observations(&trajectory), std::slice::from_ref(&expected));
     assert!(harness.policy.requests()[1].text.contains(&expected));
     let screenshot = |step: usize| std::fs::read(&trajectory.steps[step].observation.image_path).unwrap();
     assert_eq!(screenshot(0), screenshot(1), "the previous screenshot is used");

@@ -92,9 +92,10 @@ fn unfinished_journal_is_not_replaced_silently() {
     fresh.journal.close_blocking().unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();
     let kept = std::fs::read_dir(path.parent().unwrap()).unwrap().filter(|entry| {
-        let entry = entry.as_ref().unwrap().file_name();
-        entry.to_str().unwrap().starts_with(&format!("{name}.2"))
-            && !entry.to_str().unwrap().ends_with(".json")
+        let path = entry.as_ref().unwrap().path();
+        let file_name = path.file_name().unwrap().to_str().unwrap();
+        file_name.starts_with(&format!("{name}.2"))
+            && path.extension().is_none_or(|extension| extension != "json")
     });
     assert_eq!(kept.count(), 1, "the old journal is set aside, not deleted");
 }

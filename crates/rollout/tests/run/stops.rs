@@ -49,8 +49,8 @@ async fn soft_stop_finishes_running_episodes_only() {
 async fn soft_stop_does_not_wait_for_free_browsers() {
     let script = |call: &Call| if call.path == "/get" { Fault::Full } else { Fault::None };
     let mut harness = Harness::faulty(script, clicks_then_answers(1)).await;
-    harness.limits.task_timeout = Duration::from_secs(3600);
-    harness.limits.completion_grace = Duration::from_secs(3600);
+    harness.limits.task_timeout = Duration::from_hours(1);
+    harness.limits.completion_grace = Duration::from_hours(1);
     let (soft, state) = (harness.stop.soft.clone(), Arc::clone(&harness.state));
     tokio::spawn(async move {
         until("the episodes wait for browsers", || {
@@ -59,7 +59,7 @@ async fn soft_stop_does_not_wait_for_free_browsers() {
         .await;
         soft.cancel();
     });
-    let run = tokio::time::timeout(Duration::from_secs(60), harness.run(tasks(4)));
+    let run = tokio::time::timeout(Duration::from_mins(1), harness.run(tasks(4)));
     let result = run.await.expect("the run stops without waiting");
     assert_eq!(result.collected.unwrap(), Collected { finished: 0, unfinished: 4, lost: None });
 }
@@ -67,7 +67,7 @@ async fn soft_stop_does_not_wait_for_free_browsers() {
 #[tokio::test]
 async fn soft_stop_ends_after_grace_period() {
     let mut harness = Harness::faulty(|_| Fault::None, |_| ModelReply::Never).await;
-    harness.attempt_timeout = Duration::from_secs(60);
+    harness.attempt_timeout = Duration::from_mins(1);
     harness.limits.completion_grace = Duration::from_millis(200);
     let (soft, state) = (harness.stop.soft.clone(), Arc::clone(&harness.state));
     tokio::spawn(async move {
@@ -91,7 +91,7 @@ async fn hard_stop_releases_browsers_and_keeps_journal() {
         },
     )
     .await;
-    harness.attempt_timeout = Duration::from_secs(60);
+    harness.attempt_timeout = Duration::from_mins(1);
     let (hard, state) = (harness.stop.hard.clone(), Arc::clone(&harness.state));
     tokio::spawn(async move {
         until("one episode is done and four have made a step", || {

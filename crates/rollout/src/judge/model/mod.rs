@@ -52,8 +52,8 @@ struct Record {
 #[derive(Debug)]
 struct Unjudged(String);
 
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(120);
-const DEFAULT_QUESTION_TIMEOUT: Duration = Duration::from_secs(600);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(2);
+const DEFAULT_QUESTION_TIMEOUT: Duration = Duration::from_mins(10);
 /// How often a question is asked until the reply answers it.
 const MAX_ATTEMPTS: usize = 2;
 /// Concurrent keypoint questions of one episode. The permits bound them over all episodes.

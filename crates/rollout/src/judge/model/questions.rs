@@ -23,7 +23,7 @@ pub(super) fn keypoint(trajectory: &Trajectory, step: usize) -> Vec<Message> {
     if !task.evaluator_reference.is_empty() {
         text.push_str("The task is done when:\n");
         for item in &task.evaluator_reference {
-            text.push_str(&format!("- {}\n", escape_markers(&item.description)));
+            text.extend(["- ", &escape_markers(&item.description), "\n"]);
         }
     }
     text.push_str(

@@ -187,7 +187,9 @@ impl TaskFileBuilder {
             }
             (Ok(_), Some(duplicate)) => self.bad.add(line.number, duplicate.into()),
             (Err(mut defects), duplicate) => {
-                duplicate.into_iter().for_each(|duplicate| defects.add(duplicate));
+                if let Some(duplicate) = duplicate {
+                    defects.add(duplicate);
+                }
                 self.bad.add(line.number, defects);
             }
         }

@@ -62,7 +62,7 @@ fn parse_object(mut fields: Map<String, Value>, path: &str, defects: &mut LineDe
     for fact in facts {
         match fact {
             Value::String(fact) => {
-                items.push(item(format!("[Group {id}: {description}] {fact}"), difficulty))
+                items.push(item(format!("[Group {id}: {description}] {fact}"), difficulty));
             }
             other => defects.add(within(format!("facts must be strings, not {}", kind(&other)))),
         }
