@@ -53,16 +53,13 @@ pub fn reply(request: &Value) -> Result<String, BadRequest> {
 fn decide_without_elements(conversation: &Conversation, memory: &mut Memory) -> Decision {
     if !conversation.is_last_step() && conversation.step <= 2 && !memory.at_bottom {
         memory.scrolled += 1;
-        return Decision::new(
-            Action::ScrollDown,
-            "there may be more below, not that it can be seen from here",
-        );
+        return Decision::new(Action::ScrollDown, "there may be more content below");
     }
     let answer = format!(
         "I cannot tell: I read numbered elements and text, not pictures. All I know is that the page is called “{}”.",
         conversation.page.title
     );
-    Decision::new(Action::answer(&answer), "without numbered elements this agent is blind")
+    Decision::new(Action::answer(&answer), "this policy cannot act without numbered elements")
 }
 
 fn format_reply(format: &ReplyFormat, goal: &Goal, memory: &Memory, decision: &Decision) -> Reply {

@@ -68,7 +68,7 @@ fn has_digit(line: &str) -> bool {
     line.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Returns the lines that are the name of a visible link. Links and lines have the same order, which tells a link's line
+/// Returns the lines that are the name of a visible link. Links and lines have the same order, which separates a link's line
 /// from the same text elsewhere.
 fn block_starts(page: &Page) -> Vec<usize> {
     let names: Vec<&str> =

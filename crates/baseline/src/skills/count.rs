@@ -20,7 +20,7 @@ pub(super) fn answer(context: &mut SkillContext<'_>) -> Option<Decision> {
     if context.memory.has_unsent_filters || !is_filtered {
         return None;
     }
-    Some(Decision::new(Action::answer(&answer), format!("the list says “{line}”")))
+    Some(Decision::new(Action::answer(&answer), format!("the list shows “{line}”")))
 }
 
 /// Finds a short line such as `12 products, page 1 of 2`; returns the number and the line.

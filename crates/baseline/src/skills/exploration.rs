@@ -60,7 +60,7 @@ fn scroll(context: &mut SkillContext<'_>) -> Option<Decision> {
         }
     }
     context.memory.scrolled += 1;
-    Some(Decision::new(Action::ScrollDown, "what is looked for may be further down"))
+    Some(Decision::new(Action::ScrollDown, "the subject may be further down"))
 }
 
 fn open_next_page(context: &mut SkillContext<'_>) -> Option<Decision> {
@@ -72,7 +72,7 @@ fn open_next_page(context: &mut SkillContext<'_>) -> Option<Decision> {
             && (is_next_page(&element.text) || NEXT_PAGE_TEXTS.contains(&element.text.trim()))
     });
     let found = found?.clone();
-    context.try_once(Action::click(&found), "the list goes on on the next page")
+    context.try_once(Action::click(&found), "the list continues on the next page")
 }
 
 /// Goes back from a page without useful links, at most once from each page.
@@ -82,5 +82,5 @@ fn go_back(context: &mut SkillContext<'_>) -> Option<Decision> {
     if is_start_page || context.memory.tried.is_empty() || context.steps_left < 4 {
         return None;
     }
-    context.try_once(Action::Back, "this page leads nowhere")
+    context.try_once(Action::Back, "this page has no useful links")
 }

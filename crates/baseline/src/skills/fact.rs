@@ -69,7 +69,7 @@ fn table_cell(context: &SkillContext<'_>, subject: &Subject, is_about: bool) -> 
         if let Some(row) = table.rows.iter().find(matches)
             && let Some(answer) = extract_answer(goal, &with_unit(&table, column, &row[column]))
         {
-            let reason = format!("the table has it in the row “{}” under “{}”", row[0], table.head[column]);
+            let reason = format!("the table shows it in the row “{}” under “{}”", row[0], table.head[column]);
             return Some(Candidate { answer, confidence: 0.95, reason });
         }
     }
@@ -112,7 +112,7 @@ fn labelled_value(context: &SkillContext<'_>, is_about: bool) -> Option<Candidat
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let confidence = if is_about { best.0 } else { best.0 * 0.4 };
     Some(Candidate {
-        answer: best.1, confidence, reason: format!("the page says it beside “{}”", best.2)
+        answer: best.1, confidence, reason: format!("the page shows it beside “{}”", best.2)
     })
 }
 
@@ -124,7 +124,7 @@ fn price_below_heading(goal: &Goal, page: &Page, is_about: bool) -> Option<Candi
     let heading = page.heading();
     let from = page.lines.iter().rposition(|line| line == heading)?;
     let answer = page.lines[from..].iter().take(12).find_map(|line| extract_answer(goal, line))?;
-    Some(Candidate { answer, confidence: 0.8, reason: "it is the first price below the name".to_owned() })
+    Some(Candidate { answer, confidence: 0.8, reason: "it is the first price below the heading".to_owned() })
 }
 
 /// Looks in a list for the item of the subject.
@@ -136,7 +136,7 @@ fn list_item(goal: &Goal, page: &Page, subject: &Subject) -> Option<Candidate> {
     let record = all.iter().find(|record| nlp::content_stems(&record.name) == subject.stems)?;
     let answer = record.lines.iter().find_map(|line| extract_answer(goal, line))?;
     Some(Candidate {
-        answer, confidence: 0.75, reason: format!("the list says it under “{}”", record.name)
+        answer, confidence: 0.75, reason: format!("the list shows it under “{}”", record.name)
     })
 }
 
@@ -146,7 +146,7 @@ fn byline(context: &SkillContext<'_>, is_about: bool) -> Option<Candidate> {
         return None;
     }
     let link = link_below_heading(context.page)?;
-    let reason = format!("it stands right below the name “{}”", context.page.heading());
+    let reason = format!("it is directly below the heading “{}”", context.page.heading());
     Some(Candidate { answer: link.text.clone(), confidence: 0.7, reason })
 }
 
@@ -187,6 +187,6 @@ fn sentence(context: &SkillContext<'_>, subject: &Subject, is_about: bool) -> Op
     Some(Candidate {
         answer: best.1,
         confidence: 0.35 + 0.4 * best.0,
-        reason: format!("a sentence says it: “{start}…”"),
+        reason: format!("a sentence contains it: “{start}…”"),
     })
 }

@@ -51,7 +51,7 @@ fn set_toggle(context: &mut SkillContext<'_>) -> Option<Decision> {
     };
     let found = context.page.with_role(Role::Toggle).find(is_wanted)?.clone();
     record_filter(context, format!("[x] {}", found.text));
-    Some(Decision::new(Action::click(&found), format!("the task says “{}”", found.text)))
+    Some(Decision::new(Action::click(&found), format!("the task mentions “{}”", found.text)))
 }
 
 /// Returns the option to choose in a select: the sort order that helps, or the option that the task names.
@@ -79,7 +79,7 @@ fn choose_option(context: &mut SkillContext<'_>) -> Option<Decision> {
         .find(|element| element.text == option)
         .cloned();
     record_filter(context, format!("{}={option}", select.text));
-    let reason = format!("“{option}” in the list “{}” is what the task needs", select.text);
+    let reason = format!("the task needs the option “{option}” of “{}”", select.text);
     // Typing into a select chooses the option with that text.
     let action = open.map_or_else(|| Action::type_text(&select, &option), |element| Action::click(&element));
     Some(Decision::new(action, reason))
@@ -123,7 +123,7 @@ fn fill_limit(context: &mut SkillContext<'_>) -> Option<Decision> {
     let (field, value, filter) = found?;
     record_filter(context, filter);
     context.memory.has_unsent_filters = false;
-    let reason = format!("the task sets the limit {value} and “{}” takes it", field.text);
+    let reason = format!("the task sets the limit {value}, which the field “{}” accepts", field.text);
     Some(Decision::new(Action::type_text(&field, &value), reason))
 }
 

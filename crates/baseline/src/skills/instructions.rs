@@ -38,10 +38,10 @@ fn press(context: &mut SkillContext<'_>, target: &str, times: usize) -> Option<D
     };
     let action = Action::click(&element);
     if context.memory.repetitions + 1 >= times {
-        return complete(context, action, "the task says so");
+        return complete(context, action, "the task asks for it");
     }
     context.memory.repetitions += 1;
-    let reason = format!("the task says so, {} of {times}", context.memory.repetitions);
+    let reason = format!("the task asks for it, {} of {times}", context.memory.repetitions);
     Some(Decision::new(action, reason))
 }
 
@@ -50,16 +50,16 @@ fn scroll(context: &mut SkillContext<'_>, target: &str) -> Option<Decision> {
         return None;
     }
     context.memory.scrolled += 1;
-    Some(Decision::new(Action::ScrollDown, format!("“{target}” is not in sight yet")))
+    Some(Decision::new(Action::ScrollDown, format!("“{target}” is not visible yet")))
 }
 
 fn choose(context: &mut SkillContext<'_>, option: &str, field: &str) -> Option<Decision> {
     if let Some(element) = context.page.find_by_name(option, &[Role::Option, Role::Toggle]).cloned() {
-        return complete(context, Action::click(&element), "the task says to choose it");
+        return complete(context, Action::click(&element), "the task asks to choose it");
     }
     if let Some(select) = context.page.find_by_name(field, &[Role::Select]).cloned() {
         // Typing into a select chooses the option with that text.
-        return complete(context, Action::type_text(&select, option), "the task says to choose it");
+        return complete(context, Action::type_text(&select, option), "the task asks to choose it");
     }
     press(context, option, 1)
 }
@@ -69,7 +69,7 @@ fn type_text(context: &mut SkillContext<'_>, value: &str, field: &str) -> Option
     let Some(element) = context.page.find_by_name(field, &fields).cloned() else {
         return scroll(context, field);
     };
-    complete(context, Action::type_text(&element, value), "the task says to type it")
+    complete(context, Action::type_text(&element, value), "the task asks to type it")
 }
 
 /// Makes the item the subject until its page is open, then adds it.
@@ -95,7 +95,7 @@ fn add_to_cart(context: &mut SkillContext<'_>, item: &str, count: usize) -> Opti
         return complete(
             context,
             Action::type_text(&field, &count.to_string()),
-            "typing the number sends the form that adds it",
+            "typing the quantity submits the form that adds it",
         );
     }
     let Some(button) = context.page.with_role(Role::Button).find(is_add_button).cloned() else {
@@ -113,14 +113,14 @@ pub(super) fn report_result(context: &mut SkillContext<'_>) -> Option<Decision> 
     let labelled =
         if goal.kind == AnswerKind::PageText { field_values(context) } else { labelled_result(context) };
     if let Some(answer) = labelled.or_else(|| changed_line(context)) {
-        return Some(Decision::new(Action::answer(&answer), "this is what the page says after all that"));
+        return Some(Decision::new(Action::answer(&answer), "the page shows this after the instructions"));
     }
     let has_added =
         goal.instructions.iter().any(|instruction| matches!(instruction, Instruction::AddToCart { .. }));
     let cart =
         context.page.links().find(|link| link.stems.iter().any(|stem| CART_WORDS.contains(&stem.as_str())));
     let cart = cart.filter(|_| has_added)?.clone();
-    context.try_once(Action::click(&cart), "the total is in there")
+    context.try_once(Action::click(&cart), "the cart shows the total")
 }
 
 /// Returns the values of the filled fields as the page shows them beside a word of each field's name.

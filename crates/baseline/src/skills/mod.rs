@@ -112,11 +112,11 @@ fn final_answer(context: &SkillContext<'_>) -> Decision {
     match &context.memory.guess {
         Some(guess) => Decision::new(
             Action::answer(&guess.answer),
-            format!("nothing better is to be found; this is the best guess (trust {} %)", guess.confidence),
+            format!("nothing better was found; this is the best guess (confidence {} %)", guess.confidence),
         ),
         None => Decision::new(
             Action::answer("I could not find the answer on the pages I saw."),
-            "nothing on the pages seen answers the question",
+            "no visited page answers the question",
         ),
     }
 }

@@ -46,7 +46,8 @@ fn follow_best_link(context: &mut SkillContext<'_>, min_score: f64) -> Option<De
         }
     }
     let (score, link) = best.map(|(score, link)| (score, link.clone()))?;
-    context.try_once(Action::click(&link), format!("“{}” fits the task best ({score:.1})", link.text))
+    context
+        .try_once(Action::click(&link), format!("“{}” matches the task best (score {score:.1})", link.text))
 }
 
 /// Rates a link: a match with the subject counts most, then a link to a list of the right things.

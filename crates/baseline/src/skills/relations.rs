@@ -52,8 +52,8 @@ fn related_link(context: &SkillContext<'_>, pair: &Pair) -> Option<(Element, Vec
 
 /// Clicks the link and makes its target the subject.
 fn open(context: &mut SkillContext<'_>, link: &Element, used: Vec<String>) -> Option<Decision> {
-    let decision =
-        context.try_once(Action::click(link), format!("“{}” leads on to what is asked", link.text))?;
+    let decision = context
+        .try_once(Action::click(link), format!("“{}” is related to what the task asks for", link.text))?;
     context.memory.subject = Some(link.text.clone());
     context.memory.used_stems.extend(used);
     let relative_clause = context.goal.relative_clause.clone();

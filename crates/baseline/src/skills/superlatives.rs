@@ -86,7 +86,7 @@ fn answer_or_open(context: &mut SkillContext<'_>, best: &Entry, value: Option<&s
         || goal.kind == AnswerKind::Anything
         || goal.kind == AnswerKind::Name && !asks_more(goal);
     if asks_for_name {
-        let reason = format!("“{}” comes first with {}", best.name, best.written);
+        let reason = format!("“{}” ranks first with {}", best.name, best.written);
         return Some(Decision::new(Action::answer(&best.name), reason));
     }
     let value = value.and_then(|value| extract_answer(goal, value)).or_else(|| {
@@ -94,7 +94,7 @@ fn answer_or_open(context: &mut SkillContext<'_>, best: &Entry, value: Option<&s
         asks_for_price.then(|| best.written.clone())
     });
     if let Some(value) = value {
-        let reason = format!("it is the value of “{}”, which comes first", best.name);
+        let reason = format!("it is the value of “{}”, which ranks first", best.name);
         return Some(Decision::new(Action::answer(&value), reason));
     }
     let link = context.page.find_by_name(&best.name, &[Role::Link]).cloned();
@@ -102,7 +102,7 @@ fn answer_or_open(context: &mut SkillContext<'_>, best: &Entry, value: Option<&s
     let link = link?;
     context.try_once(
         Action::click(&link),
-        format!("“{}” comes first with {}; its page will say the rest", best.name, best.written),
+        format!("“{}” ranks first with {}; its page has the answer", best.name, best.written),
     )
 }
 
@@ -169,7 +169,11 @@ fn answer_from_sorted_list(context: &mut SkillContext<'_>) -> Option<Decision> {
     let last = context.page.elements.iter().rposition(|element| is_control(element.role))?;
     let first =
         context.page.elements.get(last + 1..)?.iter().find(|element| element.role == Role::Link)?.clone();
-    let entry =
-        Entry { name: first.text, value: 0.0, written: "the order chosen".to_owned(), cells: Vec::new() };
+    let entry = Entry {
+        name: first.text,
+        value: 0.0,
+        written: "the chosen sort order".to_owned(),
+        cells: Vec::new(),
+    };
     answer_or_open(context, &entry, None)
 }

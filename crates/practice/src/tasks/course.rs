@@ -52,8 +52,7 @@ fn obstacles_of_a_theme() -> Option<Question> {
         "/course/",
         text,
         theme.obstacles.len().to_string(),
-        &["The heading \
-         and its obstacles are visible."],
+        &["The heading and its obstacles are visible."],
     ))
 }
 
@@ -72,8 +71,7 @@ fn fetched_answer() -> Option<Question> {
         "/course/settle/fetch",
         text,
         "done",
-        &["The button was pressed and the \
-         answer is visible."],
+        &["The button was pressed and the answer is visible."],
     ))
 }
 

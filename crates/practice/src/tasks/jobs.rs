@@ -81,8 +81,7 @@ fn company_of_a_job() -> Option<Question> {
         "Job details",
         "Which company is looking for a Pastry chef?",
         job.company,
-        &["The \
-         job “Pastry chef” and its company are visible."],
+        &["The job “Pastry chef” and its company are visible."],
     ))
 }
 
@@ -95,11 +94,7 @@ fn experience_needed() -> Option<Question> {
         "Job details",
         text,
         years.to_string(),
-        &[
-            "The page of the job “Risk \
-         analyst” was opened.",
-            "The experience it asks for is visible.",
-        ],
+        &["The page of the job “Risk analyst” was opened.", "The experience it asks for is visible."],
     ))
 }
 
@@ -118,11 +113,8 @@ fn remote_jobs() -> Option<Question> {
 
 fn jobs_in_a_city() -> Option<Question> {
     let count = nonzero(search(&[("city", "Belmar"), ("type", "Full-time")]).len())?;
-    let criteria = [
-        "The jobs were narrowed to the city Belmar.",
-        "The jobs were narrowed to the type \
-         Full-time.",
-    ];
+    let criteria =
+        ["The jobs were narrowed to the city Belmar.", "The jobs were narrowed to the type Full-time."];
     Some(question(
         "jobs-in-belmar",
         4,
@@ -135,17 +127,13 @@ fn jobs_in_a_city() -> Option<Question> {
 
 fn best_paid_in_healthcare() -> Option<Question> {
     let best = unique_max(search(&[("field", "Healthcare")]), |job| job.salary_high)?;
-    let criteria = [
-        "The jobs were narrowed to the field Healthcare.",
-        "The salaries of these jobs were \
-         compared.",
-    ];
+    let criteria =
+        ["The jobs were narrowed to the field Healthcare.", "The salaries of these jobs were compared."];
     Some(question(
         "best-paid-healthcare",
         5,
         "Filters",
-        "Which job in the field Healthcare has the highest top \
-         salary?",
+        "Which job in the field Healthcare has the highest top salary?",
         best.title,
         &criteria,
     ))
@@ -153,11 +141,8 @@ fn best_paid_in_healthcare() -> Option<Question> {
 
 fn newest_internship() -> Option<Question> {
     let newest = unique_max(search(&[("type", "Internship")]), |job| job.posted)?;
-    let criteria = [
-        "The jobs were narrowed to internships.",
-        "The dates on which they were posted were \
-         compared.",
-    ];
+    let criteria =
+        ["The jobs were narrowed to internships.", "The dates on which they were posted were compared."];
     Some(question(
         "newest-internship",
         5,
@@ -177,8 +162,7 @@ fn engineering_since_may() -> Option<Question> {
     ];
     let criteria = [
         "The jobs were narrowed to full-time jobs in Engineering.",
-        "The jobs were narrowed to \
-         those posted on or after 1 May 2025.",
+        "The jobs were narrowed to those posted on or after 1 May 2025.",
         "The jobs were narrowed to a salary of at least $75,000.",
     ];
     let text = "How many full-time jobs in Engineering were posted on or after 1 May 2025 and pay up to \
@@ -190,8 +174,7 @@ fn founding_of_the_employer() -> Option<Question> {
     let employer = job("Lens designer")?.employer()?;
     let criteria = [
         "The job “Lens designer” was found.",
-        "The page of its company, or the list of companies, \
-         was opened.",
+        "The page of its company, or the list of companies, was opened.",
     ];
     let text = "In which year was the company founded that is looking for a Lens designer?";
     Some(question("founding-of-the-employer", 6, "Companies", text, employer.founded.to_string(), &criteria))
@@ -205,8 +188,7 @@ fn remote_at_a_small_company() -> Option<Question> {
     )?;
     let criteria = [
         "The companies were compared by the number of their employees.",
-        "A company with fewer \
-         than 100 employees was found.",
+        "A company with fewer than 100 employees was found.",
         "Its remote job is visible.",
     ];
     let text = "Which remote job is offered by a company with fewer than 100 employees?";
@@ -238,8 +220,7 @@ fn application() -> Option<Question> {
          processing. What is the reference number of the application?";
     let criteria = [
         "The application form of the job “Train driver” was opened.",
-        "The form was filled in \
-         with the details given.",
+        "The form was filled in with the details given.",
         "The page that confirms the application is visible.",
         "Its table repeats the details given.",
     ];

@@ -115,12 +115,8 @@ fn battery_life(slug: &str) -> Option<Question> {
     let (product, hours) = (product(slug)?, specification(slug, "Battery life")?);
     let text = format!("What battery life do the specifications of the {} give?", product.name);
     Some(
-        question("battery-life", 3, "Product details", text, hours.to_owned()).with_criteria(&[
-            product_opened(product),
-            "Its \
-         table of specifications is visible."
-                .to_owned(),
-        ]),
+        question("battery-life", 3, "Product details", text, hours.to_owned())
+            .with_criteria(&[product_opened(product), "Its table of specifications is visible.".to_owned()]),
     )
 }
 
@@ -129,12 +125,7 @@ fn article_number(slug: &str) -> Option<Question> {
     let text = format!("What is the article number of the {}?", product.name);
     Some(
         question("article-number", 3, "Product details", text, product.article_number(category))
-            .with_criteria(&[
-                product_opened(product),
-                "Its \
-         table of specifications is visible."
-                    .to_owned(),
-            ]),
+            .with_criteria(&[product_opened(product), "Its table of specifications is visible.".to_owned()]),
     )
 }
 
@@ -151,14 +142,10 @@ fn cheapest_in_garden() -> Option<Question> {
     let in_stock = category("garden")?.products.iter().filter(|product| product.in_stock());
     let cheapest = unique_max(in_stock, |product| Reverse(product.price_cents))?;
     let text = "What is the cheapest product in the category Garden that is in stock?".to_owned();
-    Some(
-        question("cheapest-garden", 4, "Sorting", text, cheapest.name.to_owned()).with_criteria(&[
-            list_narrowed_to("the category Garden"),
-            "The \
-         products were sorted or compared by price."
-                .to_owned(),
-        ]),
-    )
+    Some(question("cheapest-garden", 4, "Sorting", text, cheapest.name.to_owned()).with_criteria(&[
+        list_narrowed_to("the category Garden"),
+        "The products were sorted or compared by price.".to_owned(),
+    ]))
 }
 
 fn weight_of_the_best_outdoor() -> Option<Question> {
@@ -171,10 +158,7 @@ fn weight_of_the_best_outdoor() -> Option<Question> {
     let answer = specification(most_expensive.slug, "Weight")?.to_owned();
     Some(question("weight-of-best-outdoor", 5, "Filters", text, answer).with_criteria(&[
         list_narrowed_to("the category Outdoor"),
-        list_narrowed_to(
-            "what \
-         is in stock and rated 4.5 or better",
-        ),
+        list_narrowed_to("what is in stock and rated 4.5 or better"),
         product_opened(most_expensive),
     ]))
 }
@@ -183,14 +167,10 @@ fn best_of_a_brand() -> Option<Question> {
     let of_brand = products().map(|(_, product)| product).filter(|product| product.brand == "Thornfield");
     let best = unique_max(of_brand, |product| product.rating)?;
     let text = "Which product of the brand Thornfield has the best customer rating?".to_owned();
-    Some(
-        question("best-of-brand", 5, "Filters", text, best.name.to_owned()).with_criteria(&[
-            list_narrowed_to("the brand Thornfield"),
-            "The \
-         ratings of its products were compared."
-                .to_owned(),
-        ]),
-    )
+    Some(question("best-of-brand", 5, "Filters", text, best.name.to_owned()).with_criteria(&[
+        list_narrowed_to("the brand Thornfield"),
+        "The ratings of its products were compared.".to_owned(),
+    ]))
 }
 
 fn pages_of_the_longer_book() -> Option<Question> {
@@ -202,8 +182,7 @@ fn pages_of_the_longer_book() -> Option<Question> {
         .filter(|book| specification(book.slug, "Author") == Some("Ada Fenwick"));
     let books: Vec<_> = by_author.collect();
     let longer = *unique_max(&books, |book| pages(book))?;
-    let text = "Two books in the shop were written by Ada Fenwick. How many pages does the longer one \
-         have?"
+    let text = "Two books in the shop were written by Ada Fenwick. How many pages does the longer one have?"
         .to_owned();
     let criteria: Vec<_> = books.iter().map(|book| product_opened(book)).collect();
     (books.len() == 2).then_some(())?;
@@ -212,8 +191,7 @@ fn pages_of_the_longer_book() -> Option<Question> {
 
 fn bottles_and_stove() -> Option<Question> {
     let cart = cart_with(&[("steel-water-bottle", 2), ("camp-stove", 1)])?;
-    let text = "Put two Steel water bottles and one Camp stove into the cart. What total does the cart \
-         show?"
+    let text = "Put two Steel water bottles and one Camp stove into the cart. What total does the cart show?"
         .to_owned();
     let criteria = [
         "Two Steel water bottles are in the cart.".to_owned(),
@@ -234,9 +212,7 @@ fn total_with_shipping() -> Option<Question> {
     let criteria = [
         "The Pocket speaker is in the cart.".to_owned(),
         "The Pruning shears are in the cart.".to_owned(),
-        "Shipping \
-         and total of the cart are visible."
-            .to_owned(),
+        "Shipping and total of the cart are visible.".to_owned(),
     ];
     (cart.shipping_cents() > 0).then_some(())?;
     Some(
@@ -281,9 +257,7 @@ fn order_of_a_pen() -> Option<Question> {
     let criteria = [
         "One Fountain pen, and nothing else, was ordered.".to_owned(),
         "Express delivery was chosen.".to_owned(),
-        "The \
-         form was filled in with the details given."
-            .to_owned(),
+        "The form was filled in with the details given.".to_owned(),
         "The page that confirms the order is visible.".to_owned(),
     ];
     exactly_one(cart.lines.iter())?;

@@ -18,12 +18,7 @@ fn question(
 ) -> Question {
     let criteria = articles
         .iter()
-        .map(|title| {
-            format!(
-                "The article “{title}” was opened and the fact in \
-         question is visible."
-            )
-        })
+        .map(|title| format!("The article “{title}” was opened and the fact in question is visible."))
         .collect();
     Question {
         site: "wiki",
@@ -138,8 +133,7 @@ fn census_of_a_city() -> Option<Question> {
         "census-of-marstow",
         3,
         "Cities",
-        "How many inhabitants did Marstow have at the census of \
-         1950?",
+        "How many inhabitants did Marstow have at the census of 1950?",
         thousands(inhabitants),
         &["Marstow"],
     ))
@@ -273,7 +267,6 @@ fn rivers_into_the_sea() -> Option<Question> {
     (into_the_sea.len() > 1).then_some(())?;
     let total: u32 = into_the_sea.iter().map(|river| river.length_km).sum();
     let names: Vec<_> = into_the_sea.iter().map(|river| river.name).collect();
-    let text = "What is the total length of those rivers of Aldermark that flow directly into the \
-         Sundersea?";
+    let text = "What is the total length of those rivers of Aldermark that flow directly into the Sundersea?";
     Some(question("rivers-into-the-sea", 9, "Rivers", text, format!("{total} km"), &names))
 }

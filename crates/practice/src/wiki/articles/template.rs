@@ -1,6 +1,6 @@
 //! Article templates: text with placeholders, loaded from `data/wiki/articles/` and filled with the facts of one subject.
 //!
-//! `{name}` stands for a value, `{population:thousands}` for a number with thousands separators.
+//! `{name}` is replaced by a value, `{population:thousands}` by a number with thousands separators.
 
 use std::collections::BTreeMap;
 
@@ -188,7 +188,7 @@ impl SectionTemplate {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins items to a text: `a`, `a and b`, `a, b and c`.
 fn enumerate(items: &[String]) -> String {
     match items {
         [] => String::new(),
