@@ -88,8 +88,10 @@ pub(crate) struct Page {
     loading: Arc<LoadTracker>,
 }
 
-fn bare_error(error: CallError) -> BenchError {
-    BenchError::Bare(error.to_string())
+impl From<CallError> for BenchError {
+    fn from(error: CallError) -> Self {
+        Self::Bare(error.to_string())
+    }
 }
 
 impl BareBrowser {
@@ -102,29 +104,27 @@ impl BareBrowser {
             .await
             .map_err(|error| BenchError::Bare(error.to_string()))?;
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": [{"type": "page"}]});
-        process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await.map_err(bare_error)?;
+        process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await?;
         Ok(Self { process, attached })
     }
 
     /// Creates a new context with a page.
     pub(crate) async fn new_page(&self) -> Result<Page, BenchError> {
         let root = self.process.connection().root();
-        let created: Value = root
-            .call(p::TARGET_CREATE_BROWSER_CONTEXT, &json!({"disposeOnDetach": true}))
-            .await
-            .map_err(bare_error)?;
+        let created: Value =
+            root.call(p::TARGET_CREATE_BROWSER_CONTEXT, &json!({"disposeOnDetach": true})).await?;
         let context = created["browserContextId"].as_str().unwrap_or_default().to_owned();
         let (width, height) = VIEWPORT;
         let target =
             json!({"url": "about:blank", "browserContextId": context, "width": width, "height": height});
-        let created: Value = root.call(p::TARGET_CREATE_TARGET, &target).await.map_err(bare_error)?;
+        let created: Value = root.call(p::TARGET_CREATE_TARGET, &target).await?;
         let session = self.session_of(created["targetId"].as_str().unwrap_or_default()).await?;
         let loading = Arc::new(LoadTracker(watch::channel(LoadState::default()).0));
         let session =
             self.process.connection().attach(&session, Arc::clone(&loading) as Arc<dyn EventHandler>);
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-        session.run(p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, &metrics).await.map_err(bare_error)?;
-        session.run(p::PAGE_ENABLE, &json!({})).await.map_err(bare_error)?;
+        session.run(p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, &metrics).await?;
+        session.run(p::PAGE_ENABLE, &json!({})).await?;
         Ok(Page { session, root, context, loading })
     }
 
@@ -168,9 +168,8 @@ impl Page {
         let screenshot = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &parameters);
         let expression = json!({"expression": "[document.title, location.href]", "returnByValue": true});
         let metadata = self.session.send(p::RUNTIME_EVALUATE, &expression);
-        metadata.within(CALL_TIMEOUT).await.map_err(bare_error)?;
-        let screenshot: Value =
-            screenshot.within(CALL_TIMEOUT).await.and_then(|reply| reply.decode()).map_err(bare_error)?;
+        metadata.within(CALL_TIMEOUT).await?;
+        let screenshot: Value = screenshot.within(CALL_TIMEOUT).await.and_then(|reply| reply.decode())?;
         let png = STANDARD
             .decode(screenshot["data"].as_str().unwrap_or_default())
             .map_err(|error| BenchError::Bare(error.to_string()))?;
@@ -181,11 +180,7 @@ impl Page {
         match command {
             Command::VisitPage { url } => self.run(p::PAGE_NAVIGATE, json!({"url": url})).await,
             Command::Back => {
-                let history: Value = self
-                    .session
-                    .call(p::PAGE_GET_NAVIGATION_HISTORY, &json!({}))
-                    .await
-                    .map_err(bare_error)?;
+                let history: Value = self.session.call(p::PAGE_GET_NAVIGATION_HISTORY, &json!({})).await?;
                 let previous = history["currentIndex"].as_u64().unwrap_or(0).saturating_sub(1);
                 let entry = usize::try_from(previous).ok().and_then(|index| history["entries"].get(index));
                 let id = entry.map_or(Value::Null, |entry| entry["id"].clone());
@@ -222,7 +217,7 @@ impl Page {
     }
 
     async fn run(&self, method: cdp::Method, params: Value) -> Result<(), BenchError> {
-        self.session.run(method, &params).await.map_err(bare_error)
+        self.session.run(method, &params).await.map_err(BenchError::from)
     }
 
     async fn settle(&self) -> Result<(), BenchError> {
@@ -231,7 +226,7 @@ impl Page {
         // A navigation rejects the promise, which also means that the page has reacted.
         match self.session.send(p::RUNTIME_EVALUATE, &frame).within(CALL_TIMEOUT).await {
             Ok(_) | Err(CallError::Rejected { .. }) => {}
-            Err(error) => return Err(bare_error(error)),
+            Err(error) => return Err(error.into()),
         }
         let mut loading = self.loading.0.subscribe();
         let _ = tokio::time::timeout(CALL_TIMEOUT, loading.wait_for(|loads| loads.is_idle())).await;
@@ -240,6 +235,6 @@ impl Page {
 
     pub(crate) async fn dispose(self) -> Result<(), BenchError> {
         let context = json!({"browserContextId": self.context});
-        self.root.run(p::TARGET_DISPOSE_BROWSER_CONTEXT, &context).await.map_err(bare_error)
+        self.root.run(p::TARGET_DISPOSE_BROWSER_CONTEXT, &context).await.map_err(BenchError::from)
     }
 }

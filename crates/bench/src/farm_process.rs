@@ -20,8 +20,8 @@ use tokio::{
 
 use crate::BenchError;
 
-const START_TIMEOUT: Duration = Duration::from_secs(180);
-const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_mins(3);
+const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 const API_KEY: &str = "default_key";
 
 /// How a step is requested.
@@ -41,8 +41,10 @@ pub(crate) struct FarmProcess {
     pub(crate) ready_after: Duration,
 }
 
-fn farm_error(error: ClientError) -> BenchError {
-    BenchError::Farm(error.to_string())
+impl From<ClientError> for BenchError {
+    fn from(error: ClientError) -> Self {
+        Self::Farm(error.to_string())
+    }
 }
 
 impl FarmProcess {
@@ -86,18 +88,18 @@ impl FarmProcess {
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
             ..FarmOptions::default()
         };
-        let client = FarmClient::new(&master, API_KEY, options).map_err(farm_error)?;
+        let client = FarmClient::new(&master, API_KEY, options)?;
         let pid = child.id().unwrap_or_default();
         Ok(Self { child, pid, client, ready_after: start.elapsed() })
     }
 
     pub(crate) async fn acquire(&self) -> Result<Lease, BenchError> {
         let key = uuid::Uuid::new_v4().to_string();
-        self.client.acquire(60, Some(60), &key, Deadline::after(CALL_TIMEOUT)).await.map_err(farm_error)
+        self.client.acquire(60, Some(60), &key, Deadline::after(CALL_TIMEOUT)).await.map_err(BenchError::from)
     }
 
     pub(crate) async fn release(&self, lease: &Lease) -> Result<(), BenchError> {
-        self.client.release(lease, Deadline::after(CALL_TIMEOUT)).await.map_err(farm_error)
+        self.client.release(lease, Deadline::after(CALL_TIMEOUT)).await.map_err(BenchError::from)
     }
 
     /// Runs one step and returns the size of its screenshot. A command that fails on the page, for example a click on
@@ -112,22 +114,22 @@ impl FarmProcess {
         let deadline = Deadline::after(CALL_TIMEOUT);
         let options = ObserveOptions::whole(mode);
         if calls == StepCalls::Combined {
-            let observed = self.client.step(lease, command, &options, deadline).await.map_err(farm_error)?;
+            let observed = self.client.step(lease, command, &options, deadline).await?;
             return Ok(observed.screenshot.map_or(0, |screenshot| screenshot.data.len()));
         }
-        self.client.execute(lease, command, deadline).await.map_err(farm_error)?;
-        let screenshot = self.client.screenshot(lease, mode, deadline).await.map_err(farm_error)?;
+        self.client.execute(lease, command, deadline).await?;
+        let screenshot = self.client.screenshot(lease, mode, deadline).await?;
         if mode == InteractionMode::SetOfMarks {
-            self.client.execute(lease, &Command::GetScreenshotInfo, deadline).await.map_err(farm_error)?;
+            self.client.execute(lease, &Command::GetScreenshotInfo, deadline).await?;
         }
-        self.client.page_metadata(lease, deadline).await.map_err(farm_error)?;
+        self.client.page_metadata(lease, deadline).await?;
         Ok(screenshot.len())
     }
 
     /// Stops the process and waits until it has ended.
     pub(crate) async fn stop(mut self) -> Result<(), BenchError> {
         let signalled = Program::new("kill").args(["-TERM", &self.pid.to_string()]).status().await;
-        let exited = tokio::time::timeout(Duration::from_secs(60), self.child.wait()).await;
+        let exited = tokio::time::timeout(Duration::from_mins(1), self.child.wait()).await;
         match (signalled, exited) {
             (Ok(_), Ok(Ok(_))) => Ok(()),
             _ => Err(BenchError::Farm("the process did not stop within a minute".into())),

@@ -2,6 +2,7 @@
 
 use std::{fs, process::Command};
 
+use procfs::{CpuInfo, Current, LoadAverage, Meminfo};
 use serde_json::{Value, json};
 
 use crate::Options;
@@ -14,21 +15,14 @@ pub(crate) fn describe(options: &Options) -> Value {
         "browser": version(&options.executable.path),
         "browser_kind": options.executable.kind.to_string(),
         "cores": cores,
-        "cpu": proc_field("/proc/cpuinfo", "model name"),
-        "memory_kib": proc_field("/proc/meminfo", "MemTotal").split(' ').next().and_then(|kib| kib.parse::<u64>().ok()),
+        "cpu": CpuInfo::current().ok().and_then(|info| info.model_name(0).map(str::to_owned)).unwrap_or_default(),
+        "memory_kib": Meminfo::current().ok().map(|memory| memory.mem_total / 1024),
         "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
-        "load_at_start": fs::read_to_string("/proc/loadavg").unwrap_or_default().split(' ').next(),
+        "load_at_start": LoadAverage::current().map(|load| format!("{:.2}", load.one)).unwrap_or_default(),
     })
 }
 
 fn version(program: &std::path::Path) -> String {
     let output = Command::new(program).arg("--version").output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
-}
-
-/// The value of a `name: value` line in a file of `/proc`.
-fn proc_field(file: &str, name: &str) -> String {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-    line.split_once(':').map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
 }

@@ -9,10 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use client::{
-    farm::{ClientError, Lease},
-    http::Deadline,
-};
+use client::{farm::Lease, http::Deadline};
 use proto::InteractionMode;
 use tokio::task::JoinSet;
 
@@ -115,13 +112,12 @@ async fn measure_calls(
 }
 
 async fn send_call(master: &FarmProcess, lease: &Lease, call: Call) -> Result<u64, BenchError> {
-    let to_error = |error: ClientError| BenchError::Farm(error.to_string());
     let deadline = Deadline::after(CALL_TIMEOUT);
     match call {
-        Call::Small => master.client.metadata(lease, deadline).await.map(|_| 0).map_err(to_error),
+        Call::Small => Ok(master.client.metadata(lease, deadline).await.map(|_| 0)?),
         Call::Screenshot => {
             let screenshot = master.client.screenshot(lease, InteractionMode::Coordinates, deadline).await;
-            screenshot.map(|screenshot| screenshot.len() as u64).map_err(to_error)
+            Ok(screenshot?.len() as u64)
         }
     }
 }

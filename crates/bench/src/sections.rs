@@ -131,9 +131,8 @@ impl Bench<'_> {
             });
         }
         let farms: Vec<u32> = drivers.iter().filter_map(Driver::pid).collect();
-        let tree = |driver: &Driver| {
-            driver.pid().map_or_else(|| ProcessTree::current(farms.clone()), ProcessTree::of)
-        };
+        let tree =
+            |driver: &Driver| driver.pid().map_or_else(|| ProcessTree::current(&farms), ProcessTree::of);
         let mut groups: Vec<WorkerGroup> = drivers
             .iter()
             .map(|driver| WorkerGroup::new(driver, instances, tree(driver), &self.sites))

@@ -28,6 +28,7 @@ pub(crate) fn range(sample: &[f64]) -> (f64, f64) {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "the results are exact")]
 mod tests {
     use super::*;
 

@@ -33,7 +33,7 @@ pub(super) fn parse_file_name(split: Split, name: &str) -> Option<(IterationId, 
         None => (rest, FileKind::Finished),
         Some((number, "")) => (number, FileKind::Journal),
         // Runs keep `….checkpoint.tasks.json` and similar files next to their journal.
-        Some((_, rest)) if rest.ends_with(".json") => return None,
+        Some((_, rest)) if rest.rsplit('.').next() == Some("json") => return None,
         Some((number, time)) if time.starts_with('.') => (number, FileKind::SetAside),
         Some(_) => return None,
     };

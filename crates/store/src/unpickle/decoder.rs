@@ -10,7 +10,7 @@ use super::PickleError;
 #[derive(Debug)]
 pub(super) enum Op {
     /// Protocol and frame markers.
-    NoOp,
+    Ignored,
     Mark,
     Stop,
     Pop,
@@ -81,11 +81,11 @@ impl<R: BufRead> Decoder<R> {
                 if !(2..=5).contains(&protocol) {
                     return Err(PickleError::Protocol(protocol));
                 }
-                Op::NoOp
+                Op::Ignored
             }
             0x95 => {
                 self.read_array::<8>()?;
-                Op::NoOp
+                Op::Ignored
             }
             b'(' => Op::Mark,
             b'.' => Op::Stop,

@@ -89,7 +89,7 @@ impl<R: BufRead> Machine<R> {
 
     fn step(&mut self) -> StepResult {
         match self.decoder.next(Payload::Read)? {
-            Op::NoOp => Ok(()),
+            Op::Ignored => Ok(()),
             Op::Mark => {
                 self.marks.push(self.stack.len());
                 if self.marks.len() > self.builder.limits.stack {
