@@ -13,7 +13,7 @@ pub(crate) struct AdvertisedAddress {
     /// The host if it is known, as written in a URL.
     host: Option<String>,
     port: u16,
-    /// Who reaches Redis from an address is most likely reached at that address.
+    /// The Redis server: the local address used to reach it is most likely one that other machines can reach.
     redis: Option<(String, u16)>,
 }
 

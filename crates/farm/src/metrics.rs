@@ -155,7 +155,7 @@ fn register_slots(registry: &mut Registry, pool: &Pool) {
         ("starting", counts.starting),
         ("dead", counts.dead),
     ] {
-        slots.get_or_create(&StateLabels { state }).set(count as i64);
+        slots.get_or_create(&StateLabels { state }).set(gauge_value(count));
     }
     registry.register("slots", "Slots by state; they add up to the capacity", slots);
     let held_back = usize::from(pool.held_back().is_some());
@@ -215,9 +215,13 @@ fn register_counters(registry: &mut Registry, pool: &Pool) {
 fn register_gauges<const N: usize>(registry: &mut Registry, gauges: [(&str, &str, usize); N]) {
     for (name, help, value) in gauges {
         let gauge: Gauge<i64, AtomicI64> = Gauge::default();
-        gauge.set(value as i64);
+        gauge.set(gauge_value(value));
         registry.register(name, help, gauge);
     }
+}
+
+fn gauge_value(value: usize) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 fn render(registry: &Registry) -> String {

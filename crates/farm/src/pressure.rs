@@ -89,7 +89,8 @@ mod tests {
         let meminfo = Meminfo::from_read(meminfo.as_bytes()).unwrap();
         assert_eq!(memory_available(&meminfo), Some(25.0));
         let pressure = "some avg10=12.50 avg60=1.00 avg300=0.10 total=5\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
-        assert_eq!(CpuPressure::from_read(pressure.as_bytes()).unwrap().some.avg10, 12.5);
+        let stalled = CpuPressure::from_read(pressure.as_bytes()).unwrap().some.avg10;
+        assert!((stalled - 12.5).abs() < f32::EPSILON, "{stalled}");
     }
 
     #[test]

@@ -102,7 +102,7 @@ mod tests {
         for caller in 0..4 {
             let (its_queue, its_stock, order) = (Arc::clone(&queue), Arc::clone(&stock), Arc::clone(&order));
             callers.push(tokio::spawn(async move {
-                let acquired = acquire(&its_queue, &its_stock, Duration::from_secs(60)).await;
+                let acquired = acquire(&its_queue, &its_stock, Duration::from_mins(1)).await;
                 order.lock().unwrap().push(caller);
                 acquired
             }));
@@ -155,7 +155,7 @@ mod tests {
         let stock: Stock = Arc::default();
         let (its_queue, its_stock) = (Arc::clone(&queue), Arc::clone(&stock));
         let waiter =
-            tokio::spawn(async move { acquire(&its_queue, &its_stock, Duration::from_secs(60)).await });
+            tokio::spawn(async move { acquire(&its_queue, &its_stock, Duration::from_mins(1)).await });
         while queue.len() == 0 {
             tokio::task::yield_now().await;
         }

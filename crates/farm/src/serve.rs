@@ -80,7 +80,7 @@ impl Farm {
     /// Starts master and node according to the mode. Returns once everything listens; instances start in the background.
     pub async fn start(options: FarmOptions) -> Result<Self, StartError> {
         let key = check_key(&options.api_key, options.host)?;
-        let mut farm = Self::empty(options.limits.clone());
+        let mut farm = Self::empty(&options.limits);
         let table = NodeTable::default();
         if options.mode != Mode::Master {
             farm.start_node(&table, &options, &key).await?;
@@ -97,7 +97,7 @@ impl Farm {
     /// Starts a server for a single instance.
     pub async fn start_instance(options: FarmOptions, port: u16) -> Result<Self, StartError> {
         let key = check_key(&options.api_key, options.host)?;
-        let mut farm = Self::empty(options.limits.clone());
+        let mut farm = Self::empty(&options.limits);
         let listener = listen::bind((options.host, port).into(), &farm.limits)?;
         let address = listener.local_addr()?;
         let pool = PoolOptions { instances: 1, first_port: address.port(), spares: 0, ..options.pool };
@@ -110,10 +110,10 @@ impl Farm {
         Ok(farm)
     }
 
-    fn empty(limits: Limits) -> Self {
+    fn empty(limits: &Limits) -> Self {
         // Clients may use three quarters of the file descriptors; pipes to browsers and proxied connections need the rest.
         let max_clients = usize::try_from(raise_file_limit() / 4 * 3).unwrap_or(usize::MAX);
-        let limits = Limits { connections: limits.connections.min(max_clients), ..limits };
+        let limits = Limits { connections: limits.connections.min(max_clients), ..limits.clone() };
         Self {
             pool: None,
             master: None,
@@ -196,7 +196,7 @@ impl Farm {
                 request_timeout: options.limits.request_timeout,
                 info_timeout: options.limits.poll_timeout,
             };
-            table.add(NodeEntry::new(url, Origin::Configured, AnyNode::Remote(node)));
+            table.add(NodeEntry::new(url, Origin::Configured, AnyNode::Remote(Box::new(node))));
         }
         let registry = match &options.redis {
             Some(redis) => {

@@ -30,27 +30,24 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let s = address.segments();
+    let segments = address.segments();
     // Addresses that embed an IPv4 address are as public as that one.
-    let embedded = |high: u16, low: u16| {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    if s[..5] == [0; 5] && (s[5] == 0xffff || s[5] == 0) {
+    let embedded =
+        |high: u16, low: u16| is_public_v4(Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low)));
+    if segments[..5] == [0; 5] && (segments[5] == 0xffff || segments[5] == 0) {
         // IPv4-mapped and IPv4-compatible addresses; the latter include `::` and `::1`.
-        return s[5] == 0xffff && embedded(s[6], s[7]);
+        return segments[5] == 0xffff && embedded(segments[6], segments[7]);
     }
-    if s[0] == 0x64 && s[1] == 0xff9b {
-        return s[2..6] == [0; 4] && embedded(s[6], s[7]);
+    if segments[0] == 0x64 && segments[1] == 0xff9b {
+        return segments[2..6] == [0; 4] && embedded(segments[6], segments[7]);
     }
-    if s[0] == 0x2002 {
-        return embedded(s[1], s[2]);
+    if segments[0] == 0x2002 {
+        return embedded(segments[1], segments[2]);
     }
     // Global unicast only, without the documentation, Teredo and benchmarking blocks.
-    s[0] & 0xe000 == 0x2000
-        && !(s[0] == 0x2001 && (s[1] == 0xdb8 || s[1] == 0 || s[1] == 2))
-        && s[0] != 0x3fff
+    segments[0] & 0xe000 == 0x2000
+        && !(segments[0] == 0x2001 && (segments[1] == 0xdb8 || segments[1] == 0 || segments[1] == 2))
+        && segments[0] != 0x3fff
 }
 
 impl NetworkRules {

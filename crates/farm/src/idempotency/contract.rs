@@ -11,8 +11,8 @@ use tokio::task::JoinSet;
 use super::*;
 use crate::registry::{REGISTRY_DATABASE, RedisConnection, RedisServer};
 
-const LONG: Retention = Retention { claim: Duration::from_secs(600), lease: Duration::from_secs(600) };
-const SHORT: Retention = Retention { claim: Duration::from_millis(500), lease: Duration::from_secs(600) };
+const LONG: Retention = Retention { claim: Duration::from_mins(10), lease: Duration::from_mins(10) };
+const SHORT: Retention = Retention { claim: Duration::from_millis(500), lease: Duration::from_mins(10) };
 
 fn lease(node: &str) -> NodeLease {
     NodeLease { node: node.to_owned(), id: InstanceId { lease: LeaseId::new(), slot: 9000 } }

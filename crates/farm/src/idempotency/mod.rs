@@ -90,7 +90,7 @@ impl Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { claim: Duration::from_secs(10), lease: Duration::from_secs(15 * 60) }
+        Self { claim: Duration::from_secs(10), lease: Duration::from_mins(15) }
     }
 }
 

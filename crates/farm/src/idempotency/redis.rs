@@ -20,8 +20,8 @@ const FAILURE_BACKOFF: Duration = Duration::from_secs(5);
 /// Each conflict means that another master made progress, so more than a few in a row do not occur.
 const MAX_CONFLICTS: usize = 32;
 
-/// If the key still has the value ARGV[1], writes ARGV[2] for ARGV[3] milliseconds (0: leaves it) and returns nil;
-/// otherwise returns the current value. The empty string stands for an absent key.
+/// If the key still has the value `ARGV[1]`, writes `ARGV[2]` for `ARGV[3]` milliseconds (0: writes nothing) and returns
+/// nil; otherwise returns the current value. The empty string stands for an absent key.
 const COMPARE_AND_SET: &str = "
 local held = redis.call('GET', KEYS[1]) or ''
 if held ~= ARGV[1] then return held end

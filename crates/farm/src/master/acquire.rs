@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How long a lease under a key is kept for a client that hung up before it was answered.
-const RETRY_GRACE: Duration = Duration::from_secs(60);
+const RETRY_GRACE: Duration = Duration::from_mins(1);
 /// How often a queued request checks whether another master has served its key.
 const RECALL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -213,5 +213,85 @@ impl Master {
                 _ => pending.deliver(),
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use proto::{InstanceId, LeaseId};
+
+    use super::*;
+    use crate::{
+        idempotency::LeaseKeys,
+        master::{NodeTable, Origin},
+        node::{AnyNode, HttpClient, RemoteNode},
+        options::Limits,
+        tasks::Tasks,
+    };
+
+    fn start_master() -> Master {
+        let keys = LeaseKeys::new("a".into(), None);
+        Master::start(NodeTable::default(), Limits::default(), None, keys, &Tasks::default())
+    }
+
+    fn unreachable_node() -> Arc<NodeEntry> {
+        let node = RemoteNode {
+            url: "http://127.0.0.1:1".into(),
+            key: axum::http::HeaderValue::from_static("k"),
+            client: HttpClient::new(),
+            request_timeout: Duration::ZERO,
+            info_timeout: Duration::ZERO,
+        };
+        Arc::new(NodeEntry::new(node.url.clone(), Origin::Configured, AnyNode::Remote(Box::new(node))))
+    }
+
+    /// Records a new lease under the key `k`, and counts how often it is released.
+    async fn offer(master: &Master, released: &Arc<AtomicUsize>) -> LeaseOffer {
+        let released = Arc::clone(released);
+        let pending = PendingLease::new(InstanceId { lease: LeaseId::new(), slot: 9000 }, move |_| {
+            released.fetch_add(1, Ordering::SeqCst);
+        });
+        match master.record_lease(&unreachable_node(), Some("k".into()), pending).await {
+            Leased::Offer(offer) => offer,
+            Leased::Duplicate { .. } => panic!("the key has another lease"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn undelivered_lease_is_returned_after_the_grace() {
+        let (master, released) = (start_master(), Arc::default());
+        drop(offer(&master, &released).await);
+        tokio::time::sleep(RETRY_GRACE.mul_f64(0.9)).await;
+        assert_eq!(released.load(Ordering::SeqCst), 0, "kept for a retry");
+        tokio::time::sleep(RETRY_GRACE.mul_f64(0.2)).await;
+        assert_eq!(released.load(Ordering::SeqCst), 1);
+        assert_eq!(master.0.keys.lease("k").await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn undelivered_lease_with_a_retry_is_kept() {
+        let (master, released) = (start_master(), Arc::default());
+        let offer = offer(&master, &released).await;
+        let lease = offer.lease.clone();
+        drop(offer);
+        assert_eq!(master.0.keys.apply("k", &Event::Recall).await, Action::Reuse(lease.clone()));
+        tokio::time::sleep(RETRY_GRACE * 2).await;
+        assert_eq!(released.load(Ordering::SeqCst), 0);
+        assert_eq!(master.0.keys.lease("k").await, Some(lease));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn second_lease_under_a_key_is_returned_at_once() {
+        let (master, first, second) = (start_master(), Arc::default(), Arc::new(AtomicUsize::new(0)));
+        offer(&master, &first).await.deliver();
+        let counter = Arc::clone(&second);
+        let pending = PendingLease::new(InstanceId { lease: LeaseId::new(), slot: 9001 }, move |_| {
+            counter.fetch_add(1, Ordering::SeqCst);
+        });
+        let leased = master.record_lease(&unreachable_node(), Some("k".into()), pending).await;
+        assert!(matches!(leased, Leased::Duplicate { .. }));
+        assert_eq!((first.load(Ordering::SeqCst), second.load(Ordering::SeqCst)), (0, 1));
     }
 }

@@ -45,7 +45,7 @@ pub(crate) async fn discover(master: Master, registry: Registry) {
         match registry.nodes().await {
             Ok(urls) => merge(&master, &registry, &urls),
             Err(error) => {
-                tracing::warn!(%error, "cannot read the registry; continuing with the known nodes")
+                tracing::warn!(%error, "cannot read the registry; continuing with the known nodes");
             }
         }
         if std::mem::take(&mut first) {
@@ -64,7 +64,7 @@ fn merge(master: &Master, registry: &Registry, urls: &[String]) {
         let hash = url.trim_end_matches('/');
         if table.find(hash).is_none() {
             tracing::info!(node = hash, "node discovered");
-            let node = AnyNode::Remote(registry.remote(hash));
+            let node = AnyNode::Remote(Box::new(registry.remote(hash)));
             table.add(NodeEntry::new(hash.to_owned(), Origin::Discovered, node));
         }
     }

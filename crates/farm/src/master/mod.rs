@@ -1,5 +1,5 @@
 //! The master: knows the nodes, sends each `/get` to the one with the most free slots, and every other call to the
-//! node that it names. All of its state can be rebuilt by polling the nodes once.
+//! node that it names. Apart from idempotency keys, all of its state can be rebuilt by polling the nodes once.
 
 mod acquire;
 mod background;
@@ -43,8 +43,9 @@ struct MasterInner {
     keys: LeaseKeys,
     limits: Limits,
     stopping: AtomicBool,
-    /// How many sources of nodes (configuration, registry) have been polled once, and how many there are.
+    /// How many sources of nodes (configuration, registry) have been polled once.
     polled_sources: watch::Sender<usize>,
+    /// How many sources of nodes there are.
     sources: usize,
     tasks: Tasks,
 }

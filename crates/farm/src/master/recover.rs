@@ -9,7 +9,7 @@ use super::{Master, NodeEntry};
 use crate::node::{GetRequest, Node};
 
 /// How long to wait for a node to answer again. After that its own lease expiry takes over.
-const RECOVERY_TIMEOUT: Duration = Duration::from_secs(600);
+const RECOVERY_TIMEOUT: Duration = Duration::from_mins(10);
 const HEALTH_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// This long after a node answers again, it has processed everything that was sent to it earlier.
 const SETTLE_TIME: Duration = Duration::from_secs(2);

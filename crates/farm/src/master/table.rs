@@ -307,7 +307,7 @@ mod tests {
             request_timeout: Duration::ZERO,
             info_timeout: Duration::ZERO,
         };
-        table.add(NodeEntry::new(hash.to_owned(), origin, AnyNode::Remote(node)));
+        table.add(NodeEntry::new(hash.to_owned(), origin, AnyNode::Remote(Box::new(node))));
         let entry = table.find(hash).unwrap();
         entry
             .record_info(Ok(NodeInfo { incarnation: incarnation.map(str::to_owned), ..NodeInfo::default() }));

@@ -91,7 +91,7 @@ pub(crate) trait Node: Send + Sync {
 #[derive(Clone)]
 pub(crate) enum AnyNode {
     Local(LocalNode),
-    Remote(RemoteNode),
+    Remote(Box<RemoteNode>),
 }
 
 impl Node for AnyNode {

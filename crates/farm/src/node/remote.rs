@@ -74,7 +74,7 @@ struct ErrorBody {
 }
 
 impl RemoteNode {
-    fn unreachable(&self, reason: impl ToString) -> ApiError {
+    fn unreachable(&self, reason: &(impl ToString + ?Sized)) -> ApiError {
         ApiError::NodeUnreachable { node: self.url.clone(), reason: reason.to_string() }
     }
 
@@ -97,11 +97,11 @@ impl RemoteNode {
             request = request.header(header::ACCEPT, accept);
         }
         let bytes = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        let request = request.body(Full::new(bytes)).map_err(|error| self.unreachable(error))?;
+        let request = request.body(Full::new(bytes)).map_err(|error| self.unreachable(&error))?;
         let sent = tokio::time::timeout(timeout, self.client.0.request(request)).await;
         let response = match sent {
-            Err(_) => return Err(self.unreachable(format!("no response within {} s", timeout.as_secs()))),
-            Ok(Err(error)) => return Err(self.unreachable(source_chain(&error))),
+            Err(_) => return Err(self.unreachable(&format!("no response within {} s", timeout.as_secs()))),
+            Ok(Err(error)) => return Err(self.unreachable(&source_chain(&error))),
             Ok(Ok(response)) => response,
         };
         if response.status().is_success() { Ok(response) } else { Err(self.read_error(response).await) }
@@ -115,9 +115,9 @@ impl RemoteNode {
         let body = tokio::time::timeout(self.request_timeout, body).await;
         let body = body
             .map_err(|_| self.unreachable("its response was not completed in time"))?
-            .map_err(|error| self.unreachable(error))?;
+            .map_err(|error| self.unreachable(&error))?;
         serde_json::from_slice(&body.to_bytes())
-            .map_err(|error| self.unreachable(format!("its response is not valid: {error}")))
+            .map_err(|error| self.unreachable(&format!("its response is not valid: {error}")))
     }
 
     async fn read_error(&self, response: hyper::Response<Incoming>) -> ApiError {

@@ -76,7 +76,9 @@ impl PoolInner {
         let mut state = self.state();
         let expired = state.end_expired(Instant::now());
         // Logged under the lock: the next lease of the slot must not be logged before the end of this one.
-        expired.iter().for_each(|tenancy| audit::ended(tenancy.id(), LeaseEnd::Expired));
+        for tenancy in &expired {
+            audit::ended(tenancy.id(), LeaseEnd::Expired);
+        }
         drop(state);
         for tenancy in expired {
             let id = *tenancy.id();
@@ -107,17 +109,15 @@ impl PoolInner {
         let reason = pressure.overload(self.options.min_memory_percent, self.options.max_cpu_pressure);
         let mut state = self.state();
         let was_held_back = state.held_back.is_some();
-        if was_held_back != reason.is_some() {
-            match &reason {
-                Some(reason) => tracing::warn!(%reason, "holding back new leases"),
-                None => tracing::info!("making new leases again"),
-            }
-        }
-        let is_relieved = was_held_back && reason.is_none();
-        state.held_back = reason;
+        state.held_back.clone_from(&reason);
         drop(state);
-        if is_relieved {
-            self.queue.wake();
+        match reason {
+            Some(reason) if !was_held_back => tracing::warn!(%reason, "holding back new leases"),
+            None if was_held_back => {
+                tracing::info!("making new leases again");
+                self.queue.wake();
+            }
+            _ => {}
         }
     }
 }

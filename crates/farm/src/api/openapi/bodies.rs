@@ -24,12 +24,12 @@ pub(super) fn get_parameters() -> Vec<Value> {
     let lifetime = "Minutes without a request after which the lease ends; each node has its own maximum";
     let wait = "Seconds to wait in the queue while all instances are leased. Default: a few seconds if an instance is just starting, else none";
     vec![
-        parameter("lifetime_mins", false, json!({"type": "integer", "minimum": 1, "default": 60}), lifetime),
-        parameter("wait_secs", false, json!({"type": "number", "minimum": 0, "maximum": 3600}), wait),
+        parameter("lifetime_mins", false, &json!({"type": "integer", "minimum": 1, "default": 60}), lifetime),
+        parameter("wait_secs", false, &json!({"type": "number", "minimum": 0, "maximum": 3600}), wait),
         parameter(
             "idempotency_key",
             false,
-            json!({"type": "string", "maxLength": 200}),
+            &json!({"type": "string", "maxLength": 200}),
             "A repeated request with the same key gets the same lease",
         ),
     ]
@@ -42,10 +42,10 @@ pub(super) fn screenshot_parameters() -> Vec<Value> {
         parameter(
             "interaction_mode",
             false,
-            mode,
+            &mode,
             "With numbered marks (set_of_marks) or without (coordinates)",
         ),
-        parameter("format", false, format, "Image format"),
+        parameter("format", false, &format, "Image format"),
     ]
 }
 

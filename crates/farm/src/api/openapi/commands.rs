@@ -67,7 +67,7 @@ fn argument_schema(argument: &str, required: bool) -> Value {
     match argument {
         "id" => schema["minLength"] = json!(1),
         "press_enter" | "delete_existing" | "full_page" => {
-            schema["pattern"] = json!(case_insensitive(&["true", "false"]))
+            schema["pattern"] = json!(case_insensitive(&["true", "false"]));
         }
         "direction" => schema["pattern"] = json!(case_insensitive(&["up", "down", "left", "right"])),
         "interaction_mode" => schema["pattern"] = json!("^(set_of_marks|coordinates)$"),

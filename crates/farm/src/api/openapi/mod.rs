@@ -71,8 +71,8 @@ fn error_schema() -> Value {
 
 /// The query parameters that identify an instance.
 fn instance_parameters(tier: Tier) -> Vec<Value> {
-    let node = || parameter("node", true, bodies::name(), "The node, as returned by /get");
-    let id = parameter("instance_id", true, bodies::name(), "The instance, as returned by /get");
+    let node = || parameter("node", true, &bodies::name(), "The node, as returned by /get");
+    let id = parameter("instance_id", true, &bodies::name(), "The instance, as returned by /get");
     (tier == Tier::Master).then(node).into_iter().chain([id]).collect()
 }
 
@@ -141,7 +141,7 @@ fn success() -> Value {
 
 /// A single instance cannot be drained: it has only one lease.
 fn drain_operations(tier: Tier) -> Vec<PathOperation> {
-    let node = || parameter("node", true, bodies::name(), "The node, as named by /info");
+    let node = || parameter("node", true, &bodies::name(), "The node, as named by /info");
     let operation = |summary| {
         let parameters = (tier == Tier::Master).then(node).into_iter().collect();
         Operation::new(summary).parameters(parameters).response(bodies::drained()).build()

@@ -73,7 +73,7 @@ pub(super) fn public(summary: &str, may_fail: bool) -> Value {
     json!({"summary": summary, "security": [], "responses": responses})
 }
 
-pub(super) fn parameter(name: &str, required: bool, schema: Value, description: &str) -> Value {
+pub(super) fn parameter(name: &str, required: bool, schema: &Value, description: &str) -> Value {
     json!({"name": name, "in": "query", "required": required, "schema": schema, "description": description})
 }
 
