@@ -14,7 +14,7 @@ use crate::access::Access;
 
 /// Few connections: most of the files that a run may open are for its episodes.
 const CONNECTION_LIMITS: ConnectionLimits =
-    ConnectionLimits { max_connections: 512, idle_timeout: Duration::from_secs(60) };
+    ConnectionLimits { max_connections: 512, idle_timeout: Duration::from_mins(1) };
 
 /// A server that runs until it is dropped.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub struct PageServer {
 
 /// Serves `routes` at `address` (port 0 picks a free one). Outside loopback a token is required: the given one, or a
 /// generated one that is part of [`PageServer::link`].
+#[expect(clippy::unused_async, reason = "only callable inside a Tokio runtime, which the listener needs")]
 pub async fn serve(address: SocketAddr, token: Option<String>, routes: Router) -> io::Result<PageServer> {
     if token.as_ref().is_some_and(|token| !token.bytes().all(is_allowed_in_token)) {
         return Err(io::Error::other("a token may contain only letters, digits, '-', '_' and '.'"));

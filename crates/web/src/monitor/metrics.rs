@@ -44,7 +44,7 @@ impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Totals { tasks, steps, retried, failures, outcomes, .. } = &self.totals;
         let tasks_gauge = encoder.encode_descriptor("tasks", "Tasks of this run", None, MetricType::Gauge)?;
-        ConstGauge::new(*tasks as i64).encode(tasks_gauge)?;
+        ConstGauge::new(*tasks as u64).encode(tasks_gauge)?;
         for (name, help, value) in [
             ("steps", "Steps taken", steps),
             ("retried", "Episodes restarted after an infrastructure loss", retried),
@@ -65,7 +65,7 @@ impl Collector for Snapshot {
         let mut episodes =
             encoder.encode_descriptor("episodes", "Episodes by current stage", None, MetricType::Gauge)?;
         for (stage, count) in &self.stages {
-            ConstGauge::new(*count as i64).encode(episodes.encode_family(&[("stage", stage.as_str())])?)?;
+            ConstGauge::new(*count as u64).encode(episodes.encode_family(&[("stage", stage.as_str())])?)?;
         }
         let mut seconds =
             encoder.encode_descriptor("stage_seconds", "Time per stage", None, MetricType::Histogram)?;

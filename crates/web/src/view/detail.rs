@@ -27,7 +27,7 @@ pub(super) struct Detail<'a> {
     answer: Option<&'a str>,
     class: &'static str,
     task: &'a Task,
-    rubric: Vec<Item<'a>>,
+    rubric: Vec<JudgedItem<'a>>,
     /// Texts of the judge that are not about a rubric item.
     judgment: Vec<JudgeText<'a>>,
     steps: Vec<StepDetail<'a>>,
@@ -36,7 +36,7 @@ pub(super) struct Detail<'a> {
 
 /// A rubric item with what the judge wrote about it.
 #[derive(Debug, Serialize)]
-struct Item<'a> {
+struct JudgedItem<'a> {
     #[serde(flatten)]
     item: &'a RubricItem,
     passed: Option<bool>,
@@ -97,10 +97,10 @@ impl<'a> Detail<'a> {
     }
 }
 
-fn rubric<'a>(items: &'a [RubricItem], texts: &[JudgeText<'a>]) -> Vec<Item<'a>> {
+fn rubric<'a>(items: &'a [RubricItem], texts: &[JudgeText<'a>]) -> Vec<JudgedItem<'a>> {
     let texts_about =
         |number: usize| texts.iter().filter(move |text| text.about == Subject::Rubric { item: number });
-    let item = |(number, item)| Item {
+    let item = |(number, item)| JudgedItem {
         item,
         passed: texts_about(number).find_map(|text| text.passed),
         texts: texts_about(number).map(|text| text.text).collect(),
