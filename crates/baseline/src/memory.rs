@@ -102,7 +102,7 @@ impl Memory {
         let tried: Vec<String> = actions.map(|action| action.trim().to_owned()).collect();
         let scrolled = tried.iter().rev().take_while(|action| action.starts_with("scroll")).count();
         let page = fingerprint(conversation.page.url_without_fragment());
-        Self { tried, scrolled, page, ..Self::default() }
+        Self { tried, page, scrolled, ..Self::default() }
     }
 
     /// Whether the action was tried on this page.

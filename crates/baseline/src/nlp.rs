@@ -1,7 +1,10 @@
 //! Text processing that makes a task and a page comparable: tokens, stems, stop words, synonyms and similarity.
 //! Has general knowledge of English, and none of any website.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
 
 /// A word or number in a text, and the characters between it and the previous token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +65,11 @@ const STOP_WORD_LIST: &str = "a an the of in on at to for from by with without a
     less least s t please find tell give gives given show shows shown see look looking get which whose if between among \
     per about after before during until while same other another first next last";
 
-static STOP_WORDS: LazyLock<HashMap<&'static str, ()>> =
-    LazyLock::new(|| STOP_WORD_LIST.split_whitespace().map(|word| (word, ())).collect());
+static STOP_WORDS: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| STOP_WORD_LIST.split_whitespace().collect());
 
 pub(crate) fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.contains_key(word)
+    STOP_WORDS.contains(word)
 }
 
 /// Returns the word in lower case without the endings of plurals and common verb forms.
@@ -95,9 +98,8 @@ pub(crate) fn stem(word: &str) -> String {
     cut(&mut stem, verb_ending);
     let bytes = stem.as_bytes();
     let doubled = matches!(bytes, [.., a, b] if a == b && !matches!(a, b'l' | b's' | b'e' | b'o'));
-    if verb_ending > 0 && doubled {
-        cut(&mut stem, 1);
-    } else if stem.len() > 4 && stem.ends_with('e') {
+    let has_silent_e = stem.len() > 4 && stem.ends_with('e');
+    if verb_ending > 0 && doubled || has_silent_e {
         cut(&mut stem, 1);
     }
     stem

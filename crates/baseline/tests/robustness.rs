@@ -142,10 +142,10 @@ proptest! {
 
 #[test]
 fn large_page_is_handled_quickly() {
-    let elements: String =
-        (0..400).map(|n| format!("id: {n}, text: Thing {n} of many things, tag: a\n")).collect();
-    let text: String =
-        (0..2_000).map(|n| format!("Thing {n} of many things\nLabel: {n} km\nA | {n} | $3\n")).collect();
+    let element = |n| format!("id: {n}, text: Thing {n} of many things, tag: a\n");
+    let elements = (0..400).map(element).collect::<Vec<_>>().concat();
+    let lines = |n| format!("Thing {n} of many things\nLabel: {n} km\nA | {n} | $3\n");
+    let text = (0..2_000).map(lines).collect::<Vec<_>>().concat();
     let task = "Which of the things is the cheapest and longest of many things? ".repeat(60);
     let user = format!(
         "Task: {task}\nStart website: x\n\nStep 1 of at most 9.\nPage: \"Things\" at http://a.test/\nNumbered elements:\n```\n{elements}```\nText of the \

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Longer waits are of no use to a test and would look like a hang.
-const MAX_SLEEP: Duration = Duration::from_secs(600);
+const MAX_SLEEP: Duration = Duration::from_mins(10);
 
 #[derive(Clone, Default)]
 pub(crate) struct Shutdown(CancellationToken);

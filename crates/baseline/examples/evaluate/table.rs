@@ -1,6 +1,6 @@
 //! Compares answers with reference answers and formats the results.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write};
 
 use crate::play::TaskResult;
 
@@ -54,10 +54,11 @@ pub(crate) fn summary(results: &[TaskResult]) -> String {
     }
     let mut text = String::from("\ndifficulty  succeeded\n");
     for (difficulty, (won, count)) in &by_difficulty {
-        text.push_str(&format!("{difficulty:>10}  {won} of {count}\n"));
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{difficulty:>10}  {won} of {count}");
     }
     let won = results.iter().filter(|result| succeeded(result)).count();
     let share = 100.0 * won as f64 / results.len().max(1) as f64;
-    text.push_str(&format!("{:>10}  {won} of {} ({share:.0} %)\n", "all", results.len()));
+    let _ = writeln!(text, "{:>10}  {won} of {} ({share:.0} %)", "all", results.len());
     text
 }

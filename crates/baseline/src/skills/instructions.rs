@@ -24,12 +24,12 @@ pub(super) fn carry_out_next(context: &mut SkillContext<'_>) -> Option<Decision>
 }
 
 /// Returns the action that completes the current instruction.
-fn complete(context: &mut SkillContext<'_>, action: Action, reason: &str) -> Option<Decision> {
+fn complete(context: &mut SkillContext<'_>, action: Action, reason: &str) -> Decision {
     context.memory.remember_lines(context.page);
     context.memory.instructions_done += 1;
     context.memory.repetitions = 0;
     context.memory.scrolled = 0;
-    Some(Decision::new(action, reason))
+    Decision::new(action, reason)
 }
 
 fn press(context: &mut SkillContext<'_>, target: &str, times: usize) -> Option<Decision> {
@@ -38,7 +38,7 @@ fn press(context: &mut SkillContext<'_>, target: &str, times: usize) -> Option<D
     };
     let action = Action::click(&element);
     if context.memory.repetitions + 1 >= times {
-        return complete(context, action, "the task asks for it");
+        return Some(complete(context, action, "the task asks for it"));
     }
     context.memory.repetitions += 1;
     let reason = format!("the task asks for it, {} of {times}", context.memory.repetitions);
@@ -55,11 +55,11 @@ fn scroll(context: &mut SkillContext<'_>, target: &str) -> Option<Decision> {
 
 fn choose(context: &mut SkillContext<'_>, option: &str, field: &str) -> Option<Decision> {
     if let Some(element) = context.page.find_by_name(option, &[Role::Option, Role::Toggle]).cloned() {
-        return complete(context, Action::click(&element), "the task asks to choose it");
+        return Some(complete(context, Action::click(&element), "the task asks to choose it"));
     }
     if let Some(select) = context.page.find_by_name(field, &[Role::Select]).cloned() {
         // Typing into a select chooses the option with that text.
-        return complete(context, Action::type_text(&select, option), "the task asks to choose it");
+        return Some(complete(context, Action::type_text(&select, option), "the task asks to choose it"));
     }
     press(context, option, 1)
 }
@@ -69,7 +69,7 @@ fn type_text(context: &mut SkillContext<'_>, value: &str, field: &str) -> Option
     let Some(element) = context.page.find_by_name(field, &fields).cloned() else {
         return scroll(context, field);
     };
-    complete(context, Action::type_text(&element, value), "the task asks to type it")
+    Some(complete(context, Action::type_text(&element, value), "the task asks to type it"))
 }
 
 /// Makes the item the subject until its page is open, then adds it.
@@ -92,11 +92,11 @@ fn add_to_cart(context: &mut SkillContext<'_>, item: &str, count: usize) -> Opti
     if count > 1
         && let Some(field) = quantity.cloned()
     {
-        return complete(
+        return Some(complete(
             context,
             Action::type_text(&field, &count.to_string()),
             "typing the quantity submits the form that adds it",
-        );
+        ));
     }
     let Some(button) = context.page.with_role(Role::Button).find(is_add_button).cloned() else {
         return scroll(context, "Add");

@@ -11,7 +11,7 @@ use crate::data;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Field {
-    field: &'static str,
+    name: &'static str,
     #[serde(borrow)]
     duties: Vec<&'static str>,
     #[serde(borrow)]
@@ -21,7 +21,7 @@ struct Field {
 static FIELDS: LazyLock<Vec<Field>> = LazyLock::new(|| data::load!("jobs/fields.json"));
 
 fn field(job: &Job) -> Option<&'static Field> {
-    FIELDS.iter().find(|field| field.field == job.field)
+    FIELDS.iter().find(|field| field.name == job.field)
 }
 
 fn to_strings(texts: Option<&Vec<&str>>) -> Vec<String> {
