@@ -1,10 +1,8 @@
 //! Reads the process table: parents and groups, browsers and their profiles.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
+use procfs::net::TcpState;
 use rustix::process::{Pid, Signal, kill_process};
 
 #[derive(Clone, Debug)]
@@ -24,23 +22,24 @@ pub struct Browser {
     pub profile: PathBuf,
 }
 
-fn read(pid: u32) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let zombie = matches!(fields.next()?, "Z" | "X");
-    let parent = fields.next()?.parse().ok()?;
-    let group = fields.next()?.parse().ok()?;
-    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+fn read(process: &procfs::process::Process) -> Option<Process> {
+    let stat = process.stat().ok()?;
     // Chromium separates its children's command lines by spaces instead of zeros.
-    let command = String::from_utf8_lossy(&command);
-    let command = command.split(['\0', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    Some(Process { pid, parent, group, zombie, command })
+    let command = process.cmdline().ok()?.join(" ");
+    let command = command.split(' ').filter(|argument| !argument.is_empty()).map(str::to_owned).collect();
+    Some(Process {
+        pid: stat.pid.cast_unsigned(),
+        parent: stat.ppid.cast_unsigned(),
+        group: stat.pgrp.cast_unsigned(),
+        zombie: matches!(stat.state, 'Z' | 'X'),
+        command,
+    })
 }
 
 /// Returns all processes, including zombies.
 pub fn processes() -> Vec<Process> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
+    let all = procfs::process::all_processes().into_iter().flatten().flatten();
+    all.filter_map(|process| read(&process)).collect()
 }
 
 /// Returns the processes of a group without zombies, which hold no resources.
@@ -69,16 +68,9 @@ pub(crate) fn processes_naming(text: &str) -> Vec<String> {
 
 /// Counts the connections that the server on this loopback port holds, including those the client has closed.
 pub fn open_connections(port: u16) -> usize {
-    const ESTABLISHED: &str = "01";
-    const CLOSE_WAIT: &str = "08";
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
-    let here = format!(":{port:04X}");
-    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
-    rows.filter(|row| {
-        row.get(1).is_some_and(|local| local.ends_with(&here))
-            && row.get(3).is_some_and(|state| [ESTABLISHED, CLOSE_WAIT].contains(state))
-    })
-    .count()
+    let connections = procfs::net::tcp().unwrap_or_default();
+    let is_open = |state: &TcpState| matches!(state, TcpState::Established | TcpState::CloseWait);
+    connections.iter().filter(|one| one.local_address.port() == port && is_open(&one.state)).count()
 }
 
 /// Returns the browsers that a `webgym` process runs.
@@ -127,10 +119,9 @@ impl Browser {
 
 /// Returns whether every thread of the process is stopped.
 pub(crate) fn is_stopped(pid: u32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
-    let stopped =
-        |stat: String| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'));
-    threads.flatten().all(|thread| fs::read_to_string(thread.path().join("stat")).is_ok_and(stopped))
+    let Ok(process) = procfs::process::Process::new(pid.cast_signed()) else { return false };
+    let Ok(mut threads) = process.tasks() else { return false };
+    threads.all(|thread| thread.and_then(|thread| thread.stat()).is_ok_and(|stat| stat.state == 'T'))
 }
 
 /// Sends a signal to a process that the test started, directly or not.

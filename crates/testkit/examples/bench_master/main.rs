@@ -73,10 +73,9 @@ impl FarmClient {
 
 /// Returns the CPU seconds that a process has used.
 fn cpu_seconds(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");
-    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    let ticks: f64 = [11, 12].iter().map(|field| fields[*field].parse::<f64>().unwrap()).sum();
-    ticks / 100.0
+    let process = procfs::process::Process::new(pid.cast_signed()).expect("the process runs");
+    let stat = process.stat().expect("the process runs");
+    (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64
 }
 
 fn percentile(times: &mut [Duration], share: f64) -> f64 {

@@ -217,7 +217,7 @@ async fn fill_disk(system: &System, held: Duration) -> Option<String> {
 /// Lowers the descriptor limit of a process so that it cannot open new ones; open descriptors stay valid.
 async fn exhaust_descriptors(service: &Service, held: Duration) -> Option<String> {
     let pid = service.pid()?;
-    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64;
+    let open = procfs::process::Process::new(pid.cast_signed()).ok()?.fd_count().ok()?;
     let target = Pid::from_raw(pid.cast_signed());
     let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
     let previous = prlimit(target, Resource::Nofile, Rlimit { current: Some(3), maximum }).ok()?;

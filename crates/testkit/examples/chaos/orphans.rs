@@ -6,6 +6,10 @@ use std::{
     path::PathBuf,
 };
 
+use procfs::{
+    net::TcpState,
+    process::{FDInfo, FDTarget},
+};
 use testkit::{Process, processes};
 
 use crate::{evidence::entries, system::System};
@@ -97,21 +101,25 @@ fn unused_profiles(watched: &Watched, all: &[Process]) -> Vec<String> {
 
 /// Returns connections that the other end closed but our service did not. Those of Chromium are not counted.
 fn half_closed(all: &[Process]) -> Vec<String> {
-    const CLOSE_WAIT: &str = "08";
     let own = std::process::id();
     let mut found = BTreeSet::new();
     for service in all.iter().filter(|one| one.parent == own && !one.zombie) {
-        let open: BTreeSet<String> = entries(format!("/proc/{}/fd", service.pid).as_ref())
-            .iter()
-            .filter_map(|path| Some(std::fs::read_link(path).ok()?.to_string_lossy().into_owned()))
-            .collect();
-        let table = std::fs::read_to_string(format!("/proc/{}/net/tcp", service.pid)).unwrap_or_default();
-        for row in table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>()) {
-            let inode = row.get(9).map(|inode| format!("socket:[{inode}]")).unwrap_or_default();
-            if row.get(3) == Some(&CLOSE_WAIT) && open.contains(&inode) {
-                found.insert(format!("process {} does not close {} – {}", service.pid, row[1], row[2]));
+        let Ok(process) = procfs::process::Process::new(service.pid.cast_signed()) else { continue };
+        let sockets: BTreeSet<u64> =
+            process.fd().into_iter().flatten().flatten().filter_map(socket_inode).collect();
+        for connection in process.tcp().unwrap_or_default() {
+            if connection.state == TcpState::CloseWait && sockets.contains(&connection.inode) {
+                let (local, remote) = (connection.local_address, connection.remote_address);
+                found.insert(format!("process {} does not close {local} – {remote}", service.pid));
             }
         }
     }
     found.into_iter().collect()
+}
+
+fn socket_inode(descriptor: FDInfo) -> Option<u64> {
+    match descriptor.target {
+        FDTarget::Socket(inode) => Some(inode),
+        _ => None,
+    }
 }

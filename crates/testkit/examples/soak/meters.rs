@@ -60,19 +60,24 @@ fn is_reaper(process: &Process) -> bool {
     process.command.iter().any(|word| word.contains("webgym-reaper"))
 }
 
-/// Returns the proportional set size: shared pages are divided among the processes that share them.
+fn process(pid: u32) -> Option<procfs::process::Process> {
+    procfs::process::Process::new(pid.cast_signed()).ok()
+}
+
+/// Returns the proportional set size in MiB: shared pages are divided among the processes that share them.
 fn memory(pid: u32) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-    line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    let rollup = process(pid).and_then(|process| process.smaps_rollup().ok());
+    let maps = rollup.into_iter().flat_map(|rollup| rollup.memory_map_rollup);
+    let bytes: u64 = maps.filter_map(|map| map.extension.map.get("Pss").copied()).sum();
+    bytes as f64 / f64::from(1 << 20)
 }
 
 fn descriptors(pid: u32) -> f64 {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count) as f64
+    process(pid).and_then(|process| process.fd_count().ok()).unwrap_or(0) as f64
 }
 
 fn threads(pid: u32) -> f64 {
-    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) as f64
+    process(pid).and_then(|process| process.stat().ok()).map_or(0, |stat| stat.num_threads) as f64
 }
 
 /// Counts the entries of a folder; a browser profile counts as one.
