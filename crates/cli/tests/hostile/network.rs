@@ -1,4 +1,4 @@
-//! Pages that try to reach what is behind the browser: this machine, its network, a cloud's metadata service. In an own
+//! Pages that try to reach what is behind the browser: this machine, its network, a cloud's metadata service. In a separate
 //! network namespace those addresses exist, and so does a public one for the attacker; every connection is recorded.
 
 use std::{
