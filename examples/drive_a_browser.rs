@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // A repeated request with the same idempotency key returns the same lease.
     let lease = farm.acquire(10, Some(30), "drive-a-browser", deadline).await?;
-    let include = ObserveOptions::whole(InteractionMode::SetOfMarks);
+    let include = ObserveOptions::for_step(InteractionMode::SetOfMarks);
     let observation = farm.step(&lease, &Command::VisitPage { url }, &include, deadline).await;
     farm.release(&lease, deadline).await?;
 

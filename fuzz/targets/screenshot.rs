@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rollout::episode::screenshots::Fingerprint;
+use rollout::episode::fingerprint::Fingerprint;
 use store::screenshots::is_same_image;
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("create a folder"));

@@ -112,7 +112,7 @@ impl FarmProcess {
         mode: InteractionMode,
     ) -> Result<usize, BenchError> {
         let deadline = Deadline::after(CALL_TIMEOUT);
-        let options = ObserveOptions::whole(mode);
+        let options = ObserveOptions::for_step(mode);
         if calls == StepCalls::Combined {
             let observed = self.client.step(lease, command, &options, deadline).await?;
             return Ok(observed.screenshot.map_or(0, |screenshot| screenshot.data.len()));

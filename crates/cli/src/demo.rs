@@ -65,8 +65,8 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         allow_host: Vec::new(),
         stall_secs: 60,
         ranks: crate::ranks::RankArgs::single(),
-        audience: ReportFormat::Text,
-        watching: crate::monitor::RunMonitorArgs::default(),
+        format: ReportFormat::Text,
+        monitor: crate::monitor::RunMonitorArgs::default(),
         browser: args.browser,
     };
     let code = rollout(run, quiet).await?;

@@ -4,7 +4,6 @@ mod baseline;
 mod bench;
 mod browser_args;
 mod config;
-mod contact;
 mod demo;
 mod doctor;
 mod drain;

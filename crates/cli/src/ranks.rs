@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use rollout::{
     config::{Config, RankWeights},
-    plan::ranks::{self, Flags},
+    plan::rank_detection::{self, RankFlags},
     run::merge::{Merge, Merged},
 };
 use serde_json::json;
@@ -42,8 +42,9 @@ impl RankArgs {
 
     /// Determines the rank, logs it and writes it into the configuration.
     pub(crate) fn apply(&self, config: &mut Config) -> anyhow::Result<()> {
-        let flags = Flags { rank: self.rank, num_ranks: self.num_ranks, weights: self.rank_weights.clone() };
-        let line = ranks::settle(config, &flags, &|name| std::env::var(name).ok());
+        let flags =
+            RankFlags { rank: self.rank, num_ranks: self.num_ranks, weights: self.rank_weights.clone() };
+        let line = rank_detection::detect(config, &flags, &|name| std::env::var(name).ok());
         if let Some(line) = line.map_err(|reason| anyhow::anyhow!(reason))? {
             tracing::info!("{line}");
         }
@@ -61,7 +62,7 @@ pub(crate) async fn merge(
 ) -> anyhow::Result<usize> {
     let command = merge.command();
     match merge.clone().when_ready(all_done, wait, stop).await? {
-        Merged::Whole(report) => {
+        Merged::Complete(report) => {
             report_merge(&merge, &report, format, 0);
             Ok(0)
         }

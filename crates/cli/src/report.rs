@@ -24,7 +24,7 @@ pub(crate) enum ReportFormat {
 pub(crate) fn finish(save_path: &SavePath, id: IterationId, format: ReportFormat) -> anyhow::Result<()> {
     let journal = save_path.journal(id);
     let finished = store::finish_iteration(save_path, id)?;
-    rollout::plan::forget_choice(&journal);
+    rollout::plan::remove_selection_file(&journal);
     // A rank reports only what it collected itself; rank 0 reports the merged iteration.
     let report = metrics::of_file(save_path, id)?;
     if id.rank.is_none() {
@@ -56,5 +56,6 @@ fn append_scalars(root: &Path, id: IterationId, report: &MetricsReport) -> std::
     let numbers = value.as_object().into_iter().flatten();
     let scalars: Vec<(String, f64)> =
         numbers.filter_map(|(name, value)| Some((format!("{}/{name}", id.split), value.as_f64()?))).collect();
-    EventFile::create(&root.join("tensorboard"))?.scalars(i64::try_from(id.iteration).unwrap_or(0), &scalars)
+    EventFile::create(&root.join("tensorboard"))?
+        .append_scalars(i64::try_from(id.iteration).unwrap_or(0), &scalars)
 }

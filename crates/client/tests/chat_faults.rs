@@ -130,7 +130,7 @@ async fn invalid_response_is_described_and_retried() {
     ] {
         let (error, message, requests) = always_faulty(options(), reply.clone()).await;
         assert!(
-            matches!(error, ModelError::BadAnswer { .. }) && message.contains(expected),
+            matches!(error, ModelError::BadResponse { .. }) && message.contains(expected),
             "{reply:?}: {message}"
         );
         assert_eq!(requests, 3, "{expected}");
@@ -149,7 +149,10 @@ async fn compressed_response_is_not_decompressed() {
     let compressed = [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".as_slice(), &vec![0xec; 1 << 20]].concat();
     let reply = RogueReply::http("200 OK", &[JSON, "content-encoding: gzip"], compressed);
     let ((error, message, _), peak) = heap::peak_of(always_faulty(options(), reply)).await;
-    assert!(matches!(error, ModelError::BadAnswer { .. }) && message.contains("packed (gzip)"), "{message}");
+    assert!(
+        matches!(error, ModelError::BadResponse { .. }) && message.contains("compressed (gzip)"),
+        "{message}"
+    );
     assert!(peak < 16 << 20, "{peak} bytes");
 }
 
@@ -271,9 +274,9 @@ fn respond_once(bytes: &'static [u8]) -> (std::net::SocketAddr, std::thread::Joi
 #[tokio::test]
 async fn wrong_scheme_is_named_in_the_error() {
     for (scheme, bytes, expected) in [
-        ("https", b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), "does not speak TLS"),
+        ("https", b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), "does not use TLS"),
         // A TLS server responds to plain HTTP with an alert.
-        ("http", b"\x15\x03\x01\x00\x02\x02\x46", "does not speak HTTP"),
+        ("http", b"\x15\x03\x01\x00\x02\x02\x46", "does not use plain HTTP"),
     ] {
         let (address, server) = respond_once(bytes);
         let client = ModelClient::vllm(&format!("{scheme}://{address}"), options()).unwrap();

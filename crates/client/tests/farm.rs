@@ -186,7 +186,7 @@ async fn failures_to_answer_have_distinct_errors() {
     assert_eq!(server.requests().len(), 1);
     let server = Server::start(vec![ScriptedResponse::Disconnect]).await;
     let error = client(&server).execute(&lease(), &click(), deadline()).await.unwrap_err();
-    assert!(matches!(error, ClientError::AnswerLost(_)), "{error}");
+    assert!(matches!(error, ClientError::ResponseLost(_)), "{error}");
     let server = Server::start(vec![json_response(401, &json!({"detail": "Invalid API Key."}))]).await;
     assert!(matches!(client(&server).info(deadline()).await, Err(ClientError::Auth(_))));
     assert_eq!(server.requests().len(), 1);
@@ -213,7 +213,7 @@ fn observation(data: impl Serialize) -> Value {
 async fn step_is_one_request_if_farm_supports_it() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let server = Server::start(vec![json_response(200, &observation(STANDARD.encode(png())))]).await;
-    let options = ObserveOptions::whole(MARKS);
+    let options = ObserveOptions::for_step(MARKS);
     let got = client(&server).step(&lease(), &click(), &options, deadline()).await.unwrap();
     let screenshot = got.screenshot.unwrap();
     assert_eq!((screenshot.width, screenshot.height, &screenshot.data[..]), (1280, 768, &png()[..]));
@@ -267,7 +267,7 @@ async fn observation_is_read_from_messagepack() {
     };
     let body = rmp_serde::to_vec_named(&packed).unwrap();
     let server = Server::start(vec![respond(200, "application/msgpack", body)]).await;
-    let options = ObserveOptions::whole(InteractionMode::Coordinates);
+    let options = ObserveOptions::for_step(InteractionMode::Coordinates);
     let got = client(&server).observe(&lease(), &options, deadline()).await.unwrap();
     assert_eq!(&got.screenshot.unwrap().data[..], &bytes[..]);
     assert_eq!(got.failure, Some(ClientError::NavigationFailed("net::ERR_X".into())));
@@ -295,7 +295,7 @@ async fn farm_without_step_uses_separate_calls() {
     ];
     let server = Server::start(script).await;
     let farm = client(&server);
-    let options = ObserveOptions::whole(MARKS);
+    let options = ObserveOptions::for_step(MARKS);
     let got = farm.step(&lease(), &click(), &options, deadline()).await.unwrap();
     assert_eq!(got.failure, Some(ClientError::Other("500: cannot click".into())));
     assert_eq!(got.ac_tree.as_deref(), Some("id: 1, text: Buy, tag: button"));
@@ -328,10 +328,10 @@ async fn lost_browser_ends_step_without_observing() {
     ];
     let server = Server::start(script).await;
     let error = client(&server)
-        .step(&lease(), &click(), &ObserveOptions::whole(MARKS), deadline())
+        .step(&lease(), &click(), &ObserveOptions::for_step(MARKS), deadline())
         .await
         .unwrap_err();
-    assert!(error.instance_is_gone(), "{error}");
+    assert!(error.is_instance_gone(), "{error}");
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -359,7 +359,7 @@ async fn screenshot_format_is_checked() {
     let mut wrong = body.clone();
     wrong["screenshot"]["format"] = json!("webp");
     let server = Server::start(vec![json_response(200, &body), json_response(200, &wrong)]).await;
-    let options = ObserveOptions { format: ImageFormat::Jpeg, ..ObserveOptions::whole(MARKS) };
+    let options = ObserveOptions { format: ImageFormat::Jpeg, ..ObserveOptions::for_step(MARKS) };
     let farm = client(&server);
     assert_eq!(
         farm.observe(&lease(), &options, deadline()).await.unwrap().screenshot.unwrap().format,

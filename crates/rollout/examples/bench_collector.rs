@@ -29,7 +29,7 @@ use rollout::{
     judge::Judge,
     policy::PromptOptions,
     run::{
-        self, RunLimits, Source, Stop,
+        self, RunLimits, Stop, TaskSource,
         event::Announcer,
         leases::LeaseLog,
         permits::RequestPermits,
@@ -239,7 +239,7 @@ async fn measure(load: Load) -> Cost {
     let sampler = tokio::spawn(sample(Arc::clone(&state), Arc::clone(&samples)));
     let tasks = (0..total).map(|index| task(index, load.steps)).collect();
     let collected =
-        run::collect(context, Judge::Reference, limits, Source::Own(tasks, total), Stop::default())
+        run::collect(context, Judge::Reference, limits, TaskSource::Fixed { tasks, total }, Stop::default())
             .await
             .unwrap();
     let (seconds, cpu, grown) = (since.elapsed().as_secs_f64(), cpu() - cpu_before, memory() - before);

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use rollout::{
     config::{MaxSteps, RatioClass},
     plan::{
+        ranks::Ranks,
         sampler::{Draw, Sampler, Selection, draw_train_tasks, select_test_tasks},
-        shares::Ranks,
         tasks::{TaskFile, TaskKey},
     },
 };

@@ -63,7 +63,7 @@ async fn rank_killed() {
     assert_success(&mut restarted).await;
     wait_for_log(&restarted, &["merged without this rank", "nothing left to do"]).await;
     assert!(!run.journal(1).exists() && !run.has_next_iteration(), "no iteration was started");
-    wait_for_log(&survivor, &["gives no sign of life"]).await;
+    wait_for_log(&survivor, &["has no heartbeat"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

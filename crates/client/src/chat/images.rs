@@ -1,4 +1,4 @@
-//! How pictures reach the model: by the address of a file the server can read, or inside the request.
+//! How images are sent to the model: as the URL of a file that the server can read, or inside the request.
 
 use std::{
     collections::HashMap,
@@ -10,94 +10,97 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{ChatRequest, Message, ModelError, message};
+use super::{
+    ChatRequest, Message, ModelError,
+    message::{MessageList, file_url},
+};
 use crate::http;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Images {
-    /// Files for a server on this machine, until it turns out that it cannot read them; else inside the request.
+    /// File URLs for a server on this machine unless it cannot read them, otherwise data inside the request.
     Auto,
     File,
     Data,
 }
 
-/// The way in use, and whether it may still change.
+/// The image mode in use, and whether it may still change.
 #[derive(Debug)]
-pub(super) struct Carrier {
-    files: AtomicBool,
-    settled: AtomicBool,
+pub(super) struct ImageMode {
+    uses_files: AtomicBool,
+    is_settled: AtomicBool,
 }
 
-impl Carrier {
+impl ImageMode {
     pub(super) fn new(images: Images, server: &str) -> Self {
-        let files = match images {
+        let uses_files = match images {
             Images::File => true,
             Images::Data => false,
             Images::Auto => http::is_loopback(server),
         };
-        Self { files: AtomicBool::new(files), settled: AtomicBool::new(images != Images::Auto) }
+        Self { uses_files: AtomicBool::new(uses_files), is_settled: AtomicBool::new(images != Images::Auto) }
     }
 
-    pub(super) fn prefers_files(&self) -> bool {
-        self.files.load(Ordering::Relaxed)
+    pub(super) fn uses_files(&self) -> bool {
+        self.uses_files.load(Ordering::Relaxed)
     }
 
-    /// No answer has shown yet which way works.
-    pub(super) fn may_switch(&self) -> bool {
-        !self.settled.load(Ordering::Relaxed)
+    /// Returns whether no response has shown yet which mode works.
+    pub(super) fn may_change(&self) -> bool {
+        !self.is_settled.load(Ordering::Relaxed)
     }
 
-    pub(super) fn settle_on(&self, files: bool) {
-        if !self.settled.swap(true, Ordering::Relaxed) {
-            self.files.store(files, Ordering::Relaxed);
+    pub(super) fn settle(&self, uses_files: bool) {
+        if !self.is_settled.swap(true, Ordering::Relaxed) {
+            self.uses_files.store(uses_files, Ordering::Relaxed);
         }
     }
 }
 
-/// The request's JSON text.
+/// The JSON text of a request.
 pub(super) struct Body {
     pub(super) bytes: Bytes,
-    /// Where in it the messages begin; they end where it does, but for one brace.
-    messages: usize,
+    /// Where the messages begin. They end one brace before the end of the text.
+    messages_start: usize,
 }
 
 impl Body {
-    /// The messages as they are sent.
+    /// Returns the JSON text of the messages.
     pub(super) fn messages(&self) -> &str {
         let end = self.bytes.len().saturating_sub(1);
-        let text = self.bytes.get(self.messages..end).and_then(|text| std::str::from_utf8(text).ok());
+        let text = self.bytes.get(self.messages_start..end).and_then(|text| std::str::from_utf8(text).ok());
         text.unwrap_or_default()
     }
 }
 
-/// Writes a request. Reading and encoding pictures happens on a thread that may block.
+/// Serializes a request. Images are read and encoded on a blocking thread.
 pub(super) async fn body(request: &ChatRequest, as_files: bool) -> Result<Body, ModelError> {
     if as_files || !request.has_images() {
-        return written(request, &message::file_url);
+        return serialize(request, &file_url);
     }
     let request = request.clone();
     let encoded = tokio::task::spawn_blocking(move || {
-        let mut addresses: HashMap<PathBuf, String> = HashMap::new();
+        let mut urls: HashMap<PathBuf, String> = HashMap::new();
         for path in request.messages.iter().flat_map(Message::images) {
-            if !addresses.contains_key(path) {
-                addresses.insert(path.to_owned(), data_url(path)?);
+            if !urls.contains_key(path) {
+                urls.insert(path.to_owned(), data_url(path)?);
             }
         }
-        written(&request, &|path| addresses.get(path).cloned().unwrap_or_default())
+        serialize(&request, &|path| urls.get(path).cloned().unwrap_or_default())
     });
-    encoded.await.unwrap_or_else(|problem| Err(ModelError::Setup(problem.to_string())))
+    encoded.await.unwrap_or_else(|error| Err(ModelError::Setup(error.to_string())))
 }
 
-fn written(request: &ChatRequest, address: &dyn Fn(&Path) -> String) -> Result<Body, ModelError> {
+fn serialize(request: &ChatRequest, image_url: &dyn Fn(&Path) -> String) -> Result<Body, ModelError> {
     let mut text = Value::Object(request.settings()).to_string().into_bytes();
-    // The messages come last, before the brace that closes the settings: there is always a model among them.
+    // The messages go last, in place of the closing brace. The settings always contain a model, so a comma fits.
     text.pop();
     text.extend_from_slice(b",\"messages\":");
-    let messages = text.len();
-    let written = message::Written { messages: &request.messages, address };
-    serde_json::to_writer(&mut text, &written).map_err(|problem| ModelError::Setup(problem.to_string()))?;
+    let messages_start = text.len();
+    let messages = MessageList { messages: &request.messages, image_url };
+    serde_json::to_writer(&mut text, &messages).map_err(|error| ModelError::Setup(error.to_string()))?;
     text.push(b'}');
-    Ok(Body { bytes: text.into(), messages })
+    Ok(Body { bytes: text.into(), messages_start })
 }
 
 fn data_url(path: &Path) -> Result<String, ModelError> {
@@ -105,7 +108,7 @@ fn data_url(path: &Path) -> Result<String, ModelError> {
     Ok(format!("data:{};base64,{}", media_type(&bytes), STANDARD.encode(&bytes)))
 }
 
-/// By content, not by name.
+/// Returns the media type by the content of the file.
 fn media_type(bytes: &[u8]) -> &'static str {
     match bytes {
         [0xff, 0xd8, ..] => "image/jpeg",
@@ -120,7 +123,7 @@ mod tests {
     use crate::chat::{self, Message, Part, Role};
 
     #[tokio::test]
-    async fn a_request_holds_the_prompt_as_it_is_kept() {
+    async fn request_contains_the_stored_prompt() {
         let messages = vec![
             Message::text(Role::System, "be \"good\""),
             Message {

@@ -1,5 +1,5 @@
-//! Messages of a chat: roles, texts, pictures by path. How a picture travels (as a file's address or inside the
-//! request) is decided when the messages are written out.
+//! Chat messages: roles, texts, and images by path. Whether an image is sent as a file URL or inside the request is decided
+//! when the messages are serialized.
 
 use std::path::{Path, PathBuf};
 
@@ -51,71 +51,70 @@ impl Message {
     }
 }
 
-/// Messages as an OpenAI-compatible server wants them, written without a copy of their texts in between: prompts are long, and
-/// each step has one.
-pub(crate) struct Written<'a> {
+/// Serializes messages in the OpenAI format without copying their texts, because prompts are long.
+pub(crate) struct MessageList<'a> {
     pub(crate) messages: &'a [Message],
-    /// How a picture is named.
-    pub(crate) address: &'a dyn Fn(&Path) -> String,
+    /// Returns the URL of an image.
+    pub(crate) image_url: &'a dyn Fn(&Path) -> String,
 }
 
-impl Serialize for Written<'_> {
+impl Serialize for MessageList<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.messages.iter().map(|message| WrittenMessage(message, self.address)))
+        to.collect_seq(self.messages.iter().map(|message| MessageWithUrls(message, self.image_url)))
     }
 }
 
-struct WrittenMessage<'a>(&'a Message, &'a dyn Fn(&Path) -> String);
+struct MessageWithUrls<'a>(&'a Message, &'a dyn Fn(&Path) -> String);
 
-impl Serialize for WrittenMessage<'_> {
+impl Serialize for MessageWithUrls<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self(message, address) = self;
+        let Self(message, image_url) = self;
         let mut map = to.serialize_map(Some(2))?;
         map.serialize_entry("role", message.role.as_str())?;
         match message.content.as_slice() {
             [Part::Text(text)] if message.role != Role::User => map.serialize_entry("content", text)?,
-            parts => map.serialize_entry("content", &WrittenParts(parts, *address))?,
+            parts => map.serialize_entry("content", &PartsWithUrls(parts, *image_url))?,
         }
         map.end()
     }
 }
 
-struct WrittenParts<'a>(&'a [Part], &'a dyn Fn(&Path) -> String);
+struct PartsWithUrls<'a>(&'a [Part], &'a dyn Fn(&Path) -> String);
 
-impl Serialize for WrittenParts<'_> {
+impl Serialize for PartsWithUrls<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
-        enum Wire<'a> {
+        enum PartWire<'a> {
             Text { text: &'a str },
-            ImageUrl { image_url: Address },
+            ImageUrl { image_url: ImageUrl },
         }
         #[derive(Serialize)]
-        struct Address {
+        struct ImageUrl {
             url: String,
         }
         let mut list = to.serialize_seq(Some(self.0.len()))?;
         for part in self.0 {
             list.serialize_element(&match part {
-                Part::Text(text) => Wire::Text { text },
-                Part::Image(path) => Wire::ImageUrl { image_url: Address { url: (self.1)(path) } },
+                Part::Text(text) => PartWire::Text { text },
+                Part::Image(path) => PartWire::ImageUrl { image_url: ImageUrl { url: (self.1)(path) } },
             })?;
         }
         list.end()
     }
 }
 
-/// The messages as an OpenAI-compatible server wants them.
-pub fn to_json(messages: &[Message], address: &dyn Fn(&Path) -> String) -> Value {
-    serde_json::to_value(Written { messages, address }).unwrap_or_default()
+/// Returns the messages in the OpenAI format.
+pub fn to_json(messages: &[Message], image_url: &dyn Fn(&Path) -> String) -> Value {
+    serde_json::to_value(MessageList { messages, image_url }).unwrap_or_default()
 }
 
-/// The messages as JSON text with pictures as `file://` addresses: what trajectories keep as `raw_prompt`.
+/// Returns the messages as JSON text with images as `file://` URLs, which trajectories store as `raw_prompt`.
 pub fn raw_prompt(messages: &[Message]) -> String {
-    serde_json::to_string(&Written { messages, address: &file_url }).unwrap_or_default()
+    serde_json::to_string(&MessageList { messages, image_url: &file_url }).unwrap_or_default()
 }
 
-/// `file:///data/a%20b.png`. A relative path is taken from where the process stands.
+/// Returns a file URL such as `file:///data/a%20b.png`. A relative path is resolved against the working directory.
 pub fn file_url(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut url = String::from("file://");
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_have_the_shape_that_servers_expect() {
+    fn messages_serialize_in_openai_format() {
         let messages = [
             Message::text(Role::System, "be good"),
             Message {

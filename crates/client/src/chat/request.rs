@@ -1,4 +1,4 @@
-//! What is asked of a model.
+//! A request for a chat completion.
 
 use serde_json::{Map, Value, json};
 
@@ -14,9 +14,9 @@ pub struct ChatRequest {
     pub min_p: Option<f64>,
     pub max_tokens: Option<u32>,
     pub logprobs: bool,
-    /// vLLM gives the ids of prompt and answer when asked.
+    /// Asks vLLM for the token ids of prompt and completion.
     pub return_token_ids: bool,
-    /// Anything else a server understands.
+    /// Further fields that a server understands.
     pub extra: Map<String, Value>,
 }
 
@@ -25,7 +25,7 @@ impl ChatRequest {
         self.messages.iter().any(|message| message.images().next().is_some())
     }
 
-    /// The request without its messages.
+    /// Returns the request without its messages.
     pub(super) fn settings(&self) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("model".into(), json!(self.model));

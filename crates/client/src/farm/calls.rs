@@ -1,4 +1,4 @@
-//! The calls themselves: path, arguments, what comes back, what may be repeated.
+//! The calls of the farm's API: path, arguments, response, and whether a call may be repeated.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -11,22 +11,22 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ClientError, FarmClient, FarmInfo, Lease, Observation, ObserveOptions, Repeat, Viewport,
+    ClientError, FarmClient, FarmInfo, Lease, Observation, ObserveOptions, Viewport, client::Repeat,
     wire::check_image,
 };
-use crate::http::{Deadline, Received};
+use crate::http::{Deadline, HttpResponse};
 
-/// What is known about `/step` and `/observe`.
+/// Whether the farm has `/step` and `/observe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Offer {
+pub(super) enum StepSupport {
     Unknown,
     Yes,
     No,
 }
 
 impl FarmClient {
-    /// Borrows a browser. While the farm is full it keeps asking until the deadline. `wait_secs` lets our farm queue the
-    /// request, and the key lets it give the same browser to a repeated one; the Python system ignores both.
+    /// Acquires a lease. While the farm is full, repeats the request until the deadline. Our farm queues the request for
+    /// `wait_secs` and returns the same lease for the same key; the Python system ignores both.
     pub async fn acquire(
         &self,
         lifetime_mins: u32,
@@ -44,29 +44,30 @@ impl FarmClient {
             self.request(Method::POST, "/get").query(&query)
         };
         let timeout = self.options.operation_timeout + Duration::from_secs(u64::from(wait.unwrap_or(0)));
-        self.call_within(timeout, deadline, Repeat::Harmless, request, |received| {
-            let body = json_body(received)?;
-            Lease::read(&body).ok_or_else(|| ClientError::Other(format!("/get answered {body}")))
+        self.call_within(timeout, deadline, Repeat::Safe, request, |response| {
+            let body = json_body(response)?;
+            Lease::read(&body)
+                .ok_or_else(|| ClientError::Other(format!("unexpected response to /get: {body}")))
         })
         .await
     }
 
-    /// Gives a browser back. When a lost answer makes us ask twice, "not in use" means that it worked.
+    /// Releases a lease. If the first response was lost, "not in use" in the second one means success.
     pub async fn release(&self, lease: &Lease, deadline: Deadline) -> Result<(), ClientError> {
         let attempts = AtomicU32::new(0);
         let request = || {
             attempts.fetch_add(1, Ordering::Relaxed);
-            self.request(Method::POST, "/reset").query(&named(lease))
+            self.request(Method::POST, "/reset").query(&lease_query(lease))
         };
         let result =
-            self.call(deadline, Repeat::Harmless, request, |received| json_body(received).map(drop)).await;
+            self.call(deadline, Repeat::Safe, request, |response| json_body(response).map(drop)).await;
         match result {
             Err(ClientError::InvalidInstance(_)) if attempts.load(Ordering::Relaxed) > 1 => Ok(()),
             other => other,
         }
     }
 
-    /// The picture's bytes, always a PNG.
+    /// Returns a screenshot as PNG.
     pub async fn screenshot(
         &self,
         lease: &Lease,
@@ -75,16 +76,16 @@ impl FarmClient {
     ) -> Result<Bytes, ClientError> {
         let request = || {
             let mode = [("interaction_mode", mode.as_str())];
-            self.request(Method::GET, "/screenshot").query(&named(lease)).query(&mode)
+            self.request(Method::GET, "/screenshot").query(&lease_query(lease)).query(&mode)
         };
-        self.call(deadline, Repeat::Harmless, request, |received| {
-            check_image(&received.body, ImageFormat::Png)?;
-            Ok(received.body.clone())
+        self.call(deadline, Repeat::Safe, request, |response| {
+            check_image(&response.body, ImageFormat::Png)?;
+            Ok(response.body.clone())
         })
         .await
     }
 
-    /// Carries out a command; gives its answer.
+    /// Executes a command and returns its result.
     pub async fn execute(
         &self,
         lease: &Lease,
@@ -104,123 +105,126 @@ impl FarmClient {
         self.call(deadline, repeat(command), request, json_body).await
     }
 
-    /// The size of the screen.
+    /// Returns the size of the viewport.
     pub async fn metadata(&self, lease: &Lease, deadline: Deadline) -> Result<Viewport, ClientError> {
-        let request = || self.request(Method::GET, "/metadata").query(&named(lease));
-        self.call(deadline, Repeat::Harmless, request, |received| {
-            let body = json_body(received)?;
-            Viewport::read(&body).ok_or_else(|| ClientError::Other(format!("/metadata answered {body}")))
+        let request = || self.request(Method::GET, "/metadata").query(&lease_query(lease));
+        self.call(deadline, Repeat::Safe, request, |response| {
+            let body = json_body(response)?;
+            Viewport::read(&body)
+                .ok_or_else(|| ClientError::Other(format!("unexpected response to /metadata: {body}")))
         })
         .await
     }
 
-    /// Is the browser alive?
+    /// Checks that the browser is alive.
     pub async fn probe(&self, lease: &Lease, deadline: Deadline) -> Result<(), ClientError> {
-        let request = || self.request(Method::GET, "/probe").query(&named(lease));
+        let request = || self.request(Method::GET, "/probe").query(&lease_query(lease));
         let result =
-            self.call(deadline, Repeat::Harmless, request, |received| json_body(received).map(drop)).await;
+            self.call(deadline, Repeat::Safe, request, |response| json_body(response).map(drop)).await;
         match result {
-            // Without a code, a failed probe is the Python system's word for a dead browser.
+            // The Python system reports a dead browser as a failed probe without a code.
             Err(ClientError::Other(detail)) => Err(ClientError::InstanceLost(detail)),
             other => other,
         }
     }
 
-    /// The nodes of the farm and what they hold.
+    /// Returns the nodes of the farm and their capacity.
     pub async fn info(&self, deadline: Deadline) -> Result<FarmInfo, ClientError> {
         let request = || self.request(Method::GET, "/info");
-        self.call(deadline, Repeat::Harmless, request, |received| {
-            let body = json_body(received)?;
-            serde_json::from_value(body).map_err(|problem| ClientError::Other(format!("/info: {problem}")))
+        self.call(deadline, Repeat::Safe, request, |response| {
+            let body = json_body(response)?;
+            serde_json::from_value(body).map_err(|error| ClientError::Other(format!("/info: {error}")))
         })
         .await
     }
 
-    fn offer(&self) -> Offer {
-        match self.offer.load(Ordering::Relaxed) {
-            1 => Offer::Yes,
-            2 => Offer::No,
-            _ => Offer::Unknown,
+    fn step_support(&self) -> StepSupport {
+        match self.step_support.load(Ordering::Relaxed) {
+            1 => StepSupport::Yes,
+            2 => StepSupport::No,
+            _ => StepSupport::Unknown,
         }
     }
 
-    fn learn(&self, offered: bool) {
-        self.offer.store(if offered { 1 } else { 2 }, Ordering::Relaxed);
+    fn set_step_support(&self, is_supported: bool) {
+        self.step_support.store(if is_supported { 1 } else { 2 }, Ordering::Relaxed);
     }
 
-    /// Does the farm have `/step` and `/observe`? Read once from its OpenAPI document.
+    /// Returns whether the farm has `/step` and `/observe`, which is read once from its OpenAPI document.
     pub async fn supports_step(&self, deadline: Deadline) -> Result<bool, ClientError> {
-        match self.offer() {
-            Offer::Yes => return Ok(true),
-            Offer::No => return Ok(false),
-            Offer::Unknown => {}
+        match self.step_support() {
+            StepSupport::Yes => return Ok(true),
+            StepSupport::No => return Ok(false),
+            StepSupport::Unknown => {}
         }
         let request = || self.request(Method::GET, "/openapi.json");
-        let document = self.call(deadline, Repeat::Harmless, request, json_body).await;
-        let offered = match document {
+        let document = self.call(deadline, Repeat::Safe, request, json_body).await;
+        let is_supported = match document {
             Ok(document) => {
                 ["/step", "/observe"].iter().all(|path| document.pointer(&pointer(path)).is_some())
             }
-            Err(ClientError::NotOffered(_)) => false,
+            Err(ClientError::NotSupported(_)) => false,
             Err(other) => return Err(other),
         };
-        self.learn(offered);
-        Ok(offered)
+        self.set_step_support(is_supported);
+        Ok(is_supported)
     }
 
-    /// Looks at the page; in one round trip where the farm can.
+    /// Observes the page, in one request where the farm supports it.
     pub async fn observe(
         &self,
         lease: &Lease,
-        look: &ObserveOptions,
+        options: &ObserveOptions,
         deadline: Deadline,
     ) -> Result<Observation, ClientError> {
-        if self.offer() != Offer::No {
-            let asked = self.one_trip("/observe", look.to_json(lease), Repeat::Harmless, deadline).await;
-            if let Some(answer) = self.unless_not_offered(asked) {
-                return answer;
+        if self.step_support() != StepSupport::No {
+            let response =
+                self.combined_call("/observe", options.to_json(lease), Repeat::Safe, deadline).await;
+            if let Some(result) = self.unless_unsupported(response) {
+                return result;
             }
         }
-        self.plain_observe(lease, look, deadline).await
+        self.observe_in_parts(lease, options, deadline).await
     }
 
-    /// Carries out a command and looks at the page; in one round trip where the farm can.
+    /// Executes a command and observes the page, in one request where the farm supports it.
     pub async fn step(
         &self,
         lease: &Lease,
         command: &Command,
-        look: &ObserveOptions,
+        options: &ObserveOptions,
         deadline: Deadline,
     ) -> Result<Observation, ClientError> {
-        if self.offer() != Offer::No {
-            let mut body = look.to_json(lease);
+        if self.step_support() != StepSupport::No {
+            let mut body = options.to_json(lease);
             body.insert("command".into(), Value::Object(command.to_json()));
-            let asked = self.one_trip("/step", body, repeat(command), deadline).await;
-            if let Some(answer) = self.unless_not_offered(asked) {
-                return answer;
+            let response = self.combined_call("/step", body, repeat(command), deadline).await;
+            if let Some(result) = self.unless_unsupported(response) {
+                return result;
             }
         }
-        self.plain_step(lease, command, look, deadline).await
+        self.step_in_parts(lease, command, options, deadline).await
     }
 
-    fn unless_not_offered(
+    /// Records whether the farm supports the call. Returns `None` if it does not.
+    fn unless_unsupported(
         &self,
-        asked: Result<Observation, ClientError>,
+        result: Result<Observation, ClientError>,
     ) -> Option<Result<Observation, ClientError>> {
-        match asked {
-            Err(ClientError::NotOffered(_)) => {
-                self.learn(false);
+        match result {
+            Err(ClientError::NotSupported(_)) => {
+                self.set_step_support(false);
                 None
             }
             Ok(observed) => {
-                self.learn(true);
+                self.set_step_support(true);
                 Some(Ok(observed))
             }
             Err(other) => Some(Err(other)),
         }
     }
 
-    async fn one_trip(
+    async fn combined_call(
         &self,
         path: &str,
         body: Map<String, Value>,
@@ -232,33 +236,34 @@ impl FarmClient {
             let post = self.request(Method::POST, path).header("accept", "application/msgpack");
             post.header("content-type", "application/json").body(body.clone())
         };
-        self.call(deadline, repeat, request, |received| {
-            Observation::read(&received.body, &received.content_type)
+        self.call(deadline, repeat, request, |response| {
+            Observation::read(&response.body, &response.content_type)
         })
         .await
     }
 }
 
-/// A path as a JSON pointer into an OpenAPI document.
+/// Returns the JSON pointer of a path in an OpenAPI document.
 fn pointer(path: &str) -> String {
     format!("/paths/{}", path.replace('~', "~0").replace('/', "~1"))
 }
 
-fn named(lease: &Lease) -> [(&'static str, &str); 2] {
+fn lease_query(lease: &Lease) -> [(&'static str, &str); 2] {
     [("instance_id", &lease.instance_id), ("node", &lease.node)]
 }
 
-/// A success's JSON. The Python system also reports failures under status 200.
-fn json_body(received: &Received) -> Result<Value, ClientError> {
-    let body: Value = serde_json::from_slice(&received.body)
-        .map_err(|_| ClientError::Other(format!("not JSON: {:?}", received.excerpt())))?;
+/// Parses the JSON of a success. The Python system also reports failures with status 200.
+fn json_body(response: &HttpResponse) -> Result<Value, ClientError> {
+    let body: Value = serde_json::from_slice(&response.body)
+        .map_err(|_| ClientError::Other(format!("not JSON: {:?}", response.excerpt())))?;
     if body.get("status").and_then(Value::as_str) == Some("error") {
         return Err(ClientError::of_body(500, &body));
     }
     Ok(body)
 }
 
-/// Looking, hovering and opening a page can be done twice; clicking, typing, scrolling and going back cannot.
+/// Returns whether a command may run twice: observing, hovering and opening a page may; clicking, typing, scrolling and going
+/// back may not.
 fn repeat(command: &Command) -> Repeat {
     match command {
         Command::VisitPage { .. }
@@ -269,7 +274,7 @@ fn repeat(command: &Command) -> Repeat {
         | Command::GetWebpageText { .. }
         | Command::GetInteractiveRects
         | Command::GetScreenshotInfo
-        | Command::Screenshot { .. } => Repeat::Harmless,
+        | Command::Screenshot { .. } => Repeat::Safe,
         Command::Back
         | Command::ClickCoords { .. }
         | Command::ClickId { .. }
@@ -282,6 +287,6 @@ fn repeat(command: &Command) -> Repeat {
         | Command::HoverAndScrollCoords { .. }
         | Command::Keypress { .. }
         | Command::TabAndEnter
-        | Command::Sleep { .. } => Repeat::OnlyUnsent,
+        | Command::Sleep { .. } => Repeat::IfUnsent,
     }
 }

@@ -1,10 +1,10 @@
-//! Why a call to the farm failed, by kind. Our own farm says it with a code; for the Python system, which has none, the
-//! one function here reads status and words.
+//! Errors of the farm client by kind. Our farm sends an error code; for the Python system, which has none, one function here
+//! classifies by status and text.
 
 use proto::ErrorCode;
 use serde_json::Value;
 
-use crate::http::{Broken, Received, excerpt};
+use crate::http::{HttpResponse, TransportError, excerpt};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
@@ -12,9 +12,9 @@ pub enum ClientError {
     Full(String),
     #[error("the browser is lost: {0}")]
     InstanceLost(String),
-    #[error("the lease is not valid (any more): {0}")]
+    #[error("the lease is not valid: {0}")]
     InvalidInstance(String),
-    #[error("the node is not known: {0}")]
+    #[error("unknown node: {0}")]
     UnknownNode(String),
     #[error("the node cannot be reached: {0}")]
     NodeUnreachable(String),
@@ -22,30 +22,29 @@ pub enum ClientError {
     ElementNotFound(String),
     #[error("the page did not load: {0}")]
     NavigationFailed(String),
-    #[error("the address is refused: {0}")]
+    #[error("the URL is refused: {0}")]
     UrlRefused(String),
     #[error("timed out: {0}")]
     Timeout(String),
     /// Nothing reached the farm.
     #[error("the farm cannot be reached: {0}")]
     Unreachable(String),
-    /// The connection broke after the call was sent; it may have been carried out.
-    #[error("the farm's answer was lost: {0}")]
-    AnswerLost(String),
+    /// The connection broke after the call was sent, so it may have been executed.
+    #[error("the farm's response was lost: {0}")]
+    ResponseLost(String),
     #[error("the farm refuses our key: {0}")]
     Auth(String),
-    #[error("the farm does not understand: {0}")]
+    #[error("the farm rejects the request: {0}")]
     BadRequest(String),
-    /// The farm has no such call.
-    #[error("the farm does not offer this: {0}")]
-    NotOffered(String),
+    #[error("the farm does not support this call: {0}")]
+    NotSupported(String),
     #[error("the farm failed: {0}")]
     Other(String),
 }
 
 impl ClientError {
-    /// The lease is of no use any more; a fresh one may be.
-    pub fn instance_is_gone(&self) -> bool {
+    /// Returns whether the lease is unusable and a new one is needed.
+    pub fn is_instance_gone(&self) -> bool {
         matches!(
             self,
             Self::InstanceLost(_)
@@ -55,11 +54,11 @@ impl ClientError {
         )
     }
 
-    /// The farm or the way to it failed, not what was asked for.
+    /// Returns whether the farm or the connection failed, rather than the command.
     pub fn is_infrastructure(&self) -> bool {
-        let there =
-            matches!(self, Self::Full(_) | Self::Unreachable(_) | Self::AnswerLost(_) | Self::Auth(_));
-        self.instance_is_gone() || there
+        let is_farm_failure =
+            matches!(self, Self::Full(_) | Self::Unreachable(_) | Self::ResponseLost(_) | Self::Auth(_));
+        self.is_instance_gone() || is_farm_failure
     }
 
     pub(super) fn of_code(code: ErrorCode, detail: String) -> Self {
@@ -75,46 +74,46 @@ impl ClientError {
             ErrorCode::Timeout => Self::Timeout(detail),
             ErrorCode::MissingKey | ErrorCode::WrongKey => Self::Auth(detail),
             ErrorCode::BadRequest | ErrorCode::TooLarge => Self::BadRequest(detail),
-            ErrorCode::NotFound => Self::NotOffered(detail),
+            ErrorCode::NotFound => Self::NotSupported(detail),
             ErrorCode::Internal => Self::Other(detail),
         }
     }
 
-    /// From an answer that is not a success.
-    pub(super) fn of_answer(received: &Received) -> Self {
-        let body: Option<Value> = serde_json::from_slice(&received.body).ok();
-        let status = received.status.as_u16();
+    /// Classifies a response that is not a success.
+    pub(super) fn of_response(response: &HttpResponse) -> Self {
+        let body: Option<Value> = serde_json::from_slice(&response.body).ok();
+        let status = response.status.as_u16();
         match body {
             Some(body) => Self::of_body(status, &body),
-            None => Self::of_words(status, received.excerpt()),
+            None => Self::of_text(status, response.excerpt()),
         }
     }
 
     pub(super) fn of_body(status: u16, body: &Value) -> Self {
-        let words = ["detail", "message", "error"].iter().find_map(|name| body.get(*name));
-        let detail = match words {
+        let detail = ["detail", "message", "error"].iter().find_map(|name| body.get(*name));
+        let detail = match detail {
             Some(Value::String(text)) => excerpt(text),
             Some(other) => excerpt(&other.to_string()),
             None => excerpt(&body.to_string()),
         };
         match body.get("code").and_then(Value::as_str).and_then(ErrorCode::from_wire) {
             Some(code) => Self::of_code(code, detail),
-            None => Self::of_words(status, detail),
+            None => Self::of_text(status, detail),
         }
     }
 
-    /// The Python system: only status and sentence. Nowhere else are errors told apart by their words.
-    fn of_words(status: u16, detail: String) -> Self {
-        let says = |words: &str| detail.contains(words);
+    /// Classifies an error of the Python system, which has only a status and a text. No other code classifies by text.
+    fn of_text(status: u16, detail: String) -> Self {
+        let contains = |text: &str| detail.contains(text);
         match status {
             401 | 403 => Self::Auth(detail),
-            _ if says("No available nodes with capacity to create new instance") => Self::Full(detail),
-            _ if says("Invalid instance UUID") || says("Instance not in use or already released") => {
+            _ if contains("No available nodes with capacity to create new instance") => Self::Full(detail),
+            _ if contains("Invalid instance UUID") || contains("Instance not in use or already released") => {
                 Self::InvalidInstance(detail)
             }
-            _ if says("Node") && says("is not found") => Self::UnknownNode(detail),
-            _ if says("net::ERR_") => Self::NavigationFailed(detail),
-            404 | 405 => Self::NotOffered(detail),
+            _ if contains("Node") && contains("is not found") => Self::UnknownNode(detail),
+            _ if contains("net::ERR_") => Self::NavigationFailed(detail),
+            404 | 405 => Self::NotSupported(detail),
             400 | 413 | 422 => Self::BadRequest(detail),
             502 => Self::NodeUnreachable(detail),
             503 => Self::Full(detail),
@@ -124,13 +123,15 @@ impl ClientError {
     }
 }
 
-impl From<Broken> for ClientError {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::Unreachable(reason) => Self::Unreachable(reason),
-            Broken::Lost(reason) => Self::AnswerLost(reason),
-            Broken::Timeout => Self::Timeout("the farm did not answer in time".into()),
-            Broken::TooLarge { limit } => Self::Other(format!("the answer is larger than {limit} bytes")),
+impl From<TransportError> for ClientError {
+    fn from(error: TransportError) -> Self {
+        match error {
+            TransportError::Unreachable(reason) => Self::Unreachable(reason),
+            TransportError::Lost(reason) => Self::ResponseLost(reason),
+            TransportError::Timeout => Self::Timeout("the farm did not answer in time".into()),
+            TransportError::TooLarge { limit } => {
+                Self::Other(format!("the response is larger than {limit} bytes"))
+            }
         }
     }
 }
@@ -141,12 +142,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_code_of_ours_has_its_kind() {
+    fn error_code_determines_the_kind() {
         for code in ErrorCode::ALL {
             let body = json!({"detail": "why", "code": code.as_str()});
             let by_code = ClientError::of_code(code, "why".into());
             assert_eq!(ClientError::of_body(500, &body), by_code);
-            // The code wins over status and words.
+            // The code has precedence over status and text.
             let misleading = json!({"detail": "Invalid instance UUID", "code": code.as_str()});
             let kind = std::mem::discriminant(&ClientError::of_body(401, &misleading));
             assert_eq!(kind, std::mem::discriminant(&by_code));
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_python_system_are_understood() {
+    fn python_system_errors_are_classified() {
         let text = |t: &str| t.to_owned();
         let full = "No available nodes with capacity to create new instance";
         let cases = [

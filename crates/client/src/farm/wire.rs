@@ -1,5 +1,5 @@
-//! The shapes that travel between us and the farm, in JSON or MessagePack. Read forgivingly: the Python system is
-//! looser about numbers and strings than ours.
+//! The wire formats of the farm's API, in JSON or MessagePack. Parsing is lenient, because the Python system is less strict
+//! about numbers and strings than ours.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::ClientError;
 
-/// A borrowed browser. Both parts are the farm's own words and are only sent back.
+/// A lease of a browser. Both parts are opaque and are only sent back to the farm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lease {
     pub instance_id: String,
@@ -22,16 +22,16 @@ pub struct Lease {
 
 impl Lease {
     pub(super) fn read(body: &Value) -> Option<Self> {
-        let word = |name: &str| match body.get(name)? {
+        let text = |name: &str| match body.get(name)? {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         };
-        Some(Self { instance_id: word("instance_id")?, node: word("node")? })
+        Some(Self { instance_id: text("instance_id")?, node: text("node")? })
     }
 }
 
-/// CSS pixels.
+/// The size of the viewport in CSS pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Viewport {
     pub width: u32,
@@ -67,7 +67,7 @@ pub struct NodeInfo {
     pub dead: u64,
 }
 
-/// What to bring back from `/observe` and `/step`.
+/// What `/observe` and `/step` return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObserveOptions {
     pub mode: InteractionMode,
@@ -79,8 +79,8 @@ pub struct ObserveOptions {
 }
 
 impl ObserveOptions {
-    /// What an episode needs each step.
-    pub const fn whole(mode: InteractionMode) -> Self {
+    /// What an episode needs at each step.
+    pub const fn for_step(mode: InteractionMode) -> Self {
         let marks = matches!(mode, InteractionMode::SetOfMarks);
         Self {
             mode,
@@ -110,30 +110,30 @@ impl ObserveOptions {
     }
 }
 
-/// A screenshot as it came.
+/// A screenshot in its original format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screenshot {
     pub format: ImageFormat,
     pub width: u32,
     pub height: u32,
-    /// Where it came as bytes, a part of the answer: most of that is the picture.
+    /// A slice of the response body where possible, since the image is most of it.
     pub data: Bytes,
 }
 
 #[derive(Deserialize)]
-struct PictureWire<'a> {
+struct ScreenshotWire<'a> {
     format: ImageFormat,
     #[serde(default)]
     width: u32,
     #[serde(default)]
     height: u32,
-    #[serde(borrow, deserialize_with = "picture_bytes")]
+    #[serde(borrow, deserialize_with = "image_bytes")]
     data: Cow<'a, [u8]>,
 }
 
-impl PictureWire<'_> {
-    /// The picture in the answer it was read from.
-    fn within(self, body: &Bytes) -> Screenshot {
+impl ScreenshotWire<'_> {
+    /// Converts to a screenshot that shares the memory of the response body.
+    fn into_screenshot(self, body: &Bytes) -> Screenshot {
         let Self { format, width, height, data } = self;
         let data = match data {
             Cow::Borrowed(part) => body.slice_ref(part),
@@ -143,12 +143,12 @@ impl PictureWire<'_> {
     }
 }
 
-/// The page after a step, or as it is.
+/// An observation of the page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// The command's answer.
+    /// The command's result.
     pub result: Option<Value>,
-    /// The command failed, but the page was looked at.
+    /// Why the command failed, although the page was observed.
     pub failure: Option<ClientError>,
     pub settled: bool,
     pub settle_ms: u64,
@@ -156,20 +156,20 @@ pub struct Observation {
     pub metadata: Option<PageMetadata>,
     pub ac_tree: Option<String>,
     pub screenshot_info: Option<Value>,
-    /// The farm saw no difference to the picture before.
+    /// The screenshot equals the previous one.
     pub unchanged: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct ObservedWire<'a> {
+struct ObservationWire<'a> {
     result: Option<Value>,
     error: Option<FailureWire>,
     settled: bool,
     settle_ms: u64,
     #[serde(borrow)]
-    screenshot: Option<PictureWire<'a>>,
+    screenshot: Option<ScreenshotWire<'a>>,
     metadata: Option<PageMetadata>,
     ac_tree: Option<String>,
     screenshot_info: Option<Value>,
@@ -189,15 +189,15 @@ impl Observation {
     #[doc(hidden)]
     pub fn read(body: &Bytes, content_type: &str) -> Result<Self, ClientError> {
         let unreadable =
-            |reason: String| ClientError::Other(format!("an observation that cannot be read: {reason}"));
-        let wire: ObservedWire<'_> = if content_type.contains("msgpack") {
-            rmp_serde::from_slice(body).map_err(|problem| unreadable(problem.to_string()))?
+            |reason: String| ClientError::Other(format!("cannot parse the observation: {reason}"));
+        let wire: ObservationWire<'_> = if content_type.contains("msgpack") {
+            rmp_serde::from_slice(body).map_err(|error| unreadable(error.to_string()))?
         } else {
-            serde_json::from_slice(body).map_err(|problem| unreadable(problem.to_string()))?
+            serde_json::from_slice(body).map_err(|error| unreadable(error.to_string()))?
         };
-        let screenshot = wire.screenshot.map(|picture| picture.within(body));
-        if let Some(picture) = &screenshot {
-            check_image(&picture.data, picture.format)?;
+        let screenshot = wire.screenshot.map(|wire| wire.into_screenshot(body));
+        if let Some(screenshot) = &screenshot {
+            check_image(&screenshot.data, screenshot.format)?;
         }
         Ok(Self {
             result: wire.result,
@@ -216,27 +216,28 @@ impl Observation {
     }
 }
 
-/// A dead browser behind the Python system is a `200 image/png` that says `Internal Server Error`.
+/// Checks the image signature. The Python system reports a dead browser as `200 image/png` with the text `Internal Server
+/// Error`.
 pub(super) fn check_image(bytes: &[u8], format: ImageFormat) -> Result<(), ClientError> {
-    let is_one = match format {
+    let is_image = match format {
         ImageFormat::Png => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
         ImageFormat::Jpeg => bytes.starts_with(b"\xff\xd8\xff"),
         ImageFormat::Webp => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
     };
-    if is_one {
+    if is_image {
         return Ok(());
     }
-    let words = crate::http::excerpt(&String::from_utf8_lossy(&bytes[..bytes.len().min(200)]));
-    Err(ClientError::InstanceLost(format!("a screenshot that is no picture: {words:?}")))
+    let excerpt = crate::http::excerpt(&String::from_utf8_lossy(&bytes[..bytes.len().min(200)]));
+    Err(ClientError::InstanceLost(format!("the screenshot is not an image: {excerpt:?}")))
 }
 
-/// Raw bytes in MessagePack, base64 in JSON.
-fn picture_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'de, [u8]>, D::Error> {
-    struct Either;
-    impl<'de> de::Visitor<'de> for Either {
+/// Reads an image from raw bytes (MessagePack) or base64 text (JSON).
+fn image_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'de, [u8]>, D::Error> {
+    struct BytesOrBase64;
+    impl<'de> de::Visitor<'de> for BytesOrBase64 {
         type Value = Cow<'de, [u8]>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("a picture as bytes or as base64 text")
+            f.write_str("an image as bytes or as base64 text")
         }
         fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Cow<'de, [u8]>, E> {
             Ok(bytes.into())
@@ -252,28 +253,28 @@ fn picture_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'de, [u8]>, D
             STANDARD.decode(text).map(Cow::from).map_err(E::custom)
         }
     }
-    from.deserialize_any(Either)
+    from.deserialize_any(BytesOrBase64)
 }
 
-/// The last screenshot's elements, whatever kind of numbers they are named by; `None` when there was no screenshot.
+/// Reads the elements of the last screenshot; their ids may be numbers or strings. Returns `None` when there was no screenshot.
 pub fn read_screenshot_info(body: &Value) -> Option<ScreenshotInfo> {
     if body.get("error").is_some() {
         return None;
     }
-    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let words = |name: &str| -> Vec<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let texts = |name: &str| -> Vec<String> {
         body.get(name)
             .and_then(Value::as_array)
-            .map(|list| list.iter().map(word).collect())
+            .map(|list| list.iter().map(text).collect())
             .unwrap_or_default()
     };
     let map = |name: &str| body.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
     let id_mapping =
-        map("id_mapping").into_iter().map(|(shown, element)| (shown, json!(word(&element)))).collect();
+        map("id_mapping").into_iter().map(|(shown, element)| (shown, json!(text(&element)))).collect();
     Some(ScreenshotInfo {
-        visible_rects: words("visible_rects"),
-        rects_above: words("rects_above"),
-        rects_below: words("rects_below"),
+        visible_rects: texts("visible_rects"),
+        rects_above: texts("rects_above"),
+        rects_below: texts("rects_below"),
         interactive_regions: map("interactive_regions"),
         id_mapping,
     })

@@ -1,4 +1,4 @@
-//! The one moment by which a whole call, with all its waits and retries, must be over. It travels down.
+//! The time by which a call, with all its waits and retries, must be over.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub struct Deadline(Instant);
 impl Deadline {
     pub fn after(span: Duration) -> Self {
         let now = Instant::now();
-        // A span beyond what a clock can hold is as good as for ever.
+        // A span that the clock cannot represent becomes a year.
         Self(now.checked_add(span).unwrap_or(now + Duration::from_secs(365 * 24 * 3600)))
     }
 

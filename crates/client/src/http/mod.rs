@@ -1,5 +1,5 @@
-//! What both remotes (the model, the farm) need of HTTP: a pooled client with our TLS, answers of bounded size, one
-//! deadline, and retries that ask the error whether they make sense.
+//! What the clients of farm and chat servers share: a pooled HTTP client with TLS, responses of bounded size, deadlines, and
+//! retries that depend on the kind of error.
 
 mod deadline;
 mod retry;
@@ -16,10 +16,10 @@ use reqwest::{
 };
 
 pub use deadline::Deadline;
-pub use retry::{RetryPolicy, Verdict};
-pub(crate) use retry::{Transient, retrying};
+pub use retry::{RetryAdvice, RetryPolicy};
+pub(crate) use retry::{Retryable, retry};
 
-/// A client for one remote. Connections are kept and shared by everyone who clones it.
+/// Creates a client for the server at `base`. Clones share its connections.
 pub fn client(base: &str) -> Result<Client, String> {
     client_trusting(base, tls::roots(base.starts_with("https://"))?)
 }
@@ -28,17 +28,17 @@ fn client_trusting(base: &str, roots: rustls::RootCertStore) -> Result<Client, S
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls::config(roots)?)
         .connect_timeout(Duration::from_secs(10))
-        // A connection keeps the largest buffer that it ever needed: those left from a rush must not stay.
+        // An idle connection keeps the largest buffer it ever needed, so connections left from a burst are closed soon.
         .pool_idle_timeout(Duration::from_secs(10))
         .tcp_keepalive(Duration::from_secs(30))
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("webgym/", env!("CARGO_PKG_VERSION")));
     if is_loopback(base) {
-        // A proxy set for the world must not swallow calls to this very machine.
+        // A proxy configured in the environment cannot reach our loopback addresses.
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|problem| problem.to_string())
+    builder.build().map_err(|error| error.to_string())
 }
 
 pub(crate) fn is_loopback(address: &str) -> bool {
@@ -47,12 +47,12 @@ pub(crate) fn is_loopback(address: &str) -> bool {
     host == "localhost" || host.starts_with("127.") || host == "[::1]"
 }
 
-/// Why there is no answer, before anyone has looked at one.
+/// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum TransportError {
     /// Nothing was sent.
     Unreachable(String),
-    /// The connection ended after the request was on its way.
+    /// The connection broke after the request was sent.
     Lost(String),
     Timeout,
     TooLarge {
@@ -60,27 +60,27 @@ pub(crate) enum Broken {
     },
 }
 
-/// An answer, whatever it says.
+/// A response with any status.
 #[derive(Clone, Debug)]
-pub(crate) struct Received {
+pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) content_type: String,
-    /// Nothing is unpacked: we never ask for it, and a small parcel may hold a large one.
+    /// The `Content-Encoding`. Bodies are never decompressed: we do not ask for it, and a small body may expand to a huge one.
     pub(crate) encoding: String,
-    /// Where a redirect points. Never followed: keys and prompts go to whom they were meant for.
+    /// The target of a redirect. Redirects are not followed, so that keys and prompts stay with the configured server.
     pub(crate) location: String,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) body: Bytes,
 }
 
-impl Received {
-    /// The body's first words, for an error message.
+impl HttpResponse {
+    /// Returns the start of the body for an error message.
     pub(crate) fn excerpt(&self) -> String {
         excerpt(&String::from_utf8_lossy(&self.body[..self.body.len().min(2048)]))
     }
 }
 
-/// A stranger's first words on one line, without anything that a terminal would obey.
+/// Returns the start of a foreign text as one line without terminal control characters.
 pub fn excerpt(text: &str) -> String {
     let is_gap = |letter: char| letter.is_whitespace() || is_terminal_control(letter);
     let line = text.split(is_gap).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
@@ -90,77 +90,78 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
-/// Sends a request and takes in the answer, in at most `within` and at most `limit` bytes.
-pub(crate) async fn exchange(
+/// Sends a request and reads the response, within the time `within` and up to `limit` bytes.
+pub(crate) async fn send_request(
     request: RequestBuilder,
     within: Duration,
     limit: usize,
-) -> Result<Received, Broken> {
+) -> Result<HttpResponse, TransportError> {
     match tokio::time::timeout(within, receive(request, limit)).await {
         Ok(result) => result,
-        Err(_elapsed) => Err(Broken::Timeout),
+        Err(_elapsed) => Err(TransportError::Timeout),
     }
 }
 
-async fn receive(request: RequestBuilder, limit: usize) -> Result<Received, Broken> {
-    let mut response = request.send().await.map_err(|problem| broken(&problem))?;
+async fn receive(request: RequestBuilder, limit: usize) -> Result<HttpResponse, TransportError> {
+    let mut response = request.send().await.map_err(|error| transport_error(&error))?;
     let status = response.status();
     let content_type = header(response.headers(), &CONTENT_TYPE);
     let encoding = header(response.headers(), &CONTENT_ENCODING);
     let location = header(response.headers(), &LOCATION);
     let retry_after = retry_after(&header(response.headers(), &RETRY_AFTER));
     if response.content_length().is_some_and(|length| length > limit as u64) {
-        return Err(Broken::TooLarge { limit });
+        return Err(TransportError::TooLarge { limit });
     }
     let expected = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut body = Vec::with_capacity(expected.unwrap_or(0).min(1 << 20));
-    while let Some(chunk) = response.chunk().await.map_err(|problem| broken(&problem))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(&error))? {
         if body.len() + chunk.len() > limit {
-            return Err(Broken::TooLarge { limit });
+            return Err(TransportError::TooLarge { limit });
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Received { status, content_type, encoding, location, retry_after, body: body.into() })
+    Ok(HttpResponse { status, content_type, encoding, location, retry_after, body: body.into() })
 }
 
 fn header(headers: &HeaderMap, name: &reqwest::header::HeaderName) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-fn broken(problem: &reqwest::Error) -> Broken {
-    let reason = reason(problem);
-    if problem.is_connect() || problem.is_builder() {
-        Broken::Unreachable(reason)
-    } else if problem.is_timeout() {
-        Broken::Timeout
+fn transport_error(error: &reqwest::Error) -> TransportError {
+    let reason = reason(error);
+    if error.is_connect() || error.is_builder() {
+        TransportError::Unreachable(reason)
+    } else if error.is_timeout() {
+        TransportError::Timeout
     } else {
-        Broken::Lost(reason)
+        TransportError::Lost(reason)
     }
 }
 
-/// The innermost cause says what happened; the outer ones only repeat the address.
-fn reason(problem: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = problem;
+/// Returns the innermost cause, because the outer ones only repeat the URL.
+fn reason(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    let words = excerpt(&cause.to_string());
-    // What the libraries say about a wrong scheme helps nobody to mend it.
-    match words.as_str() {
-        "received corrupt message of type InvalidContentType" => {
-            "what answers there does not speak TLS; is it http:// instead of https://?".to_owned()
+    let text = excerpt(&cause.to_string());
+    // The messages of the libraries about a wrong scheme do not tell how to fix it.
+    match text.as_str() {
+        "response corrupt message of type InvalidContentType" => {
+            "the server does not use TLS; should the URL start with http:// instead of https://?".to_owned()
         }
         "invalid HTTP version parsed" => {
-            "what answers there does not speak HTTP; is it https:// instead of http://?".to_owned()
+            "the server does not use plain HTTP; should the URL start with https:// instead of http://?"
+                .to_owned()
         }
-        _ => words,
+        _ => text,
     }
 }
 
-/// `Retry-After` in seconds or as a date.
+/// Parses `Retry-After`, which is a number of seconds or a date.
 fn retry_after(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.trim().parse::<f64>() {
-        // More seconds than a duration holds are as good as for ever.
+        // More seconds than a `Duration` can hold become the maximum.
         return (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retry_after_comes_as_seconds_or_as_a_date() {
+    fn retry_after_accepts_seconds_and_dates() {
         assert_eq!(retry_after("7"), Some(Duration::from_secs(7)));
         assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
         assert_eq!(retry_after("soon"), None);
@@ -183,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_is_one_short_line_that_no_terminal_obeys() {
+    fn excerpt_is_one_short_line_without_control_characters() {
         assert_eq!(excerpt(" a\n\u{1b}[31mb\u{7} c\u{202e}d "), "a [31mb c d");
         assert_eq!(excerpt(&"x".repeat(1000)).chars().count(), 301);
     }
 
     #[test]
-    fn loopback_is_told_from_the_world() {
+    fn loopback_urls_are_recognized() {
         for (address, wanted) in [
             ("http://localhost:80", true),
             ("http://127.0.0.1:1/v1", true),

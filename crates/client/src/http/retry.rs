@@ -1,4 +1,4 @@
-//! Trying again: the error says whether that makes sense, the policy how often and how patiently, the deadline until when.
+//! Retries: the error decides whether to retry, the policy how often and after which delay, the deadline until when.
 
 use std::{future::Future, time::Duration};
 
@@ -6,18 +6,18 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 
 use super::Deadline;
 
-/// What an error says about trying again.
+/// Whether an error allows a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RetryAdvice {
     /// The same request would fail the same way.
     Permanent,
     Retry,
-    /// The remote is alive and asks for patience: does not use up a retry.
-    Later(Option<Duration>),
+    /// The server is alive and asks to come back later, which does not count as a retry.
+    RetryAfter(Option<Duration>),
 }
 
-pub(crate) trait Transient {
-    fn verdict(&self) -> Verdict;
+pub(crate) trait Retryable {
+    fn retry_advice(&self) -> RetryAdvice;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl RetryPolicy {
         Self { max_retries: 0, first_delay: Duration::ZERO, max_delay: Duration::ZERO }
     }
 
-    /// Growing delays with jitter, so that a crowd does not come back all at once.
+    /// Returns exponential delays with jitter, so that many clients do not return at the same moment.
     fn delays(&self) -> impl Iterator<Item = Duration> {
         ExponentialBuilder::default()
             .with_min_delay(self.first_delay)
@@ -50,38 +50,38 @@ impl RetryPolicy {
     }
 }
 
-/// Runs `attempt` until it succeeds, fails for good, or patience or time runs out. The last error is the answer, unless it
-/// is only the deadline cutting an attempt short: then the one before tells more.
-pub(crate) async fn retrying<T, E, F, Attempt>(
+/// Runs `attempt` until it succeeds, fails permanently, or retries or time run out. Returns the last error, or the one before
+/// it when the deadline cut the last attempt short, because that one is more informative.
+pub(crate) async fn retry<T, E, F, Attempt>(
     policy: &RetryPolicy,
     deadline: Deadline,
     mut attempt: F,
 ) -> Result<T, E>
 where
-    E: Transient,
+    E: Retryable,
     F: FnMut() -> Attempt,
     Attempt: Future<Output = Result<T, E>>,
 {
     let mut delays = policy.delays();
-    let mut left = policy.max_retries;
-    let mut before = None;
+    let mut retries_left = policy.max_retries;
+    let mut previous = None;
     loop {
         let error = match attempt().await {
             Ok(value) => return Ok(value),
-            Err(error) if deadline.has_passed() => return Err(before.unwrap_or(error)),
+            Err(error) if deadline.has_passed() => return Err(previous.unwrap_or(error)),
             Err(error) => error,
         };
         let mut delay = delays.next().unwrap_or(policy.max_delay);
-        match error.verdict() {
-            Verdict::Permanent => return Err(error),
-            Verdict::Retry if left == 0 => return Err(error),
-            Verdict::Retry => left -= 1,
-            Verdict::Later(asked) => delay = asked.unwrap_or(Duration::ZERO).max(delay),
+        match error.retry_advice() {
+            RetryAdvice::Permanent => return Err(error),
+            RetryAdvice::Retry if retries_left == 0 => return Err(error),
+            RetryAdvice::Retry => retries_left -= 1,
+            RetryAdvice::RetryAfter(requested) => delay = requested.unwrap_or(Duration::ZERO).max(delay),
         }
         if delay >= deadline.remaining() {
             return Err(error);
         }
-        before = Some(error);
+        previous = Some(error);
         tokio::time::sleep(delay).await;
     }
 }
@@ -93,57 +93,57 @@ mod tests {
     use super::*;
 
     #[derive(Debug, PartialEq)]
-    struct Fails(Verdict);
+    struct TestError(RetryAdvice);
 
-    impl Transient for Fails {
-        fn verdict(&self) -> Verdict {
+    impl Retryable for TestError {
+        fn retry_advice(&self) -> RetryAdvice {
             self.0
         }
     }
 
-    async fn attempts(verdict: Verdict, succeed_at: usize, span: u64) -> (usize, bool) {
+    async fn attempts(verdict: RetryAdvice, succeed_at: usize, span: u64) -> (usize, bool) {
         let policy = RetryPolicy { max_retries: 2, ..RetryPolicy::default() };
         let count = Cell::new(0);
-        let result = retrying(&policy, Deadline::after(Duration::from_secs(span)), || {
+        let result = retry(&policy, Deadline::after(Duration::from_secs(span)), || {
             count.set(count.get() + 1);
             let ok = count.get() >= succeed_at;
-            async move { if ok { Ok(()) } else { Err(Fails(verdict)) } }
+            async move { if ok { Ok(()) } else { Err(TestError(verdict)) } }
         })
         .await;
         (count.get(), result.is_ok())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_error_decides_whether_to_try_again() {
-        assert_eq!(attempts(Verdict::Permanent, 9, 1000).await, (1, false));
-        assert_eq!(attempts(Verdict::Retry, 9, 1000).await, (3, false));
-        assert_eq!(attempts(Verdict::Retry, 2, 1000).await, (2, true));
-        assert_eq!(attempts(Verdict::Later(None), 9, 1000).await, (9, true));
+    async fn error_kind_decides_about_retry() {
+        assert_eq!(attempts(RetryAdvice::Permanent, 9, 1000).await, (1, false));
+        assert_eq!(attempts(RetryAdvice::Retry, 9, 1000).await, (3, false));
+        assert_eq!(attempts(RetryAdvice::Retry, 2, 1000).await, (2, true));
+        assert_eq!(attempts(RetryAdvice::RetryAfter(None), 9, 1000).await, (9, true));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_tried_beyond_the_deadline() {
-        let (count, ok) = attempts(Verdict::Later(Some(Duration::from_secs(4))), 9, 10).await;
+    async fn no_attempt_starts_after_the_deadline() {
+        let (count, ok) = attempts(RetryAdvice::RetryAfter(Some(Duration::from_secs(4))), 9, 10).await;
         assert_eq!((count, ok), (3, false));
-        assert_eq!(attempts(Verdict::Later(Some(Duration::from_secs(60))), 9, 10).await, (1, false));
+        assert_eq!(attempts(RetryAdvice::RetryAfter(Some(Duration::from_secs(60))), 9, 10).await, (1, false));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_attempt_cut_short_by_the_deadline_does_not_hide_the_reason() {
+    async fn deadline_does_not_hide_earlier_error() {
         let count = Cell::new(0);
-        let result: Result<(), Fails> =
-            retrying(&RetryPolicy::default(), Deadline::after(Duration::from_secs(9)), || {
+        let result: Result<(), TestError> =
+            retry(&RetryPolicy::default(), Deadline::after(Duration::from_secs(9)), || {
                 count.set(count.get() + 1);
                 let first = count.get() == 1;
                 async move {
                     if first {
-                        return Err(Fails(Verdict::Later(None)));
+                        return Err(TestError(RetryAdvice::RetryAfter(None)));
                     }
                     tokio::time::sleep(Duration::from_secs(60)).await;
-                    Err(Fails(Verdict::Retry))
+                    Err(TestError(RetryAdvice::Retry))
                 }
             })
             .await;
-        assert_eq!(result, Err(Fails(Verdict::Later(None))));
+        assert_eq!(result, Err(TestError(RetryAdvice::RetryAfter(None))));
     }
 }

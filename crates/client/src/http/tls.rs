@@ -1,14 +1,14 @@
-//! TLS with rustls and ring. The machine's certificates are read only when an address needs them, so that plain HTTP
-//! works where there are none.
+//! TLS with rustls and ring. The machine's CA certificates are read only for https URLs, so that plain HTTP works on machines
+//! without any.
 
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-/// Whom to trust: the machine's certificate authorities, or nobody where nobody needs to be.
-pub(super) fn roots(needed: bool) -> Result<RootCertStore, String> {
+/// Returns the machine's CA certificates, or none when TLS is not used.
+pub(super) fn roots(is_https: bool) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    if needed {
+    if is_https {
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
         if roots.is_empty() {
@@ -21,7 +21,7 @@ pub(super) fn roots(needed: bool) -> Result<RootCertStore, String> {
 pub(super) fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|problem| problem.to_string())?
+        .map_err(|error| error.to_string())?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(config)
@@ -34,9 +34,9 @@ mod tests {
     use rustls::{RootCertStore, ServerConfig, crypto::ring, pki_types::PrivatePkcs8KeyDer};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    use super::super::{Broken, client_trusting, exchange};
+    use super::super::{TransportError, client_trusting, send_request};
 
-    /// A real TLS server that answers one request a connection.
+    /// Starts a TLS server that answers one request per connection.
     async fn serve(cert: &rcgen::Certificate, key: &rcgen::KeyPair) -> String {
         let key = PrivatePkcs8KeyDer::from(key.serialize_der());
         let config = ServerConfig::builder_with_provider(ring::default_provider().into())
@@ -53,8 +53,8 @@ mod tests {
                 let Ok(mut stream) = acceptor.accept(stream).await else { continue };
                 let mut buffer = [0; 1024];
                 let _read = stream.read(&mut buffer).await;
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
-                let _written = stream.write_all(answer).await;
+                let response = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
+                let _written = stream.write_all(response).await;
                 let _closed = stream.shutdown().await;
             }
         });
@@ -62,22 +62,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_trusted_server_is_spoken_to_and_a_stranger_is_not() {
+    async fn untrusted_server_is_refused() {
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let mut trusting = RootCertStore::empty();
         trusting.add(certified.cert.der().clone()).unwrap();
         let url = serve(&certified.cert, &certified.signing_key).await;
         let get = |roots| {
             let request = client_trusting(&url, roots).unwrap().get(&url);
-            async move { exchange(request, Duration::from_secs(20), 100).await }
+            async move { send_request(request, Duration::from_secs(20), 100).await }
         };
         assert_eq!(&get(trusting).await.unwrap().body[..], b"hi");
-        let problem = get(RootCertStore::empty()).await.unwrap_err();
-        assert!(matches!(&problem, Broken::Unreachable(why) if why.contains("UnknownIssuer")), "{problem:?}");
+        let error = get(RootCertStore::empty()).await.unwrap_err();
+        assert!(
+            matches!(&error, TransportError::Unreachable(reason) if reason.contains("UnknownIssuer")),
+            "{error:?}"
+        );
     }
 
-    /// What is said about a server with such a certificate, made by somebody we trust.
-    async fn said_about(name: &str, change: impl Fn(&mut rcgen::CertificateParams)) -> String {
+    /// Returns the error for a server whose certificate was changed and signed by a trusted CA, or `fine`.
+    async fn connect_error(name: &str, change: impl Fn(&mut rcgen::CertificateParams)) -> String {
         let authority_key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -90,23 +93,23 @@ mod tests {
         let mut roots = RootCertStore::empty();
         roots.add(authority.der().clone()).unwrap();
         let request = client_trusting(&url, roots).unwrap().get(&url);
-        match exchange(request, Duration::from_secs(20), 100).await {
+        match send_request(request, Duration::from_secs(20), 100).await {
             Ok(_) => "fine".to_owned(),
-            Err(Broken::Unreachable(reason)) => reason,
+            Err(TransportError::Unreachable(reason)) => reason,
             Err(other) => format!("{other:?}"),
         }
     }
 
     #[tokio::test]
-    async fn a_certificate_that_does_not_hold_is_named() {
-        assert_eq!(said_about("localhost", |_| {}).await, "fine");
+    async fn invalid_certificate_is_explained() {
+        assert_eq!(connect_error("localhost", |_| {}).await, "fine");
         let expired =
-            said_about("localhost", |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1)).await;
+            connect_error("localhost", |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1)).await;
         assert!(expired.contains("certificate") && expired.contains("expired"), "{expired}");
         let early =
-            said_about("localhost", |params| params.not_before = rcgen::date_time_ymd(2199, 1, 1)).await;
+            connect_error("localhost", |params| params.not_before = rcgen::date_time_ymd(2199, 1, 1)).await;
         assert!(early.contains("not valid yet"), "{early}");
-        let stranger = said_about("elsewhere.test", |_| {}).await;
-        assert!(stranger.contains("not valid for") && stranger.contains("localhost"), "{stranger}");
+        let other_name = connect_error("elsewhere.test", |_| {}).await;
+        assert!(other_name.contains("not valid for") && other_name.contains("localhost"), "{other_name}");
     }
 }

@@ -1,12 +1,15 @@
-//! What the configuration means in use: which task file, which model name, which farm, which judge.
+//! Values derived from the configuration: the task file, the model name, the farm URL, the judge.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use client::chat::{ChatRequest, Images, Message};
 
 use super::schema::{Config, ImageTransport, JudgeOverride, PolicyConfig, Split};
 
-/// The three kinds of question a judge is asked; each may go to another model.
+/// The kinds of question that the judge answers; each may go to another model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Question {
     KeypointDetection,
@@ -22,7 +25,7 @@ pub struct JudgeEndpoint {
 }
 
 impl Config {
-    /// The task file of the split: relative names are looked for under `data_path`.
+    /// Returns the task file of the split. Relative names are resolved against `data_path`.
     pub fn tasks_path(&self) -> Option<PathBuf> {
         let env = &self.env_config;
         let name = match env.split {
@@ -36,7 +39,7 @@ impl Config {
         Some(self.data_path.as_deref().unwrap_or(Path::new("")).join(name))
     }
 
-    /// The model's name at the policy server: the checkpoint when it is there, else the base model.
+    /// Returns the model's name at the policy server: the checkpoint if it exists, otherwise the base model.
     pub fn policy_model(&self) -> Option<String> {
         let policy = &self.policy_config;
         let checkpoint = match (&self.save_path, policy.checkpoint_path.as_deref()) {
@@ -48,17 +51,18 @@ impl Config {
         checkpoint.map(|path| path.display().to_string()).or_else(|| policy.base_model.clone())
     }
 
-    /// The farm's address, or `None` for a farm inside the process.
+    /// Returns the URL of the farm, or `None` for a farm inside the process.
     pub fn farm_url(&self) -> Option<String> {
         let host = self.env_config.host_ip.as_deref()?;
-        let bare_v6 = host.contains(':') && !host.starts_with('[');
-        let host = if bare_v6 { format!("[{host}]") } else { host.to_owned() };
+        let is_bare_v6 = host.contains(':') && !host.starts_with('[');
+        let host = if is_bare_v6 { format!("[{host}]") } else { host.to_owned() };
         Some(match self.env_config.master_port {
             443 => format!("https://{host}"),
             port => format!("http://{host}:{port}"),
         })
     }
 
+    /// Returns model, key and URL for a kind of question.
     pub fn judge_endpoint(&self, question: Question) -> JudgeEndpoint {
         let base = &self.openai_config;
         let JudgeOverride { model, openai_api_key_env_var, base_url } = match question {
@@ -73,6 +77,11 @@ impl Config {
             base_url: or(base_url, &base.base_url),
         }
     }
+}
+
+/// Converts a number of seconds from the configuration. Numbers that a `Duration` cannot hold become the maximum.
+pub fn seconds(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX)
 }
 
 impl PolicyConfig {

@@ -169,7 +169,7 @@ fn ranks(rules: &mut Rules, env: &EnvConfig) {
             rules.check(&key(rank_key), rank < total, reason);
         }
     }
-    if let Err((name, reason)) = crate::plan::shares::Ranks::of(env) {
+    if let Err((name, reason)) = crate::plan::ranks::Ranks::from_config(env) {
         // How many there are may still be said by whatever started this process.
         rules.check(&key(name), name == "multinode_total_workers", reason);
     }

@@ -1,4 +1,4 @@
-//! How an attempt ended, and what that means: which endings are the agent's, which are ours.
+//! How an attempt ended: which endings the agent caused, which the infrastructure, and the outcome of each.
 
 use proto::trajectory::{Outcome, Trajectory};
 
@@ -8,42 +8,42 @@ pub enum Ending {
     Answered,
     /// The agent used up its steps.
     OutOfSteps,
-    /// The agent kept going back where there is no back (train only).
+    /// The agent kept going back on the start page (train only).
     Stuck,
-    /// The page stayed blank and nothing could be done about it.
+    /// The page stayed blank.
     Blank,
-    /// The browser, its node or the farm went away. Another attempt may do better.
+    /// The browser, its node or the farm was lost. Another attempt may succeed.
     Lost(String),
-    /// The farm had no browser for the task in all its time.
+    /// The farm had no free browser within the task's time.
     NoBrowser(String),
-    /// The farm will not open the task's page, by its own rules: no attempt will do better.
+    /// The farm's rules forbid the task's page, so no attempt can succeed.
     Refused(String),
-    /// The policy could not be asked.
+    /// The policy server did not answer.
     PolicyLost(String),
-    /// The policy server is there but will not take our requests: no attempt will do better.
+    /// The policy server refuses our requests, so no attempt can succeed.
     PolicyRefuses(String),
-    /// The task took longer than tasks may.
+    /// The task exceeded its time limit.
     TimedOut,
-    /// The run ended first: what there is of the episode is kept.
+    /// The run ended first. The steps so far are saved.
     Cancelled,
-    /// The run was told to stop at once: a resumed one collects the task anew.
+    /// The run was stopped at once. A resumed run collects the task again.
     Stopped,
-    /// Nothing can be written any more.
+    /// The disk cannot be written.
     Disk(String),
 }
 
 impl Ending {
-    /// Worth another attempt: what ended it was neither the agent nor the task.
+    /// Returns whether another attempt may succeed, because neither the agent nor the task caused the ending.
     pub fn is_infrastructure(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::PolicyLost(_))
     }
 
-    /// The agent's own doing, for a judge to look at.
-    pub fn is_the_agents(&self) -> bool {
+    /// Returns whether the agent caused the ending, so that a judge scores it.
+    pub fn is_by_agent(&self) -> bool {
         matches!(self, Self::Answered | Self::OutOfSteps | Self::Stuck | Self::Blank)
     }
 
-    /// The outcome when no judge has a say.
+    /// Returns the outcome before any judgment.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Answered | Self::OutOfSteps | Self::Stuck | Self::Blank => Outcome::Failure,
@@ -57,32 +57,33 @@ impl Ending {
         }
     }
 
-    /// Such an ending gets a last step that says so.
-    pub fn leaves_invalid_step(&self) -> bool {
+    /// Returns whether the trajectory gets a last, invalid step with the reason.
+    pub fn has_invalid_step(&self) -> bool {
         !matches!(self, Self::Answered | Self::OutOfSteps | Self::Stuck)
     }
 
-    pub fn why(&self) -> String {
+    /// Returns the reason as trajectories record it.
+    pub fn reason(&self) -> String {
         match self {
             Self::Answered => "answered".into(),
             Self::OutOfSteps => "out of steps".into(),
             Self::Stuck => "went back three times on the start page".into(),
             Self::Blank => "the page stayed blank".into(),
-            Self::Lost(why) => format!("browser lost: {why}"),
-            Self::Refused(why) => format!("page refused: {why}"),
-            Self::NoBrowser(why) => format!("no browser to be had: {why}"),
-            Self::PolicyLost(why) => format!("policy lost: {why}"),
-            Self::PolicyRefuses(why) => format!("policy refuses: {why}"),
+            Self::Lost(reason) => format!("browser lost: {reason}"),
+            Self::Refused(reason) => format!("page refused: {reason}"),
+            Self::NoBrowser(reason) => format!("no browser available: {reason}"),
+            Self::PolicyLost(reason) => format!("policy lost: {reason}"),
+            Self::PolicyRefuses(reason) => format!("policy refuses: {reason}"),
             Self::TimedOut => "the task took too long".into(),
             Self::Cancelled => "the run ended first".into(),
             Self::Stopped => "the run was stopped".into(),
-            Self::Disk(why) => format!("cannot be written: {why}"),
+            Self::Disk(reason) => format!("cannot be written: {reason}"),
         }
     }
 }
 
-/// Whether a saved trajectory ended by the agent's own doing, whoever saved it.
-pub fn is_the_agents(trajectory: &Trajectory) -> bool {
+/// Returns whether the agent caused the ending of a saved trajectory.
+pub fn is_ended_by_agent(trajectory: &Trajectory) -> bool {
     !trajectory.steps.is_empty()
         && !matches!(trajectory.metadata.outcome, Some(Outcome::InfraLost | Outcome::Cancelled))
 }
@@ -92,16 +93,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn infrastructure_is_never_the_agents_failure() {
+    fn infrastructure_ending_is_not_an_agent_failure() {
         for ending in
             [Ending::Lost("x".into()), Ending::PolicyLost("x".into()), Ending::PolicyRefuses("x".into())]
         {
             assert_eq!(ending.outcome(), Outcome::InfraLost);
-            assert!(!ending.is_the_agents() && ending.leaves_invalid_step());
+            assert!(!ending.is_by_agent() && ending.has_invalid_step());
         }
         for ending in [Ending::TimedOut, Ending::Cancelled] {
             assert_eq!(ending.outcome(), Outcome::Cancelled);
-            assert!(!ending.is_infrastructure() && ending.leaves_invalid_step());
+            assert!(!ending.is_infrastructure() && ending.has_invalid_step());
         }
     }
 }

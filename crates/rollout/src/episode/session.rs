@@ -1,9 +1,13 @@
-//! The agent's session and eyes: one leased instance, used through the pools, in one round trip where the farm
-//! offers it and by the plain calls where it does not.
+//! The client-side handle of a leased browser. Observes and acts in one request where the farm supports it, otherwise with
+//! one request per part, each under the permits of its operation.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use client::{
+    farm::{ClientError, Lease, Observation, ObserveOptions, read_screenshot_info},
+    http::Deadline,
+};
 use proto::{Command, InteractionMode, page::ScreenshotInfo};
 use serde_json::Value;
 use tokio::{sync::SemaphorePermit, time::Instant};
@@ -14,75 +18,50 @@ use crate::run::{
     event::{Event, Stage},
     permits::Operation,
 };
-use client::{
-    farm::{ClientError, Lease, Observation, ObserveOptions, read_screenshot_info},
-    http::Deadline,
-};
 
-/// What there is to see.
-pub(crate) struct Seen {
-    pub(crate) picture: Bytes,
-    pub(crate) title: String,
-    pub(crate) url: String,
-    pub(crate) ac_tree: Option<String>,
-    pub(crate) text: Option<String>,
+/// How long one request may wait in the farm's queue before it is sent again.
+const QUEUE_WAIT_SECS: u32 = 30;
+
+/// The page as the agent gets it.
+pub(super) struct PageObservation {
+    pub(super) screenshot: Bytes,
+    pub(super) title: String,
+    pub(super) url: String,
+    pub(super) ac_tree: Option<String>,
+    pub(super) text: Option<String>,
 }
 
 pub(crate) struct BrowserSession {
     context: Arc<EpisodeContext>,
     index: usize,
     lease: Lease,
-    one_trip: bool,
+    /// The farm supports `/step` and `/observe`.
+    supports_step: bool,
 }
 
-/// How long one request stands in the farm's own line before we ask again.
-const LINE_SECS: u32 = 30;
-
-/// Why the command, not the farm, failed; `None` when it did not.
-type Failure = Option<String>;
+/// Why a command failed although the farm works; `None` when it succeeded.
+type CommandFailure = Option<String>;
 
 impl BrowserSession {
-    /// Leases an instance, however long that takes within the task's time.
-    pub(crate) async fn allocate(
+    /// Acquires a lease, waiting until `until` at most.
+    pub(crate) async fn acquire(
         context: &Arc<EpisodeContext>,
         index: usize,
         until: Instant,
         cancelled: &CancellationToken,
     ) -> Result<Self, Ending> {
-        let deadline = Deadline::at(until);
-        let leasing = async {
-            let _place = enter(context, Operation::Allocate).await?;
-            let key = uuid::Uuid::new_v4().to_string();
-            let lifetime = context.settings.lifetime_mins;
-            let since = std::time::Instant::now();
-            let lease = context.farm.acquire(lifetime, Some(LINE_SECS), &key, deadline).await;
-            context
-                .announcer
-                .announce(&Event::StageTimed { stage: Stage::Allocate, duration: since.elapsed() });
-            lease.map_err(|error| {
-                context.announcer.announce(&Event::StageFailed {
-                    index,
-                    stage: Stage::Allocate,
-                    reason: error.to_string(),
-                });
-                match error {
-                    ClientError::Full(why) => Ending::NoBrowser(why),
-                    other => Ending::Lost(other.to_string()),
-                }
-            })
-        };
         let lease = tokio::select! {
             biased;
             () = cancelled.cancelled() => return Err(Ending::Cancelled),
             () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
-            lease = leasing => lease?,
+            lease = acquire_lease(context, index, Deadline::at(until)) => lease?,
         };
         if let Some(log) = &context.leases {
             log.record_acquired(&lease);
         }
-        let mut session = Self { context: Arc::clone(context), index, lease, one_trip: false };
+        let mut session = Self { context: Arc::clone(context), index, lease, supports_step: false };
         match session.context.farm.supports_step(session.deadline()).await {
-            Ok(offered) => session.one_trip = offered,
+            Ok(supports_step) => session.supports_step = supports_step,
             Err(error) => {
                 session.release().await;
                 return Err(Ending::Lost(error.to_string()));
@@ -91,165 +70,185 @@ impl BrowserSession {
         Ok(session)
     }
 
+    /// Limits all attempts of an operation together; the client limits each attempt.
     fn deadline(&self) -> Deadline {
-        // All attempts at an operation and their pauses; one attempt alone is bounded by the client.
         Deadline::after(self.context.settings.operation_timeout * 4)
     }
 
-    fn at(&self, step: usize, stage: Stage) {
+    fn announce_stage(&self, step: usize, stage: Stage) {
         self.context.announcer.announce(&Event::Stage { index: self.index, step, stage });
     }
 
-    /// The viewport, for turning the model's grid into pixels.
-    pub(crate) async fn size(&self) -> Result<(u32, u32), Ending> {
-        let _place = enter(&self.context, Operation::Metadata).await?;
+    async fn permit(&self, operation: Operation) -> Result<SemaphorePermit<'_>, Ending> {
+        permit(&self.context, operation).await
+    }
+
+    async fn execute(&self, command: &Command) -> Result<Value, ClientError> {
+        self.context.farm.execute(&self.lease, command, self.deadline()).await
+    }
+
+    /// Returns width and height of the viewport, which convert the model's coordinates to pixels.
+    pub(crate) async fn viewport(&self) -> Result<(u32, u32), Ending> {
+        let _permit = self.permit(Operation::Metadata).await?;
         let viewport = self.context.farm.metadata(&self.lease, self.deadline()).await.map_err(lost)?;
         Ok((viewport.width, viewport.height))
     }
 
-    /// Opens a page. The inner error is the page's, not the farm's.
+    /// Opens a page. The inner error means that the page did not load.
     pub(crate) async fn visit(&self, url: &str) -> Result<Result<(), String>, Ending> {
-        let _place = enter(&self.context, Operation::Navigate).await?;
-        let command = Command::VisitPage { url: url.to_owned() };
-        match self.context.farm.execute(&self.lease, &command, self.deadline()).await {
+        let _permit = self.permit(Operation::Navigate).await?;
+        match self.execute(&Command::VisitPage { url: url.to_owned() }).await {
             Ok(_) => Ok(Ok(())),
-            Err(error) if is_the_end(&error) => Err(lost(error)),
-            // Nothing of the page will ever be seen: an episode on a blank one would blame the agent.
-            Err(ClientError::UrlRefused(why)) => Err(Ending::Refused(why)),
+            Err(error) if is_session_lost(&error) => Err(lost(error)),
+            // The page can never be shown; an episode on a blank page would count against the agent.
+            Err(ClientError::UrlRefused(reason)) => Err(Ending::Refused(reason)),
             Err(error) => Ok(Err(error.to_string())),
         }
     }
 
-    /// Looks at the page.
-    pub(crate) async fn look(&self, step: usize) -> Result<Seen, Ending> {
-        if !self.one_trip {
-            return self.read(self.look_plainly(step).await?).await;
+    pub(super) async fn observe(&self, step: usize) -> Result<PageObservation, Ending> {
+        if !self.supports_step {
+            return self.add_page_text(self.observe_in_parts(step).await?).await;
         }
-        let place = enter(&self.context, Operation::Screenshot).await?;
-        let observed = self.context.farm.observe(&self.lease, &self.what(), self.deadline()).await;
-        drop(place);
-        self.read(seen(observed.map_err(lost)?)?).await
+        let permit = self.permit(Operation::Screenshot).await?;
+        let farm = &self.context.farm;
+        let observation = farm.observe(&self.lease, &self.observe_options(), self.deadline()).await;
+        drop(permit);
+        self.add_page_text(page_of(observation.map_err(lost)?)?).await
     }
 
-    /// Adds the page's text where the model is to get it. A page that cannot be read has none.
-    async fn read(&self, mut seen: Seen) -> Result<Seen, Ending> {
+    /// Runs a command, then observes the page, even when the command failed.
+    pub(super) async fn act(
+        &self,
+        step: usize,
+        command: &Command,
+    ) -> Result<(CommandFailure, PageObservation), Ending> {
+        let permit = self.permit(Operation::Execute).await?;
+        if !self.supports_step {
+            let failure = match self.execute(command).await {
+                Ok(_) => None,
+                Err(error) if is_session_lost(&error) => return Err(lost(error)),
+                Err(error) => Some(error.to_string()),
+            };
+            drop(permit);
+            let page = self.observe_in_parts(step).await?;
+            return Ok((failure, self.add_page_text(page).await?));
+        }
+        let farm = &self.context.farm;
+        match farm.step(&self.lease, command, &self.observe_options(), self.deadline()).await {
+            Ok(observation) => {
+                drop(permit);
+                let failure = observation.failure.as_ref().map(ToString::to_string);
+                Ok((failure, self.add_page_text(page_of(observation)?).await?))
+            }
+            Err(error) if is_session_lost(&error) => Err(lost(error)),
+            Err(error) => {
+                drop(permit);
+                Ok((Some(error.to_string()), self.observe(step).await?))
+            }
+        }
+    }
+
+    fn observe_options(&self) -> ObserveOptions {
+        ObserveOptions::for_step(self.context.settings.prompting.mode)
+    }
+
+    /// Adds the page's text if the model gets it. A page whose text cannot be read has none.
+    async fn add_page_text(&self, mut page: PageObservation) -> Result<PageObservation, Ending> {
         let n_lines = self.context.settings.page_text_lines;
         if n_lines == 0 {
-            return Ok(seen);
+            return Ok(page);
         }
-        let _place = enter(&self.context, Operation::PageMetadata).await?;
-        let command = Command::GetWebpageText { n_lines };
-        seen.text = match self.context.farm.execute(&self.lease, &command, self.deadline()).await {
-            Ok(answer) => answer.get("text").and_then(Value::as_str).map(str::to_owned),
-            Err(error) if is_the_end(&error) => return Err(lost(error)),
+        let _permit = self.permit(Operation::PageMetadata).await?;
+        page.text = match self.execute(&Command::GetWebpageText { n_lines }).await {
+            Ok(body) => body.get("text").and_then(Value::as_str).map(str::to_owned),
+            Err(error) if is_session_lost(&error) => return Err(lost(error)),
             Err(_) => None,
         };
-        Ok(seen)
+        Ok(page)
     }
 
-    /// Carries out a command, then looks. A command that failed leaves a page to look at all the same.
-    pub(crate) async fn act(&self, step: usize, command: &Command) -> Result<(Failure, Seen), Ending> {
-        let place = enter(&self.context, Operation::Execute).await?;
-        if self.one_trip {
-            let observed = self.context.farm.step(&self.lease, command, &self.what(), self.deadline()).await;
-            return match observed {
-                Ok(observed) => {
-                    drop(place);
-                    let failure = observed.failure.as_ref().map(ToString::to_string);
-                    Ok((failure, self.read(seen(observed)?).await?))
-                }
-                Err(error) if is_the_end(&error) => Err(lost(error)),
-                Err(error) => {
-                    drop(place);
-                    Ok((Some(error.to_string()), self.look(step).await?))
-                }
-            };
-        }
-        let failure = match self.context.farm.execute(&self.lease, command, self.deadline()).await {
-            Ok(_) => None,
-            Err(error) if is_the_end(&error) => return Err(lost(error)),
-            Err(error) => Some(error.to_string()),
-        };
-        drop(place);
-        Ok((failure, self.read(self.look_plainly(step).await?).await?))
-    }
-
-    fn what(&self) -> ObserveOptions {
-        let mode = self.context.settings.prompting.mode;
-        ObserveOptions {
-            ac_tree: mode == InteractionMode::SetOfMarks,
-            rects: false,
-            ..ObserveOptions::whole(mode)
-        }
-    }
-
-    /// By the plain calls, each through the pool of its kind.
-    async fn look_plainly(&self, step: usize) -> Result<Seen, Ending> {
+    /// Observes the page with one request per part.
+    async fn observe_in_parts(&self, step: usize) -> Result<PageObservation, Ending> {
         let (farm, mode) = (&self.context.farm, self.context.settings.prompting.mode);
-        self.at(step, Stage::Screenshot);
-        let place = enter(&self.context, Operation::Screenshot).await?;
-        let picture = farm.screenshot(&self.lease, mode, self.deadline()).await.map_err(lost)?;
-        drop(place);
+        self.announce_stage(step, Stage::Screenshot);
+        let permit = self.permit(Operation::Screenshot).await?;
+        let screenshot = farm.screenshot(&self.lease, mode, self.deadline()).await.map_err(lost)?;
+        drop(permit);
         let mut ac_tree = None;
         if mode == InteractionMode::SetOfMarks {
-            self.at(step, Stage::AcTree);
-            let _place = enter(&self.context, Operation::AcTree).await?;
-            let info = farm
-                .execute(&self.lease, &Command::GetScreenshotInfo, self.deadline())
-                .await
-                .map_err(lost)?;
+            self.announce_stage(step, Stage::AcTree);
+            let _permit = self.permit(Operation::AcTree).await?;
+            let info = self.execute(&Command::GetScreenshotInfo).await.map_err(lost)?;
             ac_tree = read_screenshot_info(&info).as_ref().map(ScreenshotInfo::ac_tree);
         }
-        self.at(step, Stage::Metadata);
-        let _place = enter(&self.context, Operation::PageMetadata).await?;
+        self.announce_stage(step, Stage::Metadata);
+        let _permit = self.permit(Operation::PageMetadata).await?;
         let metadata = farm.page_metadata(&self.lease, self.deadline()).await.map_err(lost)?;
-        Ok(Seen { picture, title: metadata.title, url: metadata.url, ac_tree, text: None })
+        Ok(PageObservation { screenshot, title: metadata.title, url: metadata.url, ac_tree, text: None })
     }
 
-    /// Gives the instance back. What cannot be given back runs out by itself.
+    /// Releases the lease. If that fails, the lease expires on the farm.
     pub(crate) async fn release(self) {
-        let _place = self.context.permits.acquire(Operation::Release).await;
+        let _permit = self.context.permits.acquire(Operation::Release).await;
         let since = std::time::Instant::now();
-        let given = self.context.farm.release(&self.lease, self.deadline()).await;
-        self.context
-            .announcer
-            .announce(&Event::StageTimed { stage: Stage::Release, duration: since.elapsed() });
-        // An instance that the farm does not know any more is as good as given back.
-        let ours_no_more = match &given {
+        let released = self.context.farm.release(&self.lease, self.deadline()).await;
+        let event = Event::StageTimed { stage: Stage::Release, duration: since.elapsed() };
+        self.context.announcer.announce(&event);
+        // A lease that the farm no longer knows counts as released.
+        let is_gone = match &released {
             Ok(()) => true,
             Err(error) => matches!(error, ClientError::InvalidInstance(_) | ClientError::InstanceLost(_)),
         };
-        if let Err(error) = given {
-            tracing::debug!(%error, lease = self.lease.instance_id, "an instance could not be given back");
+        if let Err(error) = released {
+            tracing::debug!(%error, lease = self.lease.instance_id, "cannot release a lease");
         }
-        if let Some(log) = self.context.leases.as_ref().filter(|_| ours_no_more) {
+        if let Some(log) = self.context.leases.as_ref().filter(|_| is_gone) {
             log.record_released(&self.lease);
         }
     }
 }
 
-fn seen(observed: Observation) -> Result<Seen, Ending> {
-    let picture = observed.screenshot.ok_or_else(|| Ending::Lost("the farm sent no picture".into()))?;
-    let metadata = observed.metadata.ok_or_else(|| Ending::Lost("the farm sent no metadata".into()))?;
-    Ok(Seen {
-        picture: picture.data,
+async fn acquire_lease(context: &EpisodeContext, index: usize, deadline: Deadline) -> Result<Lease, Ending> {
+    let _permit = permit(context, Operation::Allocate).await?;
+    let key = uuid::Uuid::new_v4().to_string();
+    let lifetime = context.settings.lifetime_mins;
+    let since = std::time::Instant::now();
+    let lease = context.farm.acquire(lifetime, Some(QUEUE_WAIT_SECS), &key, deadline).await;
+    context.announcer.announce(&Event::StageTimed { stage: Stage::Allocate, duration: since.elapsed() });
+    lease.map_err(|error| {
+        let reason = error.to_string();
+        context.announcer.announce(&Event::StageFailed { index, stage: Stage::Allocate, reason });
+        match error {
+            ClientError::Full(reason) => Ending::NoBrowser(reason),
+            other => Ending::Lost(other.to_string()),
+        }
+    })
+}
+
+fn page_of(observation: Observation) -> Result<PageObservation, Ending> {
+    let missing = |part: &str| Ending::Lost(format!("the farm sent no {part}"));
+    let screenshot = observation.screenshot.ok_or_else(|| missing("screenshot"))?;
+    let metadata = observation.metadata.ok_or_else(|| missing("metadata"))?;
+    Ok(PageObservation {
+        screenshot: screenshot.data,
         title: metadata.title,
         url: metadata.url,
-        ac_tree: observed.ac_tree,
+        ac_tree: observation.ac_tree,
         text: None,
     })
 }
 
-/// A lost answer is no lost browser: whether the command was carried out shows on the page.
-fn is_the_end(error: &ClientError) -> bool {
-    error.is_infrastructure() && !matches!(error, ClientError::AnswerLost(_))
+/// Returns whether an error ends the session. A lost response does not: the page shows whether the command ran.
+fn is_session_lost(error: &ClientError) -> bool {
+    error.is_infrastructure() && !matches!(error, ClientError::ResponseLost(_))
 }
 
 fn lost(error: ClientError) -> Ending {
     Ending::Lost(error.to_string())
 }
 
-async fn enter(context: &EpisodeContext, operation: Operation) -> Result<SemaphorePermit<'_>, Ending> {
-    let place = context.permits.acquire(operation).await;
-    place.ok_or_else(|| Ending::Lost(format!("no place in the {operation:?} pool came free in time")))
+async fn permit(context: &EpisodeContext, operation: Operation) -> Result<SemaphorePermit<'_>, Ending> {
+    let permit = context.permits.acquire(operation).await;
+    permit.ok_or_else(|| Ending::Lost(format!("no {operation:?} permit became free in time")))
 }

@@ -12,7 +12,7 @@ use store::{
 };
 
 use crate::{
-    episode::is_the_agents,
+    episode::is_ended_by_agent,
     judge::{Judge, Verdict, blocked_site},
     plan::blocklist,
 };
@@ -169,7 +169,7 @@ fn write_verdicts(found: &FoundFile, mut verdicts: HashMap<usize, Verdict>) -> R
 /// Returns whether a trajectory is given to the judge. Only episodes that the agent ended itself can be judged.
 fn should_judge(trajectory: &Trajectory, only_unjudged: bool) -> bool {
     let is_unjudged = trajectory.metadata.outcome == Some(Outcome::JudgeError);
-    is_the_agents(trajectory) && (is_unjudged || !only_unjudged)
+    is_ended_by_agent(trajectory) && (is_unjudged || !only_unjudged)
 }
 
 /// Sets the screenshots to their current paths, in case the save path was moved.

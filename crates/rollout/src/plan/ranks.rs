@@ -1,295 +1,250 @@
-//! Which of several collectors this one is: from the command line, else the configuration, else what started it (Slurm,
-//! torchrun). Every answer remembers who gave it, so that two that do not fit together can both be named.
+//! Divides a run among several collectors (ranks) by weight: tasks, browsers, request permits and policy sessions. Pure
+//! arithmetic; every rank computes the same result from the same configuration.
 
-use crate::{
-    config::{Config, EnvConfig, RankWeights, Split},
-    plan::shares::Ranks,
-};
+use crate::config::{EnvConfig, RankWeights, Split};
 
-/// What the command line says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Flags {
-    pub rank: Option<usize>,
-    pub num_ranks: Option<usize>,
-    pub weights: Option<RankWeights>,
+/// The rank of this collector and the weights of all ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranks {
+    pub rank: usize,
+    /// The weight of each rank in millionths, so that every machine rounds in the same way.
+    weights: Vec<u64>,
 }
 
-/// Where each launcher puts the rank and the number of ranks.
-const LAUNCHERS: [(&str, &str); 3] =
-    [("SLURM_PROCID", "SLURM_NTASKS"), ("RANK", "WORLD_SIZE"), ("NODE_RANK", "NNODES")];
+/// A key of `env_config` and what is wrong with its value.
+pub type RankProblem = (&'static str, String);
 
-type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+const SCALE: f64 = 1e6;
 
-/// A value and who said so.
-#[derive(Clone, Debug, PartialEq)]
-struct Said<T> {
-    value: T,
-    by: String,
-}
-
-impl<T> Said<T> {
-    fn by(by: impl Into<String>, value: Option<T>) -> Option<Self> {
-        value.map(|value| Self { value, by: by.into() })
+impl Ranks {
+    pub fn single() -> Self {
+        Self { rank: 0, weights: vec![SCALE as u64] }
     }
-}
 
-/// Writes this collector's place into the configuration, where everything else looks for it. Answers a line that says
-/// what was found where, when there are several ranks.
-pub fn settle(
-    config: &mut Config,
-    flags: &Flags,
-    variables: Variables<'_>,
-) -> Result<Option<String>, String> {
-    let env = &mut config.env_config;
-    if env.launch_id.is_none() {
-        env.launch_id = launch(variables);
+    pub fn new(rank: usize, weights: &[f64]) -> Result<Self, RankProblem> {
+        let is_usable = |weight: &f64| weight.is_finite() && *weight >= 1.0 / SCALE && *weight <= 1e9;
+        if weights.is_empty() || !weights.iter().all(is_usable) {
+            return Err(("all_rank_weights", "every rank needs a weight above 0".into()));
+        }
+        if rank >= weights.len() {
+            let reason = format!("rank {rank} has no weight among the {} given", weights.len());
+            return Err(("all_rank_weights", reason));
+        }
+        Ok(Self { rank, weights: weights.iter().map(|weight| (weight * SCALE).round() as u64).collect() })
     }
-    let found = place(env, flags, variables)?;
-    env.test_rank = None;
-    env.test_total_workers = None;
-    let Some(Place { rank, count, weights }) = found.filter(|place| place.count.value > 1) else {
-        (env.multinode_rank, env.multinode_total_workers, env.all_rank_weights) = (None, None, None);
-        return Ok(None);
-    };
-    let mut line =
-        format!("rank {} of {} (rank from {}, number from {}", rank.value, count.value, rank.by, count.by);
-    if let Some(weights) = &weights {
-        line += &format!(", weights {} from {}", String::from(weights.value.clone()), weights.by);
-    }
-    env.multinode_rank = Some(rank.value);
-    env.multinode_total_workers = Some(count.value);
-    env.all_rank_weights = weights.map(|weights| weights.value);
-    Ranks::of(env).map_err(|(key, why)| format!("env_config.{key}: {why}"))?;
-    Ok(Some(line + ")"))
-}
 
-struct Place {
-    rank: Said<usize>,
-    count: Said<usize>,
-    weights: Option<Said<RankWeights>>,
-}
-
-fn place(env: &EnvConfig, flags: &Flags, variables: Variables<'_>) -> Result<Option<Place>, String> {
-    let (rank_key, total_key) = match env.split {
-        Split::Test if env.test_rank.is_some() => ("test_rank", "test_total_workers"),
-        _ => ("multinode_rank", "multinode_total_workers"),
-    };
-    let (set_rank, set_total) = match rank_key {
-        "test_rank" => (env.test_rank, env.test_total_workers),
-        _ => (env.multinode_rank, env.multinode_total_workers),
-    };
-    let weights = Said::by("--rank-weights", flags.weights.clone())
-        .or_else(|| Said::by("env_config.all_rank_weights", env.all_rank_weights.clone()));
-    let rank =
-        Said::by("--rank", flags.rank).or_else(|| Said::by(format!("env_config.{rank_key}"), set_rank));
-    let count = Said::by("--num-ranks", flags.num_ranks)
-        .or_else(|| Said::by(format!("env_config.{total_key}"), set_total));
-    if count.as_ref().is_some_and(|count| count.value == 1)
-        && rank.as_ref().is_none_or(|rank| rank.value == 0)
-    {
-        return Ok(None);
-    }
-    // Weights alone say how many there are, unless the one who knows the rank knows that too.
-    let counted = count.clone().or_else(|| {
-        weights.as_ref().map(|weights| Said { value: weights.value.0.len(), by: weights.by.clone() })
-    });
-    let launched = if rank.is_some() && counted.is_some() { None } else { launcher(variables)? };
-    let (launched_rank, launched_count) = launched.unzip();
-    let Some(rank) = rank.or_else(|| launched_rank.clone()) else {
-        return without_rank(flags, count.as_ref());
-    };
-    let Some(count) = counted.clone().or_else(|| launched_count.clone()) else {
-        return Err(format!(
-            "{} says rank {}, but nothing says how many ranks there are; add --num-ranks",
-            rank.by, rank.value
-        ));
-    };
-    let place = Place { rank, count, weights };
-    place.check(launched_count.filter(|_| launched_rank.is_some_and(|launched| launched == place.rank)))?;
-    Ok(Some(place))
-}
-
-/// Nobody says which rank this is: then it is the only one, unless the command line says that there are more.
-fn without_rank(flags: &Flags, count: Option<&Said<usize>>) -> Result<Option<Place>, String> {
-    let by = match count {
-        Some(count) if flags.num_ranks.is_some() => {
-            format!("{} says that there are {} ranks", count.by, count.value)
-        }
-        _ if flags.weights.is_some() => "--rank-weights is given".to_owned(),
-        _ => return Ok(None),
-    };
-    Err(format!("{by}, but nothing says which rank this is; add --rank, or start it under Slurm or torchrun"))
-}
-
-impl Place {
-    fn check(&self, launched: Option<Said<usize>>) -> Result<(), String> {
-        let Self { rank, count, weights } = self;
-        if count.value == 0 {
-            return Err(format!("{} says that there are no ranks; there must be at least 1", count.by));
-        }
-        if rank.value >= count.value {
-            return Err(format!(
-                "{} says rank {}, but {} says that there are {}; ranks count from 0",
-                rank.by, rank.value, count.by, count.value
-            ));
-        }
-        if let Some(launched) = launched.filter(|launched| launched.value != count.value) {
-            return Err(format!(
-                "{} says that there are {} ranks, but {} says {}",
-                launched.by, launched.value, count.by, count.value
-            ));
-        }
-        match weights {
-            Some(weights) if weights.value.0.len() != count.value => Err(format!(
-                "{} has {} weights, but {} says that there are {} ranks",
-                weights.by,
-                weights.value.0.len(),
-                count.by,
-                count.value
-            )),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// What the launchers say. One that started a single process says nothing; two that differ are an error.
-fn launcher(variables: Variables<'_>) -> Result<Option<(Said<usize>, Said<usize>)>, String> {
-    let mut found: Option<(Said<usize>, Said<usize>)> = None;
-    for (rank_name, count_name) in LAUNCHERS {
-        let (Some(rank), Some(count)) = (variables(rank_name), variables(count_name)) else { continue };
-        let (rank, count) = (number(rank_name, &rank)?, number(count_name, &count)?);
-        if count.value == 1 {
-            continue;
-        }
-        match &found {
-            Some((other, others)) if (other.value, others.value) != (rank.value, count.value) => {
-                return Err(format!(
-                    "{} and {} say rank {} of {}, but {rank_name} and {count_name} say rank {} of {}; say which with \
-                     --rank and --num-ranks",
-                    other.by, others.by, other.value, others.value, rank.value, count.value
-                ));
+    /// Reads the ranks from the configuration. Contradictory keys are an error.
+    pub fn from_config(env: &EnvConfig) -> Result<Self, RankProblem> {
+        let (rank, total) = match env.split {
+            Split::Test if env.test_rank.is_some() => (env.test_rank, env.test_total_workers),
+            _ => (env.multinode_rank, env.multinode_total_workers),
+        };
+        let Some(rank) = rank else { return Ok(Self::single()) };
+        let weights = match (&env.all_rank_weights, total) {
+            (Some(RankWeights(weights)), _) => weights.clone(),
+            (None, Some(total)) => vec![1.0; total],
+            (None, None) => {
+                return Err(("multinode_total_workers", "must be given together with the rank".into()));
             }
-            Some(_) => {}
-            None => found = Some((rank, count)),
+        };
+        if let Some(total) = total.filter(|total| *total != weights.len()) {
+            let reason = format!("{} weights for {total} ranks", weights.len());
+            return Err(("all_rank_weights", reason));
         }
+        let ranks = Self::new(rank, &weights)?;
+        check_loads(env, &weights, rank)?;
+        Ok(ranks)
     }
-    Ok(found)
+
+    /// Returns the weights as they were given.
+    pub fn weights(&self) -> Vec<f64> {
+        self.weights.iter().map(|weight| *weight as f64 / SCALE).collect()
+    }
+
+    pub fn count(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn total(&self) -> u64 {
+        self.weights.iter().sum()
+    }
+
+    /// Returns this rank's share of `whole` items by largest remainder, at least 1.
+    pub fn share(&self, whole: usize) -> usize {
+        let weights: Vec<f64> = self.weights.iter().map(|weight| *weight as f64).collect();
+        largest_remainder(whole, &weights).get(self.rank).copied().unwrap_or(0).max(1)
+    }
+
+    /// Assigns the items 0.. to ranks by weighted round robin, so that every range of items is divided fairly.
+    pub fn assign(&self, items: usize) -> Vec<usize> {
+        let total = i128::from(self.total());
+        let mut assigned = vec![0_i128; self.weights.len()];
+        let mut owners = Vec::with_capacity(items);
+        for position in 1..=items as i128 {
+            // The rank that is furthest behind its share gets the item; among equals, the lowest rank.
+            let owner = (0..self.weights.len())
+                .max_by_key(|rank| {
+                    let due = i128::from(self.weights[*rank]) * position - assigned[*rank] * total;
+                    (due, std::cmp::Reverse(*rank))
+                })
+                .unwrap_or(0);
+            assigned[owner] += 1;
+            owners.push(owner);
+        }
+        owners
+    }
 }
 
-fn number(name: &str, text: &str) -> Result<Said<usize>, String> {
-    let value = text.trim().parse();
-    let value = value
-        .map_err(|_| format!("{name} is {text:?}; it must be a number, or give --rank and --num-ranks"))?;
-    Ok(Said { value, by: name.to_owned() })
+/// The per-rank keys of the Python system must not contradict the list of all weights.
+fn check_loads(env: &EnvConfig, weights: &[f64], rank: usize) -> Result<(), RankProblem> {
+    let is_close = |left: f64, right: f64| (left - right).abs() < 1e-6;
+    let total: f64 = weights.iter().sum();
+    match (env.rank_load_weight, env.total_load_weight) {
+        (Some(own), Some(all)) if !is_close(own / all, weights[rank] / total) => Err((
+            "rank_load_weight",
+            format!(
+                "{own} of {all} is not rank {rank}'s share by all_rank_weights; give all_rank_weights for every rank"
+            ),
+        )),
+        (Some(own), None) if env.all_rank_weights.is_some() && !is_close(own, weights[rank]) => Err((
+            "rank_load_weight",
+            format!("all_rank_weights gives rank {rank} the weight {}", weights[rank]),
+        )),
+        _ => Ok(()),
+    }
 }
 
-/// What started this process and its fellows, as far as the launcher says.
-fn launch(variables: Variables<'_>) -> Option<String> {
-    if let Some(job) = variables("SLURM_JOB_ID") {
-        let more = ["SLURM_STEP_ID", "SLURM_RESTART_COUNT"].map(|name| variables(name).unwrap_or_default());
-        return Some(format!("slurm {job}.{}", more.join(".")));
+/// Divides `whole` by weights so that the parts add up: floors first, then the rest to the largest remainders (the earlier
+/// among equals).
+pub fn largest_remainder(whole: usize, weights: &[f64]) -> Vec<usize> {
+    let total: f64 = weights.iter().sum();
+    if total <= 0.0 {
+        return vec![0; weights.len()];
     }
-    let torch = variables("TORCHELASTIC_RUN_ID").filter(|id| !id.is_empty() && id != "none")?;
-    Some(format!("torchrun {torch}"))
+    let exact: Vec<f64> = weights.iter().map(|weight| whole as f64 * weight / total).collect();
+    let mut parts: Vec<usize> = exact.iter().map(|share| (share + 1e-9).floor() as usize).collect();
+    let mut order: Vec<usize> = (0..weights.len()).filter(|index| weights[*index] > 0.0).collect();
+    order.sort_by(|a, b| {
+        let left = exact[*a] - parts[*a] as f64;
+        let right = exact[*b] - parts[*b] as f64;
+        right.total_cmp(&left).then(a.cmp(b))
+    });
+    let rest = whole.saturating_sub(parts.iter().sum());
+    for index in order.into_iter().cycle().take(rest) {
+        parts[index] += 1;
+    }
+    parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn settled(
-        flags: &Flags,
-        change: impl Fn(&mut EnvConfig),
-        variables: &[(&str, &str)],
-    ) -> Result<(Ranks, Option<String>), String> {
-        let mut config = Config::default();
-        change(&mut config.env_config);
-        let look = |name: &str| {
-            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-        };
-        let line = settle(&mut config, flags, &look)?;
-        Ok((Ranks::of(&config.env_config).unwrap(), line))
-    }
-
-    fn flags(rank: Option<usize>, num_ranks: Option<usize>, weights: Option<&[f64]>) -> Flags {
-        Flags { rank, num_ranks, weights: weights.map(|weights| RankWeights(weights.to_vec())) }
-    }
-
-    fn nothing(_: &mut EnvConfig) {}
-
-    fn three(env: &mut EnvConfig) {
-        (env.multinode_rank, env.multinode_total_workers) = (Some(2), Some(3));
-    }
-
-    const SLURM: [(&str, &str); 3] = [("SLURM_PROCID", "1"), ("SLURM_NTASKS", "3"), ("SLURM_JOB_ID", "77")];
-
-    #[test]
-    fn the_command_line_goes_before_the_configuration_and_that_before_the_launcher() {
-        let rank = |flags: &Flags, change: &dyn Fn(&mut EnvConfig), variables: &[(&str, &str)]| {
-            let (ranks, line) = settled(flags, change, variables).unwrap();
-            (ranks.rank, ranks.count(), line.unwrap_or_default())
-        };
-        let (own, count, line) = rank(&flags(Some(0), Some(2), None), &three, &SLURM);
-        assert_eq!((own, count), (0, 2));
-        assert_eq!(line, "rank 0 of 2 (rank from --rank, number from --num-ranks)");
-        let (own, count, line) = rank(&Flags::default(), &three, &SLURM);
-        assert_eq!((own, count), (2, 3));
-        assert!(line.contains("env_config.multinode_rank"), "{line}");
-        let (own, count, line) = rank(&Flags::default(), &nothing, &SLURM);
-        assert_eq!((own, count), (1, 3));
-        assert!(line.contains("SLURM_PROCID") && line.contains("SLURM_NTASKS"), "{line}");
-        assert_eq!(rank(&Flags::default(), &nothing, &[("RANK", "3"), ("WORLD_SIZE", "4")]).0, 3);
-        assert_eq!(rank(&Flags::default(), &nothing, &[("NODE_RANK", "1"), ("NNODES", "2")]).0, 1);
-        // Weights in a file that all share, ranks from the launcher.
-        let weighted = |env: &mut EnvConfig| env.all_rank_weights = Some(RankWeights(vec![2.0, 1.0, 1.0]));
-        let (own, count, line) = rank(&Flags::default(), &weighted, &SLURM);
-        assert_eq!((own, count), (1, 3));
-        assert!(line.contains("weights 2,1,1 from env_config.all_rank_weights"), "{line}");
+    fn ranks(rank: usize, weights: &[f64]) -> Ranks {
+        Ranks::new(rank, weights).unwrap()
     }
 
     #[test]
-    fn one_collector_is_no_rank() {
-        for variables in [&[][..], &[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")], &[("RANK", "0")]] {
-            assert_eq!(settled(&Flags::default(), nothing, variables).unwrap(), (Ranks::single(), None));
+    fn shares_match_the_contract_example() {
+        let shares: Vec<usize> = (0..3).map(|rank| ranks(rank, &[2.0, 1.0, 1.0]).share(64)).collect();
+        assert_eq!(shares, [32, 16, 16]);
+        assert_eq!(ranks(0, &[2.0, 1.0, 1.0]).assign(8), [0, 1, 2, 0, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn every_rank_gets_at_least_one() {
+        assert_eq!(ranks(1, &[100.0, 1.0]).share(4), 1);
+        assert_eq!(ranks(2, &[1.0, 1.0, 1.0]).share(1), 1);
+    }
+
+    #[test]
+    fn largest_remainders_get_the_rest() {
+        assert_eq!(largest_remainder(10, &[1.0, 1.0, 1.0]), [4, 3, 3]);
+        assert_eq!(largest_remainder(10, &[0.5, 0.3, 0.2]), [5, 3, 2]);
+        assert_eq!(largest_remainder(7, &[0.0, 1.0, 1.0]), [0, 4, 3]);
+        assert_eq!(largest_remainder(3, &[0.0]), [0]);
+        assert_eq!(largest_remainder(100, &[1.0, 2.0]), [33, 67]);
+    }
+
+    fn configured(change: impl Fn(&mut EnvConfig)) -> Result<Ranks, RankProblem> {
+        let mut env = EnvConfig::default();
+        change(&mut env);
+        Ranks::from_config(&env)
+    }
+
+    #[test]
+    fn ranks_are_read_from_config() {
+        assert_eq!(configured(|_| {}), Ok(Ranks::single()));
+        let weighted = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(1);
+            env.multinode_total_workers = Some(3);
+            env.rank_load_weight = Some(1.0);
+            env.total_load_weight = Some(4.0);
+            env.all_rank_weights = Some(RankWeights(vec![2.0, 1.0, 1.0]));
+        };
+        assert_eq!(configured(weighted), Ok(ranks(1, &[2.0, 1.0, 1.0])));
+        let test_split = |env: &mut EnvConfig| {
+            env.split = Split::Test;
+            env.test_rank = Some(1);
+            env.test_total_workers = Some(2);
+        };
+        assert_eq!(configured(test_split), Ok(ranks(1, &[1.0, 1.0])));
+    }
+
+    #[test]
+    fn contradictory_keys_are_named() {
+        let key = |change: &dyn Fn(&mut EnvConfig)| configured(change).unwrap_err().0;
+        assert_eq!(key(&|env| env.multinode_rank = Some(0)), "multinode_total_workers");
+        let wrong_count = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(0);
+            env.multinode_total_workers = Some(2);
+            env.all_rank_weights = Some(RankWeights(vec![2.0, 1.0, 1.0]));
+        };
+        assert_eq!(key(&wrong_count), "all_rank_weights");
+        let wrong_load = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(0);
+            env.multinode_total_workers = Some(2);
+            env.rank_load_weight = Some(2.0);
+            env.total_load_weight = Some(3.0);
+        };
+        assert_eq!(key(&wrong_load), "rank_load_weight");
+        let no_weight = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(3);
+            env.all_rank_weights = Some(RankWeights(vec![2.0, 1.0]));
+        };
+        assert_eq!(key(&no_weight), "all_rank_weights");
+        let zero = |env: &mut EnvConfig| {
+            env.multinode_rank = Some(0);
+            env.all_rank_weights = Some(RankWeights(vec![0.0, 1.0]));
+        };
+        assert_eq!(key(&zero), "all_rank_weights");
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_and_stay_near_share(whole in 0_usize..5000, weights in prop::collection::vec(0.01_f64..50.0, 1..9)) {
+            let parts = largest_remainder(whole, &weights);
+            prop_assert_eq!(parts.iter().sum::<usize>(), whole);
+            let total: f64 = weights.iter().sum();
+            for (part, weight) in parts.iter().zip(&weights) {
+                prop_assert!((*part as f64 - whole as f64 * weight / total).abs() < 1.0 + 1e-6);
+            }
         }
-        let alone = settled(&flags(None, Some(1), None), nothing, &SLURM).unwrap();
-        assert_eq!(alone, (Ranks::single(), None), "--num-ranks 1 says so under any launcher");
-        // A launcher that started one process says nothing about another that started several.
-        let both = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1"), ("RANK", "2"), ("WORLD_SIZE", "4")];
-        assert_eq!(settled(&Flags::default(), nothing, &both).unwrap().0.rank, 2);
-    }
 
-    #[test]
-    fn contradictions_name_both_sources() {
-        let refused =
-            |flags: &Flags, change: &dyn Fn(&mut EnvConfig), variables: &[(&str, &str)], words: [&str; 2]| {
-                let error = settled(flags, change, variables).unwrap_err();
-                assert!(words.iter().all(|word| error.contains(word)), "{error}");
-            };
-        refused(&flags(Some(3), None, None), &three, &[], ["--rank", "env_config.multinode_total_workers"]);
-        refused(&flags(Some(3), None, None), &nothing, &SLURM, ["--rank", "SLURM_NTASKS"]);
-        refused(&flags(None, Some(4), None), &nothing, &SLURM, ["--num-ranks", "SLURM_NTASKS"]);
-        refused(&flags(None, None, Some(&[1.0, 2.0])), &nothing, &SLURM, ["--rank-weights", "SLURM_NTASKS"]);
-        refused(
-            &flags(None, None, Some(&[1.0, 2.0])),
-            &three,
-            &[],
-            ["--rank-weights", "multinode_total_workers"],
-        );
-        let both = [SLURM[0], SLURM[1], ("RANK", "2"), ("WORLD_SIZE", "8")];
-        refused(&Flags::default(), &nothing, &both, ["SLURM_PROCID", "WORLD_SIZE"]);
-        refused(&flags(None, Some(2), None), &nothing, &[], ["--num-ranks", "--rank,"]);
-        refused(&flags(Some(1), None, None), &nothing, &[], ["--rank", "--num-ranks"]);
-        refused(&Flags::default(), &nothing, &[("RANK", "x"), ("WORLD_SIZE", "2")], ["RANK", "\"x\""]);
-    }
-
-    #[test]
-    fn a_launch_is_known_by_its_job() {
-        let mut config = Config::default();
-        let job = |name: &str| (name == "SLURM_JOB_ID").then(|| "77".to_owned());
-        settle(&mut config, &Flags::default(), &job).unwrap();
-        assert_eq!(config.env_config.launch_id.as_deref(), Some("slurm 77.."));
-        settle(&mut config, &Flags::default(), &|_| None).unwrap();
-        assert_eq!(config.env_config.launch_id.as_deref(), Some("slurm 77.."), "what was set stays");
+        #[test]
+        fn items_are_assigned_once_and_fairly(items in 0_usize..400, weights in prop::collection::vec(1_u32..9, 1..6)) {
+            let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
+            let total: f64 = weights.iter().sum();
+            let owners = ranks(0, &weights).assign(items);
+            prop_assert_eq!(owners.len(), items);
+            for (rank, weight) in weights.iter().enumerate() {
+                let own = owners.iter().filter(|owner| **owner == rank).count() as f64;
+                prop_assert!((own - items as f64 * weight / total).abs() <= weights.len() as f64);
+            }
+            // Every rank computes the same result, and fewer items give a prefix of it.
+            let last = ranks(weights.len() - 1, &weights);
+            prop_assert_eq!(&last.assign(items / 2)[..], &owners[..items / 2]);
+        }
     }
 }

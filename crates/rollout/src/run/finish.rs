@@ -1,4 +1,4 @@
-//! The end of an episode: judged beside the collection, made durable, and only then counted.
+//! The end of an episode: it is judged and made durable while collection goes on, and counted only then.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -10,23 +10,27 @@ use proto::trajectory::{
 };
 use serde_json::{Map, Value};
 
-use super::{RunError, Shared, losses::Told};
+use super::{
+    RunError,
+    collector::Collector,
+    event::{Event, Stage},
+    losses::LossDecision,
+};
 use crate::{
-    episode::{Ending, Episode, prompts, screenshots::ScreenshotStore},
+    episode::{Ending, Episode, restore_prompts, screenshots::ScreenshotStore},
     judge::blocked_site,
     plan::blocklist::{self, BlockedSite},
-    run::event::{Event, Stage},
 };
 
-impl Shared {
-    /// Passes a finished episode on. Waits only when too many wait for their judge already.
-    pub(super) async fn hand_in(self: &Arc<Self>, ending: Ending, attempt: u32, episode: Episode) {
-        let Ok(place) = Arc::clone(&self.unjudged).acquire_owned().await else { return };
-        let shared = Arc::clone(self);
+impl Collector {
+    /// Passes a finished episode on to judge and disk. Blocks only when too many episodes wait for the judge.
+    pub(super) async fn submit(self: &Arc<Self>, ending: Ending, attempt: u32, episode: Episode) {
+        let Ok(permit) = Arc::clone(&self.unjudged).acquire_owned().await else { return };
+        let collector = Arc::clone(self);
         self.finishing.spawn(async move {
-            let _place = place;
-            let (trajectory, screenshots) = compose(&ending, attempt, episode);
-            shared.finish(ending, trajectory, screenshots).await;
+            let _permit = permit;
+            let (trajectory, screenshots) = into_trajectory(&ending, attempt, episode);
+            collector.finish(ending, trajectory, screenshots).await;
         });
     }
 
@@ -36,46 +40,54 @@ impl Shared {
         mut trajectory: Trajectory,
         screenshots: ScreenshotStore,
     ) {
-        let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
-        if self.is_late(index).await {
+        if self.is_finished_elsewhere(trajectory_index(&trajectory)).await {
             return screenshots.discard().await;
         }
         if ending.outcome() == Outcome::InfraLost {
-            return match self.losses.lost(&ending.why(), (trajectory, screenshots)) {
-                Told::Counts((trajectory, screenshots)) => self.save(trajectory, screenshots).await,
-                Told::Held => {}
-                Told::NothingWorks => self.nothing_works(),
+            return match self.losses.record_loss(&ending.reason(), (trajectory, screenshots)) {
+                LossDecision::Count((trajectory, screenshots)) => self.save(trajectory, screenshots).await,
+                LossDecision::Hold => {}
+                LossDecision::StopRun => self.fail_all_lost(),
             };
         }
-        if ending.is_the_agents() {
-            for (trajectory, screenshots) in self.losses.worked() {
+        if ending.is_by_agent() {
+            for (trajectory, screenshots) in self.losses.record_success() {
                 self.save(trajectory, screenshots).await;
             }
-            let (steps, announcer) = (trajectory.steps.len(), &self.context.announcer);
-            announcer.announce(&Event::Stage { index, step: steps, stage: Stage::Reward });
-            let since = Instant::now();
-            let verdict = tokio::select! {
-                biased;
-                () = self.stop.hard.cancelled() => return,
-                verdict = self.judge.judge(&trajectory) => verdict,
-            };
-            if let Some(site) = blocked_site(&verdict, &trajectory) {
-                self.block(&site);
+            if !self.judge(&mut trajectory).await {
+                return;
             }
-            verdict.apply(&mut trajectory);
-            announcer.announce(&Event::StageTimed { stage: Stage::Reward, duration: since.elapsed() });
         }
         self.save(trajectory, screenshots).await;
     }
 
+    /// Judges a trajectory. Returns `false` when the run was stopped meanwhile.
+    async fn judge(&self, trajectory: &mut Trajectory) -> bool {
+        let index = trajectory_index(trajectory);
+        let (step, announcer) = (trajectory.steps.len(), &self.context.announcer);
+        announcer.announce(&Event::Stage { index, step, stage: Stage::Reward });
+        let since = Instant::now();
+        let verdict = tokio::select! {
+            biased;
+            () = self.stop.hard.cancelled() => return false,
+            verdict = self.judge.judge(trajectory) => verdict,
+        };
+        if let Some(site) = blocked_site(&verdict, trajectory) {
+            self.add_to_blocklist(&site);
+        }
+        verdict.apply(trajectory);
+        announcer.announce(&Event::StageTimed { stage: Stage::Reward, duration: since.elapsed() });
+        true
+    }
+
     /// Makes a trajectory durable, then counts it.
     async fn save(self: &Arc<Self>, mut trajectory: Trajectory, screenshots: ScreenshotStore) {
-        let index = usize::try_from(trajectory.task.trajectory_index).unwrap_or(0);
+        let index = trajectory_index(&trajectory);
         let (steps, announcer) = (trajectory.steps.len(), &self.context.announcer);
         announcer.announce(&Event::Stage { index, step: steps, stage: Stage::Save });
-        prompts(self.context.settings.prompting, &mut trajectory);
+        restore_prompts(self.context.settings.prompting, &mut trajectory);
         if self.queue.is_some() {
-            // Two collectors may have had it: the merge takes the first.
+            // Two collectors may have run the same task: the merge keeps the one that finished first.
             let now = Value::from(jiff::Timestamp::now().to_string());
             trajectory.metadata.extra.insert(store::aggregate::FINISHED_AT.to_owned(), now);
         }
@@ -83,65 +95,64 @@ impl Shared {
             screenshots.sync().await.map_err(|error| error.to_string())?;
             self.context.journal.append_finished(&trajectory).await.map_err(|error| error.to_string())
         };
-        if let Err(why) = saved.await {
-            return self.fail(RunError::Disk(why));
+        if let Err(reason) = saved.await {
+            return self.fail(RunError::Disk(reason));
         }
         if let Some(queue) = &self.queue {
-            queue.finished(index);
+            queue.mark_finished(index);
         }
         let outcome = trajectory.metadata.outcome.unwrap_or(Outcome::Failure);
         self.finished.fetch_add(1, Ordering::Relaxed);
         announcer.announce(&Event::Finished { index, outcome, steps });
-        self.note_done(1);
+        self.add_done(1);
     }
-}
 
-impl Shared {
-    /// When all tasks are through: losses that nothing spoke against are results only if they are few.
+    /// Decides about held losses when all tasks are done: a few are saved as results, many stop the run with an error.
     pub(super) async fn settle_losses(self: &Arc<Self>) {
-        // Stopped on purpose, it may have worked in the end.
-        let stopped = self.stop.soft.is_cancelled();
-        match self.losses.at_the_end() {
-            Some(few) if !stopped => {
-                for (trajectory, screenshots) in few {
-                    self.save(trajectory, screenshots).await;
-                }
-            }
-            None if !stopped => self.nothing_works(),
-            _ => {}
+        // A run that was stopped on request might have succeeded later, so its losses stay undecided.
+        if self.stop.soft.is_cancelled() {
+            return;
+        }
+        let Some(losses) = self.losses.take_if_few() else { return self.fail_all_lost() };
+        for (trajectory, screenshots) in losses {
+            self.save(trajectory, screenshots).await;
         }
     }
 
-    fn nothing_works(&self) {
-        let (count, why) = self.losses.summary().unwrap_or_default();
-        self.fail(RunError::NothingWorks { count, why });
+    fn fail_all_lost(&self) {
+        let (count, reason) = self.losses.summary().unwrap_or_default();
+        self.fail(RunError::AllEpisodesLost { count, reason });
     }
 
-    /// Another collector took this task over and has finished it: judging and keeping ours would be for nothing.
-    async fn is_late(self: &Arc<Self>, index: usize) -> bool {
+    /// Returns whether another collector has taken this task over and finished it, so that this episode is not needed.
+    async fn is_finished_elsewhere(self: &Arc<Self>, index: usize) -> bool {
         let Some(queue) = &self.queue else { return false };
-        let late = queue.is_done_elsewhere(index).await;
-        if late {
-            queue.drop_late(index);
+        let is_finished = queue.is_finished_elsewhere(index).await;
+        if is_finished {
+            queue.mark_redundant(index);
             self.context.announcer.announce(&Event::FinishedElsewhere { index });
         }
-        late
+        is_finished
     }
 
-    fn block(&self, site: &BlockedSite) {
+    fn add_to_blocklist(&self, site: &BlockedSite) {
         if let Err(error) = blocklist::append(&self.context.settings.save_path, site) {
-            tracing::warn!(%error, domain = site.domain, "cannot note a blocked site");
+            tracing::warn!(%error, domain = site.domain, "cannot add a site to the blocklist");
         }
     }
 }
 
-fn compose(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, ScreenshotStore) {
+fn trajectory_index(trajectory: &Trajectory) -> usize {
+    usize::try_from(trajectory.task.trajectory_index).unwrap_or(0)
+}
+
+fn into_trajectory(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, ScreenshotStore) {
     let (task, mut steps, screenshots) = episode.into_parts();
-    if ending.leaves_invalid_step() {
-        steps.push(invalid_step(steps.last(), &ending.why()));
+    if ending.has_invalid_step() {
+        steps.push(invalid_step(steps.last(), &ending.reason()));
     }
     let extra = Map::from_iter([
-        ("ending".to_owned(), Value::from(ending.why())),
+        ("ending".to_owned(), Value::from(ending.reason())),
         ("attempt".to_owned(), Value::from(attempt)),
     ]);
     let metadata =
@@ -149,14 +160,14 @@ fn compose(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, Scre
     (Trajectory { task, steps, metadata }, screenshots)
 }
 
-/// The last step of an episode that was cut short: says why, earns nothing, shows what was seen last.
-fn invalid_step(last: Option<&Step>, why: &str) -> Step {
+/// Builds the last step of an episode that was cut short: it holds the reason and the last observation, without a reward.
+fn invalid_step(last: Option<&Step>, reason: &str) -> Step {
     let observation = last.map_or_else(Observation::default, |step| step.observation.clone());
     Step {
         observation,
         action: Some(Episode::invalid_action()),
         response: Response::default(),
-        reward: Reward { evaluation: Evaluation::Text(why.to_owned()), ..Reward::default() },
+        reward: Reward { evaluation: Evaluation::Text(reason.to_owned()), ..Reward::default() },
         same_as_next_screenshot: None,
         extras: StepExtras::default(),
     }

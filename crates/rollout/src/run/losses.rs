@@ -1,86 +1,87 @@
-//! Episodes lost to infrastructure while none has worked yet. They are held back: if the agent ends one after all,
-//! they count as lost; if nothing works, they are no result, and the run stops with the reason and can be resumed.
+//! Episodes lost to infrastructure before any episode has worked. They are held back: once the agent ends an episode, they
+//! count as lost; if no episode works, they are not results, and the run stops with the reason and can be resumed.
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// So many in a row, with nothing else, are no accident.
-const NO_ACCIDENT: usize = 64;
-/// Fewer at the end of a run may be the tasks' own doing.
-const MAY_BE_THE_TASKS: usize = 3;
+/// Number of losses without a success that stops a run.
+const MAX_HELD: usize = 64;
+/// At the end of a run, fewer losses than this may be the fault of the tasks and count as results.
+const MIN_SYSTEMATIC: usize = 3;
 
 pub(super) struct Losses<T> {
     state: Mutex<State<T>>,
 }
 
 struct State<T> {
-    worked: bool,
+    /// Whether any episode was ended by its agent.
+    has_success: bool,
     held: Vec<T>,
-    /// How often each reason came, with one of its wordings.
+    /// How often each kind of reason occurred, with one example.
     reasons: HashMap<String, (usize, String)>,
 }
 
-pub(super) enum Told<T> {
-    /// Something works: this loss counts as one.
-    Counts(T),
-    Held,
-    /// Enough.
-    NothingWorks,
+/// What to do with a lost episode.
+pub(super) enum LossDecision<T> {
+    /// Other episodes work, so this loss is a result.
+    Count(T),
+    Hold,
+    StopRun,
 }
 
 impl<T> Losses<T> {
     pub(super) fn new() -> Self {
-        let state = State { worked: false, held: Vec::new(), reasons: HashMap::new() };
+        let state = State { has_success: false, held: Vec::new(), reasons: HashMap::new() };
         Self { state: Mutex::new(state) }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An episode was ended by its agent. Answers with what was held back until now.
-    pub(super) fn worked(&self) -> Vec<T> {
+    /// Records that an agent ended its episode. Returns the losses held back so far.
+    pub(super) fn record_success(&self) -> Vec<T> {
         let mut state = self.state();
-        state.worked = true;
+        state.has_success = true;
         std::mem::take(&mut state.held)
     }
 
-    pub(super) fn lost(&self, why: &str, episode: T) -> Told<T> {
+    pub(super) fn record_loss(&self, reason: &str, episode: T) -> LossDecision<T> {
         let mut state = self.state();
-        let reason = state.reasons.entry(kind(why)).or_insert_with(|| (0, why.to_owned()));
-        reason.0 += 1;
-        if state.worked {
-            return Told::Counts(episode);
+        let entry = state.reasons.entry(kind(reason)).or_insert_with(|| (0, reason.to_owned()));
+        entry.0 += 1;
+        if state.has_success {
+            return LossDecision::Count(episode);
         }
         state.held.push(episode);
-        if state.held.len() < NO_ACCIDENT { Told::Held } else { Told::NothingWorks }
+        if state.held.len() < MAX_HELD { LossDecision::Hold } else { LossDecision::StopRun }
     }
 
-    /// How many are held back.
+    /// Returns how many losses are held back.
     pub(super) fn held(&self) -> usize {
         self.state().held.len()
     }
 
-    /// What is still held when all tasks are through, if it is little enough to count; `None` if nothing works.
-    pub(super) fn at_the_end(&self) -> Option<Vec<T>> {
+    /// Takes the held losses when all tasks are done, if they are few enough to be results; otherwise returns `None`.
+    pub(super) fn take_if_few(&self) -> Option<Vec<T>> {
         let mut state = self.state();
-        (state.held.len() < MAY_BE_THE_TASKS).then(|| std::mem::take(&mut state.held))
+        (state.held.len() < MIN_SYSTEMATIC).then(|| std::mem::take(&mut state.held))
     }
 
-    /// How many episodes were lost, and the reason that came most often.
+    /// Returns how many episodes were lost, and the most frequent reason.
     pub(super) fn summary(&self) -> Option<(usize, String)> {
         let state = self.state();
-        let (_, why) = state.reasons.values().max_by_key(|(count, why)| (*count, why.clone()))?;
-        Some((state.reasons.values().map(|(count, _)| count).sum(), why.clone()))
+        let (_, reason) = state.reasons.values().max_by_key(|(count, reason)| (*count, reason.clone()))?;
+        Some((state.reasons.values().map(|(count, _)| count).sum(), reason.clone()))
     }
 }
 
-/// Reasons that differ only in their numbers and ids are one.
-fn kind(why: &str) -> String {
-    let is_id = |word: &str| word.chars().any(|letter| letter.is_ascii_digit());
-    why.split_whitespace().filter(|word| !is_id(word)).collect::<Vec<_>>().join(" ")
+/// Removes words with digits, so that reasons that differ only in numbers and ids count as one.
+fn kind(reason: &str) -> String {
+    let has_digit = |word: &str| word.chars().any(|letter| letter.is_ascii_digit());
+    reason.split_whitespace().filter(|word| !has_digit(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -88,41 +89,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_count_once_something_has_worked() {
+    fn losses_count_after_first_success() {
         let losses = Losses::new();
-        assert!(matches!(losses.lost("a", 1), Told::Held));
-        assert!(matches!(losses.lost("a", 2), Told::Held));
-        assert_eq!(losses.worked(), [1, 2]);
-        assert!(matches!(losses.lost("a", 3), Told::Counts(3)));
-        assert_eq!(losses.worked(), [0; 0]);
+        assert!(matches!(losses.record_loss("a", 1), LossDecision::Hold));
+        assert!(matches!(losses.record_loss("a", 2), LossDecision::Hold));
+        assert_eq!(losses.record_success(), [1, 2]);
+        assert!(matches!(losses.record_loss("a", 3), LossDecision::Count(3)));
+        assert_eq!(losses.record_success(), [0; 0]);
     }
 
     #[test]
-    fn many_losses_and_nothing_else_end_the_run() {
+    fn many_losses_without_success_stop_run() {
         let losses = Losses::new();
-        for episode in 1..NO_ACCIDENT {
-            assert!(matches!(losses.lost("a", episode), Told::Held));
+        for episode in 1..MAX_HELD {
+            assert!(matches!(losses.record_loss("a", episode), LossDecision::Hold));
         }
-        assert!(matches!(losses.lost("a", 0), Told::NothingWorks));
-        assert!(losses.at_the_end().is_none());
+        assert!(matches!(losses.record_loss("a", 0), LossDecision::StopRun));
+        assert!(losses.take_if_few().is_none());
     }
 
     #[test]
     fn few_losses_at_the_end_are_results() {
         let losses = Losses::new();
-        losses.lost("a", 1);
-        losses.lost("a", 2);
-        assert_eq!(losses.at_the_end(), Some(vec![1, 2]));
-        assert_eq!(losses.at_the_end(), Some(vec![]));
+        losses.record_loss("a", 1);
+        losses.record_loss("a", 2);
+        assert_eq!(losses.take_if_few(), Some(vec![1, 2]));
+        assert_eq!(losses.take_if_few(), Some(vec![]));
     }
 
     #[test]
-    fn the_commonest_reason_is_told_whatever_its_numbers() {
+    fn most_frequent_reason_ignores_numbers() {
         let losses = Losses::new();
         assert_eq!(losses.summary(), None);
-        losses.lost("once", ());
-        losses.lost("lost browser 17 on node n1", ());
-        losses.lost("lost browser 18 on node n2", ());
+        losses.record_loss("once", ());
+        losses.record_loss("lost browser 17 on node n1", ());
+        losses.record_loss("lost browser 18 on node n2", ());
         assert_eq!(losses.summary(), Some((3, "lost browser 17 on node n1".to_owned())));
     }
 }

@@ -1,5 +1,5 @@
-//! Rank 0's last duty: waits until the other ranks have left their files on the shared disk, not for ever, and makes one
-//! file of what is there.
+//! Merges the files of all ranks: rank 0 waits, up to a timeout, until the other ranks have written their files to the shared
+//! disk.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::plan::{Plan, SharedPlan};
 
-const FIRST_LOOK: Duration = Duration::from_millis(200);
-/// A directory on a network disk is looked at this seldom while nothing happens.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Limits how often a directory on a network disk is listed.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// When all is done, ranks that live get this long to turn their journals into files: less to read twice.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-/// A journal that becomes a file while it is read is read again from there.
-const TRIES: usize = 5;
+/// When all tasks are done, live ranks have this long to turn their journals into files, which are faster to read.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
+/// Attempts at a merge: a journal that becomes a file while it is read is read again.
+const MAX_ATTEMPTS: usize = 5;
 
-/// What is to become one.
+/// The merge of one iteration.
 #[derive(Clone)]
 pub struct Merge {
     save_path: SavePath,
@@ -31,22 +31,22 @@ pub struct Merge {
 
 #[derive(Debug)]
 pub enum Merged {
-    /// Every trajectory of the run is there.
-    Whole(AggregateReport),
-    /// Some are missing: the time was over, or the ranks are done without them.
+    /// All trajectories of the run are in the file.
+    Complete(AggregateReport),
+    /// Some are missing, because of the timeout or because the ranks ended without them.
     Partial(AggregateReport),
-    /// Somebody asked to stop waiting. Nothing was merged.
+    /// The wait was stopped on request. Nothing was merged.
     Stopped,
 }
 
 impl From<AggregateReport> for Merged {
     fn from(report: AggregateReport) -> Self {
-        if report.missing_indices.is_empty() { Self::Whole(report) } else { Self::Partial(report) }
+        if report.missing_indices.is_empty() { Self::Complete(report) } else { Self::Partial(report) }
     }
 }
 
 impl Merge {
-    /// Of a run of several ranks.
+    /// Returns the merge of a run; `None` for a run with a single rank.
     pub fn of(plan: &Plan) -> Option<Self> {
         let shared = plan.shared.as_ref().filter(|_| plan.ranks.count() > 1)?;
         Some(Self::with(plan.save_path.clone(), plan.id, shared, plan.ranks.count()))
@@ -70,7 +70,7 @@ impl Merge {
         &self.save_path
     }
 
-    /// The command that does it by hand.
+    /// Returns the command that performs this merge.
     pub fn command(&self) -> String {
         let IterationId { split, iteration, .. } = self.id;
         let ranks = self.options.ranks.unwrap_or(0);
@@ -78,37 +78,37 @@ impl Merge {
         format!("webgym aggregate {root} --split {split} --iteration {iteration} --ranks {ranks}")
     }
 
-    /// Merges as soon as everything is there; at the end of `patience` what is there.
+    /// Merges as soon as all files are complete, and after `timeout` whatever is there.
     pub async fn when_ready(
         self,
         all_done: bool,
-        patience: Duration,
+        timeout: Duration,
         stop: &CancellationToken,
     ) -> Result<Merged, AggregateError> {
         let merge = Arc::new(self);
-        let end = Instant::now().checked_add(patience);
-        let mut pause = FIRST_LOOK;
-        let mut told = Vec::new();
-        let begun = Instant::now();
-        // When all is known to be done, journals of ranks that died need not become files first.
-        let mut looks_whole = all_done;
+        let end = Instant::now().checked_add(timeout);
+        let mut pause = FIRST_PAUSE;
+        let mut reported = Vec::new();
+        let started = Instant::now();
+        // When all tasks are done, journals of dead ranks are merged as they are.
+        let mut may_be_complete = all_done;
         loop {
             let absent = merge.absent()?;
-            let ends = begun.elapsed() < LAST_WORDS && merge.is_any_being_written(&absent);
-            if (looks_whole && !ends) || absent.is_empty() {
+            let is_finishing = started.elapsed() < FINISH_TIMEOUT && merge.is_any_being_written(&absent);
+            if (may_be_complete && !is_finishing) || absent.is_empty() {
                 match Arc::clone(&merge).attempt(false).await {
                     Err(AggregateError::Incomplete { .. } | AggregateError::NoFiles { .. }) => {
-                        looks_whole = false
+                        may_be_complete = false
                     }
                     other => return other.map(Merged::from),
                 }
             }
-            if told != absent && !looks_whole {
+            if reported != absent && !may_be_complete {
                 tracing::info!(
-                    "waiting for ranks {absent:?} to finish; what is there is merged after {} s",
-                    patience.as_secs()
+                    "waiting for ranks {absent:?} to finish; after {} s, the available files are merged",
+                    timeout.as_secs()
                 );
-                told = absent;
+                reported = absent;
             }
             if end.is_some_and(|end| Instant::now() >= end) {
                 return Arc::clone(&merge).attempt(true).await.map(Merged::from);
@@ -118,11 +118,11 @@ impl Merge {
                 () = tokio::time::sleep(until) => {}
                 () = stop.cancelled() => return Ok(Merged::Stopped),
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
-    /// The ranks that have left no finished file.
+    /// Returns the ranks without a finished file.
     fn absent(&self) -> Result<Vec<u32>, AggregateError> {
         let IterationId { split, iteration, .. } = self.id;
         let status = aggregate::rank_status(&self.save_path, split, iteration, self.options.ranks);
@@ -141,13 +141,13 @@ impl Merge {
     async fn attempt(self: Arc<Self>, partial: bool) -> Result<AggregateReport, AggregateError> {
         let work = tokio::task::spawn_blocking(move || {
             let options = AggregateOptions { partial, ..self.options.clone() };
-            let once = || aggregate::aggregate(&self.save_path, self.id.split, self.id.iteration, &options);
-            let mut merged = once();
-            for _ in 1..TRIES {
+            let merge = || aggregate::aggregate(&self.save_path, self.id.split, self.id.iteration, &options);
+            let mut merged = merge();
+            for _ in 1..MAX_ATTEMPTS {
                 if !matches!(merged, Err(AggregateError::File(_))) {
                     break;
                 }
-                merged = once();
+                merged = merge();
             }
             merged
         });

@@ -1,5 +1,5 @@
-//! Writes scalars as TensorBoard event files, which TensorBoard and W&B read: framed records with checksums, each
-//! a small protocol buffer put together by hand.
+//! Writes scalars as TensorBoard event files, which TensorBoard and W&B read: framed records with checksums, each a small
+//! protocol buffer that is encoded here.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,13 +10,13 @@ use std::{
 
 use crc32c::crc32c;
 
-/// One event file of one run.
+/// An event file of one run.
 pub struct EventFile {
     file: File,
 }
 
 impl EventFile {
-    /// A new file in `folder`, named as TensorBoard expects.
+    /// Creates a file in `folder` with the name that TensorBoard expects.
     pub fn create(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let name = format!("events.out.tfevents.{}.webgym.{}", now() as u64, std::process::id());
@@ -26,15 +26,15 @@ impl EventFile {
         Ok(events)
     }
 
-    /// Adds values at a step, all in one record.
-    pub fn scalars(&mut self, step: i64, values: &[(String, f64)]) -> io::Result<()> {
+    /// Appends values of a step as one record.
+    pub fn append_scalars(&mut self, step: i64, values: &[(String, f64)]) -> io::Result<()> {
         let mut summary = Vec::new();
         for (tag, value) in values {
-            let mut one = Vec::new();
-            text(&mut one, 1, tag);
-            one.push(2 << 3 | 5);
-            one.extend((*value as f32).to_le_bytes());
-            bytes(&mut summary, 1, &one);
+            let mut scalar = Vec::new();
+            text(&mut scalar, 1, tag);
+            scalar.push(2 << 3 | 5);
+            scalar.extend((*value as f32).to_le_bytes());
+            bytes(&mut summary, 1, &scalar);
         }
         self.write(&event(step, |out| bytes(out, 5, &summary)))?;
         self.file.flush()
@@ -55,12 +55,12 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-fn event(step: i64, what: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+fn event(step: i64, write_field: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = vec![1 << 3 | 1];
     out.extend(now().to_le_bytes());
     out.push(2 << 3);
     varint(&mut out, step as u64);
-    what(&mut out);
+    write_field(&mut out);
     out
 }
 
@@ -96,21 +96,22 @@ mod tests {
     }
 
     #[test]
-    fn records_are_framed_and_hold_their_values() {
+    fn records_are_framed_and_contain_values() {
         let folder = tempfile::tempdir().unwrap();
         let mut events = EventFile::create(folder.path()).unwrap();
-        events.scalars(3, &[("train/success_rate".into(), 0.5)]).unwrap();
+        events.append_scalars(3, &[("train/success_rate".into(), 0.5)]).unwrap();
         let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let data = std::fs::read(path).unwrap();
-        let mut at = 0;
+        let mut offset = 0;
         let mut records = Vec::new();
-        while at < data.len() {
-            let length = u64::from_le_bytes(data[at..at + 8].try_into().unwrap()) as usize;
-            let body = &data[at + 12..at + 12 + length];
-            let crc = u32::from_le_bytes(data[at + 12 + length..at + 16 + length].try_into().unwrap());
+        while offset < data.len() {
+            let length = u64::from_le_bytes(data[offset..offset + 8].try_into().unwrap()) as usize;
+            let body = &data[offset + 12..offset + 12 + length];
+            let crc =
+                u32::from_le_bytes(data[offset + 12 + length..offset + 16 + length].try_into().unwrap());
             assert_eq!(crc, masked(crc32c(body)));
             records.push(body.to_vec());
-            at += 16 + length;
+            offset += 16 + length;
         }
         assert_eq!(records.len(), 2);
         let has = |needle: &[u8]| records[1].windows(needle.len()).any(|window| window == needle);

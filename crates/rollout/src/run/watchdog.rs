@@ -1,19 +1,19 @@
-//! Says where everyone waits when nothing has moved for a while. Changes nothing; it only looks and tells.
+//! Reports what episodes wait for when a run makes no progress. It only reads the run's state.
 
 use std::{sync::Arc, time::Duration};
 
-use crate::run::state::RunState;
+use super::state::RunState;
 
-/// Tells `say` who waits for what whenever nothing has progressed for `patience`, and again at each further one.
-pub async fn watch(state: Arc<RunState>, patience: Duration, mut say: impl FnMut(&str)) {
-    let mut told = 0;
+/// Calls `report` with a diagnosis each time the run has made no progress for another `stall_timeout`.
+pub async fn watch(state: Arc<RunState>, stall_timeout: Duration, mut report: impl FnMut(&str)) {
+    let mut reported = 0;
     loop {
-        tokio::time::sleep(patience / 4).await;
+        tokio::time::sleep(stall_timeout / 4).await;
         let stalled = state.stalled();
-        let times = (stalled.as_secs_f64() / patience.as_secs_f64()) as u64;
-        if times > told {
-            say(&format!("nothing has progressed for {} s: {}", stalled.as_secs(), state.diagnosis()));
+        let periods = (stalled.as_secs_f64() / stall_timeout.as_secs_f64()) as u64;
+        if periods > reported {
+            report(&format!("no progress for {} s: {}", stalled.as_secs(), state.diagnosis()));
         }
-        told = times;
+        reported = periods;
     }
 }

@@ -1,113 +1,111 @@
-//! A worker takes one task after the other: leases a browser, runs the episode, gives the browser back, and
-//! starts afresh when the attempt was lost to infrastructure.
+//! A worker runs one task after another: acquires a browser, runs the episode and releases the browser. An attempt that is
+//! lost to infrastructure is repeated.
 
 use std::{sync::Arc, time::Duration};
 
+use client::{farm::ClientError, http::Deadline};
 use proto::trajectory::Task;
 use tokio::time::Instant;
 
-use super::{RunError, Shared};
-use crate::{
-    episode::{BrowserSession, Ending, Episode, screenshots::ScreenshotStore},
-    run::event::{Event, Stage},
+use super::{
+    RunError,
+    collector::Collector,
+    event::{Event, Stage},
 };
-use client::{farm::ClientError, http::Deadline};
+use crate::episode::{BrowserSession, Ending, Episode, screenshots::ScreenshotStore};
 
-const FIRST_PAUSE: Duration = Duration::from_millis(300);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// How long a server gets to show that it is there.
-const PROBE: Duration = Duration::from_secs(5);
-/// How long giving a browser back may hold up a run that stops at once; the next run gives back what is left.
-const LAST_RELEASE: Duration = Duration::from_secs(3);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(300);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(10);
+/// How long a server that failed has to answer a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for releasing browsers after a hard stop; the next run releases what remains.
+const LAST_RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
-pub(super) async fn work(shared: Arc<Shared>) {
-    while let Some(task) = shared.next_task().await {
-        let Some((ending, attempt, episode)) = shared.see_through(task).await else { return };
+pub(super) async fn work(collector: Arc<Collector>) {
+    while let Some(task) = collector.next_task().await {
+        let Some((ending, attempt, episode)) = collector.run_task(task).await else { return };
         match &ending {
             Ending::Stopped => return,
-            Ending::Disk(why) => return shared.fail(RunError::Disk(why.clone())),
-            Ending::PolicyRefuses(why) => return shared.fail(RunError::PolicyRefuses(why.clone())),
-            _ => shared.hand_in(ending, attempt, episode).await,
+            Ending::Disk(reason) => return collector.fail(RunError::Disk(reason.clone())),
+            Ending::PolicyRefuses(reason) => {
+                return collector.fail(RunError::PolicyRefuses(reason.clone()));
+            }
+            _ => collector.submit(ending, attempt, episode).await,
         }
     }
 }
 
-impl Shared {
-    /// Attempts at one task until one of them counts. `None` when the run is over before.
-    async fn see_through(self: &Arc<Self>, task: Task) -> Option<(Ending, u32, Episode)> {
+impl Collector {
+    /// Runs attempts at a task until one is final. Returns `None` when the run stops first.
+    async fn run_task(self: &Arc<Self>, task: Task) -> Option<(Ending, u32, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
         let mut attempt = 0;
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_RETRY_PAUSE;
         loop {
-            let (ending, episode) = self.attempt(&task, attempt).await?;
+            let (ending, episode) = self.run_attempt(&task, attempt).await?;
             if !ending.is_infrastructure() || attempt >= self.limits.max_infra_retries {
                 return Some((ending, attempt, episode));
             }
             attempt += 1;
-            let why = ending.why();
-            tracing::debug!(task = index, attempt, why, "an episode is started afresh");
-            self.context.announcer.announce(&Event::Retried { index, attempt, reason: why });
+            let reason = ending.reason();
+            tracing::debug!(task = index, attempt, reason, "an episode starts again");
+            self.context.announcer.announce(&Event::Retried { index, attempt, reason });
             let (_, _, screenshots) = episode.into_parts();
             screenshots.discard().await;
             tokio::select! {
                 () = self.stop.soft.cancelled() => return None,
                 () = self.stop.hard.cancelled() => return None,
                 () = self.grace_over.cancelled() => {}
-                () = self.recovery(index, &ending, pause) => {}
+                () = self.wait_for_recovery(index, &ending, pause) => {}
             }
             pause *= 2;
         }
     }
 
-    /// A short pause, then until whoever was lost answers again: a server that is started anew must not cost every
-    /// task its attempts.
-    async fn recovery(&self, index: usize, ending: &Ending, mut pause: Duration) {
+    /// Pauses, then waits until the lost server answers again, so that a server restart does not use up the attempts of
+    /// every task.
+    async fn wait_for_recovery(&self, index: usize, ending: &Ending, mut pause: Duration) {
         let end = Instant::now() + self.limits.task_timeout;
         let stage = if matches!(ending, Ending::PolicyLost(_)) { Stage::Policy } else { Stage::Allocate };
         self.context.announcer.announce(&Event::Stage { index, step: 0, stage });
         loop {
             tokio::time::sleep(pause).await;
-            if self.answers(ending).await || Instant::now() >= end {
+            if self.is_recovered(ending).await || Instant::now() >= end {
                 return;
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_RETRY_PAUSE);
         }
     }
 
-    async fn answers(&self, lost: &Ending) -> bool {
-        if matches!(lost, Ending::PolicyLost(_)) {
-            return self.context.policy.is_reachable(PROBE).await;
+    async fn is_recovered(&self, ending: &Ending) -> bool {
+        if matches!(ending, Ending::PolicyLost(_)) {
+            return self.context.policy.is_reachable(PROBE_TIMEOUT).await;
         }
-        let asked = self.context.farm.info(Deadline::after(PROBE)).await;
+        let info = self.context.farm.info(Deadline::after(PROBE_TIMEOUT)).await;
         !matches!(
-            asked,
-            Err(ClientError::Unreachable(_) | ClientError::Timeout(_) | ClientError::AnswerLost(_))
+            info,
+            Err(ClientError::Unreachable(_) | ClientError::Timeout(_) | ClientError::ResponseLost(_))
         )
     }
 
-    async fn attempt(self: &Arc<Self>, task: &Task, attempt: u32) -> Option<(Ending, Episode)> {
+    async fn run_attempt(self: &Arc<Self>, task: &Task, attempt: u32) -> Option<(Ending, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
         let deadline = Instant::now() + self.limits.task_timeout;
-        let context = Arc::clone(&self.context);
+        let context = &self.context;
         let screenshots = ScreenshotStore::new(&context.settings.images, index);
-        let begun = async {
-            let noted = context.journal.append_episode(task, attempt, screenshots.name()).await;
-            noted.map_err(std::io::Error::other)?;
-            screenshots.make().await
-        };
-        if let Err(error) = begun.await {
+        if let Err(error) = self.begin_attempt(task, attempt, &screenshots).await {
             self.fail(RunError::Disk(error.to_string()));
             return None;
         }
         let mut episode =
-            Episode::new(Arc::clone(&context), task.clone(), attempt, screenshots, Deadline::at(deadline));
+            Episode::new(Arc::clone(context), task.clone(), attempt, screenshots, Deadline::at(deadline));
         context.announcer.announce(&Event::Stage { index, step: 0, stage: Stage::Allocate });
         let session = tokio::select! {
             biased;
             () = self.stop.hard.cancelled() => return Some((Ending::Stopped, episode)),
-            // It has not begun: nothing is lost by leaving it to a resumed run.
+            // The episode has not started, so nothing is lost by leaving it to a resumed run.
             () = self.stop.soft.cancelled() => return Some((Ending::Stopped, episode)),
-            session = BrowserSession::allocate(&context, index, deadline, &self.grace_over) => session,
+            session = BrowserSession::acquire(context, index, deadline, &self.grace_over) => session,
         };
         let session = match session {
             Ok(session) => session,
@@ -121,19 +119,31 @@ impl Shared {
             ending = episode.run(&session) => ending,
         };
         context.announcer.announce(&Event::Stage { index, step: episode.steps.len(), stage: Stage::Release });
-        self.give_back(session).await;
+        self.release(session).await;
         Some((ending, episode))
     }
 
-    /// Gives a browser back; when the run must stop now, only as long as that takes no time to speak of.
-    async fn give_back(&self, session: BrowserSession) {
-        let hurry = async {
+    /// Records the attempt in the journal before its folder exists, so that a resumed run can remove the folder.
+    async fn begin_attempt(
+        &self,
+        task: &Task,
+        attempt: u32,
+        screenshots: &ScreenshotStore,
+    ) -> std::io::Result<()> {
+        let recorded = self.context.journal.append_episode(task, attempt, screenshots.name()).await;
+        recorded.map_err(std::io::Error::other)?;
+        screenshots.create().await
+    }
+
+    /// Releases a browser; after a hard stop, within a short timeout.
+    async fn release(&self, session: BrowserSession) {
+        let release_timeout = async {
             self.stop.hard.cancelled().await;
-            tokio::time::sleep(LAST_RELEASE).await;
+            tokio::time::sleep(LAST_RELEASE_TIMEOUT).await;
         };
         tokio::select! {
             () = session.release() => {}
-            () = hurry => {}
+            () = release_timeout => {}
         }
     }
 }
@@ -142,10 +152,10 @@ impl Shared {
 mod tests {
     use super::*;
 
-    /// Thousands of them live at once.
+    /// Thousands of workers exist at once.
     #[test]
-    fn a_worker_is_small() {
-        fn size<F: Future>(_: impl Fn(Arc<Shared>) -> F) -> usize {
+    fn worker_future_is_small() {
+        fn size<F: Future>(_: impl Fn(Arc<Collector>) -> F) -> usize {
             std::mem::size_of::<F>()
         }
         assert!(size(work) < 16 << 10, "{} bytes", size(work));

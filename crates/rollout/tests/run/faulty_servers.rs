@@ -33,7 +33,7 @@ fn server_faults() -> Vec<(RogueReply, &'static str)> {
     let again = format!("1000\r\n{}\r\n", " ".repeat(0x1000)).into_bytes();
     vec![
         (RogueReply::Endless(head("200 OK", &["transfer-encoding: chunked"]), again), "larger than"),
-        (RogueReply::Drip(head("200 OK", &[json]), Duration::from_millis(100)), "no time left"),
+        (RogueReply::Drip(head("200 OK", &[json]), Duration::from_millis(100)), "timed out while"),
         (RogueReply::Reset(half), "cannot be reached"),
         (RogueReply::http("200 OK", &[json], ""), "it is empty"),
         (RogueReply::http("200 OK", &[json], "{\"choices\":[]}"), "no choices"),
@@ -43,7 +43,7 @@ fn server_faults() -> Vec<(RogueReply, &'static str)> {
             RogueReply::http("200 OK", &["content-type: text/html"], "<h1>Sign in</h1>"),
             "text/html): <h1>Sign in",
         ),
-        (RogueReply::http("200 OK", &["content-encoding: gzip"], "\u{1f}\u{8b}"), "packed (gzip)"),
+        (RogueReply::http("200 OK", &["content-encoding: gzip"], "\u{1f}\u{8b}"), "compressed (gzip)"),
         (RogueReply::http("307 Elsewhere", &["location: http://else.test/"], ""), "http://else.test/"),
         (RogueReply::http("500 Oops", &[], "no GPU"), "500: no GPU"),
         (RogueReply::http("503 Busy", &["retry-after: 9999999"], ""), "come back in 9999999 s"),
@@ -101,11 +101,11 @@ async fn run_stops_with_reason_if_policy_always_fails() {
     .await;
     let mut harness = with_policy(&rogue).await;
     let result = harness.run(tasks(6)).await;
-    let Err(RunError::NothingWorks { count, why }) = result.collected else {
+    let Err(RunError::AllEpisodesLost { count, reason }) = result.collected else {
         panic!("{:?}", result.collected)
     };
     assert_eq!((count, result.trajectories.len()), (6, 0), "nothing is saved, so the run can be resumed");
-    assert!(why.contains("text/html") && why.contains("Sign in"), "{why}");
+    assert!(reason.contains("text/html") && reason.contains("Sign in"), "{reason}");
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use rollout::{
     judge::{Judge, ModelJudge},
     policy::PromptOptions,
     run::{
-        self, Collected, RunError, RunLimits, Source, Stop, event::Announcer, leases::LeaseLog,
+        self, Collected, RunError, RunLimits, Stop, TaskSource, event::Announcer, leases::LeaseLog,
         permits::RequestPermits, state::RunState,
     },
 };
@@ -192,9 +192,14 @@ impl Harness {
         let (journal, total) = (self.journal(tasks.len()), tasks.len());
         let context = Arc::new(self.episode_context(journal.clone()));
         let judge = std::mem::replace(&mut self.judge, Judge::None);
-        let collected =
-            run::collect(context, judge, self.limits.clone(), Source::Own(tasks, total), self.stop.clone())
-                .await;
+        let collected = run::collect(
+            context,
+            judge,
+            self.limits.clone(),
+            TaskSource::Fixed { tasks, total },
+            self.stop.clone(),
+        )
+        .await;
         journal.close().await.unwrap();
         RunResult { collected, trajectories: self.saved() }
     }

@@ -98,7 +98,7 @@ async fn permit_timeout_is_an_infrastructure_loss() {
     harness.limits.task_timeout = Duration::from_secs(2);
     let result = harness.run(tasks(2)).await;
     let endings: Vec<String> = result.trajectories.iter().map(ending).collect();
-    assert!(endings.iter().any(|ending| ending.contains("no place in the Screenshot pool")), "{endings:?}");
+    assert!(endings.iter().any(|ending| ending.contains("no Screenshot permit became free")), "{endings:?}");
 }
 
 #[tokio::test]

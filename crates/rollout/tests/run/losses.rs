@@ -203,7 +203,7 @@ async fn allocation_ends_at_task_timeout() {
     let trajectory = harness.run_one(task(0)).await;
     assert_ended_early(&trajectory, 0);
     assert_eq!(outcome(&trajectory), Outcome::InfraLost);
-    assert!(ending(&trajectory).starts_with("no browser to be had"), "{}", ending(&trajectory));
+    assert!(ending(&trajectory).starts_with("no browser available"), "{}", ending(&trajectory));
 }
 
 #[tokio::test]
@@ -231,11 +231,11 @@ async fn run_that_loses_everything_stops_with_reason() {
     let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
     harness.limits.max_infra_retries = 0;
     let result = harness.run(tasks(9)).await;
-    let Err(RunError::NothingWorks { count, why }) = result.collected else {
+    let Err(RunError::AllEpisodesLost { count, reason }) = result.collected else {
         panic!("{:?}", result.collected)
     };
     assert_eq!((count, result.trajectories.len()), (9, 0));
-    assert!(why.starts_with("browser lost: "), "{why}");
+    assert!(reason.starts_with("browser lost: "), "{reason}");
 }
 
 #[tokio::test]
@@ -250,8 +250,8 @@ async fn losses_before_first_success_are_saved() {
     let lost =
         result.trajectories.iter().filter(|trajectory| outcome(trajectory) == Outcome::InfraLost).count();
     assert_eq!((result.trajectories.len(), lost), (6, 4));
-    let (count, why) = result.collected.unwrap().lost.unwrap();
-    assert!(count == 4 && why.starts_with("browser lost: "), "{count} {why}");
+    let (count, reason) = result.collected.unwrap().lost.unwrap();
+    assert!(count == 4 && reason.starts_with("browser lost: "), "{count} {reason}");
 }
 
 /// The farm's network rules refuse the page: this says nothing about the agent, and a retry cannot help.
@@ -266,6 +266,8 @@ async fn refused_start_page_is_not_a_failed_task() {
     assert_eq!((harness.farm.leases_granted(), harness.policy.count()), (1, 0), "not retried");
     let mut harness = Harness::faulty(script, clicks_then_answers(2)).await;
     let result = harness.run(tasks(4)).await;
-    let Err(RunError::NothingWorks { why, .. }) = result.collected else { panic!("{:?}", result.collected) };
-    assert!(why.starts_with("page refused: "), "{why}");
+    let Err(RunError::AllEpisodesLost { reason, .. }) = result.collected else {
+        panic!("{:?}", result.collected)
+    };
+    assert!(reason.starts_with("page refused: "), "{reason}");
 }

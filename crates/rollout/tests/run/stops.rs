@@ -114,8 +114,8 @@ async fn policy_refusal_stops_the_run_with_reason() {
         let mut harness =
             Harness::faulty(|_| Fault::None, move |_| ModelReply::Status(status, body.into())).await;
         let result = harness.run(tasks(20)).await;
-        let Err(RunError::PolicyRefuses(why)) = result.collected else { panic!("{:?}", result.collected) };
-        assert!(why.contains(&status.to_string()) && why.contains(body), "{why}");
+        let Err(RunError::PolicyRefuses(reason)) = result.collected else { panic!("{:?}", result.collected) };
+        assert!(reason.contains(&status.to_string()) && reason.contains(body), "{reason}");
         assert!(harness.policy.count() <= 8, "a refused request is not repeated: {}", harness.policy.count());
         assert!(result.trajectories.is_empty() && harness.farm.active_leases().is_empty());
     }
@@ -138,8 +138,8 @@ async fn screenshot_write_error_stops_run_with_resumable_journal() {
         replace_by_a_file(&images);
     });
     let result = harness.run(tasks(4)).await;
-    let Err(RunError::Disk(why)) = result.collected else { panic!("{:?}", result.collected) };
-    assert!(!why.is_empty());
+    let Err(RunError::Disk(reason)) = result.collected else { panic!("{:?}", result.collected) };
+    assert!(!reason.is_empty());
     assert_eq!(result.trajectories.len(), 1, "the trajectory saved before remains");
     let (_journal, recovered) = store::Journal::resume(&harness.save_path().journal(harness.id())).unwrap();
     assert_eq!(recovered.finished.into_iter().collect::<Vec<_>>(), [0]);

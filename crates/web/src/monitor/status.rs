@@ -15,7 +15,8 @@ pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
     let (totals, stages, pace) = (run.totals(), run.stages(), run.pace());
     let done: usize = totals.outcomes.values().sum();
     let in_stage = |stage: Stage| stages.get(&stage).copied().unwrap_or(0);
-    let (busy, sessions) = monitored.policy.as_ref().map_or((in_stage(Stage::Policy), 0), ModelClient::busy);
+    let (busy, sessions) =
+        monitored.policy.as_ref().map_or((in_stage(Stage::Policy), 0), ModelClient::sessions_in_use);
     let judge_slots = monitored.judge_slots;
     json!({
         "tasks": totals.tasks, "done": done, "elapsed": round(run.elapsed().as_secs_f64()),

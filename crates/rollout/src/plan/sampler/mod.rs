@@ -13,7 +13,7 @@ pub use random::Random;
 use crate::{
     config::{MaxSteps, RatioClass},
     plan::{
-        shares::{Ranks, largest_remainder},
+        ranks::{Ranks, largest_remainder},
         tasks::{TaskEntry, TaskError, TaskFile, TaskKey},
     },
 };
@@ -83,7 +83,7 @@ pub fn draw_train_tasks(
         Sampler::Ratio(classes) => ratio(entries, &candidates, draw.size, classes, &mut random, &mut notes),
     };
     let queue = hardest_first(&chosen, entries);
-    let owners = ranks.deal(queue.len());
+    let owners = ranks.assign(queue.len());
     let own =
         queue.iter().zip(owners).filter(|(_, owner)| *owner == ranks.rank).map(|(selected, _)| *selected);
     Selection { tasks: own.collect(), notes, total: queue.len() }
@@ -95,7 +95,7 @@ pub fn select_test_tasks(entries: &[TaskEntry], size: i64, repeat: u32, ranks: &
     let count = usize::try_from(size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX).min(entries.len());
     let repeat = repeat.max(1) as usize;
     let chosen: Vec<usize> = (0..count).flat_map(|index| std::iter::repeat_n(index, repeat)).collect();
-    let owners = ranks.deal(chosen.len());
+    let owners = ranks.assign(chosen.len());
     let mut order: Vec<usize> = (0..chosen.len()).collect();
     order.sort_by_key(|position| std::cmp::Reverse(entries[chosen[*position]].difficulty));
     let queue = order.iter().enumerate();

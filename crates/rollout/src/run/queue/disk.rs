@@ -1,35 +1,35 @@
-//! What all ranks of a run have on the shared disk: the last word on what is collected, also when Redis has forgotten.
+//! Reads from the shared disk what all ranks of a run have collected. The disk is authoritative; Redis may lose its data.
 
 use std::collections::BTreeSet;
 
 use store::{IterationFile, IterationId, SavePath, aggregate};
 
-/// Which trajectory indices are where.
+/// The trajectory indices found on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct OnDisk {
+pub(super) struct FoundIndices {
     pub(super) finished: BTreeSet<usize>,
-    /// Begun by somebody, and not known to have been finished.
-    pub(super) begun: BTreeSet<usize>,
+    /// Started by some rank and not known to be finished.
+    pub(super) started: BTreeSet<usize>,
 }
 
 /// The files of one run.
 #[derive(Clone, Debug)]
-pub(super) struct Disk {
+pub(super) struct RunFiles {
     pub(super) save_path: SavePath,
     pub(super) id: IterationId,
     pub(super) run_id: String,
 }
 
-impl Disk {
-    /// Reads what all ranks have written, or only one of them. Waits for the disk.
-    pub(super) fn read(&self, only: Option<Option<u32>>) -> Result<OnDisk, String> {
+impl RunFiles {
+    /// Reads the files of all ranks, or of one rank. Blocks on the disk.
+    pub(super) fn read(&self, only: Option<Option<u32>>) -> Result<FoundIndices, String> {
         let files = aggregate::files_of_run(&self.save_path, self.id.split, self.id.iteration)
             .map_err(|error| error.to_string())?;
-        let mut found = OnDisk::default();
+        let mut found = FoundIndices::default();
         for file in files.iter().filter(|file| only.is_none_or(|rank| file.id.rank == rank)) {
             let file = match IterationFile::open_found(file) {
                 Ok(file) => file,
-                // A journal that has just become a finished file is read on the next occasion.
+                // The journal has just become a finished file, which the next call reads.
                 Err(_) if !file.path.exists() => continue,
                 Err(error) => return Err(error.to_string()),
             };
@@ -37,9 +37,10 @@ impl Disk {
                 continue;
             }
             let index = |index: i64| usize::try_from(index).ok();
-            found.finished.extend(file.summaries().iter().filter_map(|one| index(one.trajectory_index)));
-            let begun = file.scan().into_iter().flat_map(|scan| scan.unfinished.keys());
-            found.begun.extend(begun.filter_map(|begun| index(*begun)));
+            let summaries = file.summaries().iter();
+            found.finished.extend(summaries.filter_map(|summary| index(summary.trajectory_index)));
+            let started = file.scan().into_iter().flat_map(|scan| scan.unfinished.keys());
+            found.started.extend(started.filter_map(|started| index(*started)));
         }
         Ok(found)
     }

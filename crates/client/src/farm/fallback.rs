@@ -1,4 +1,4 @@
-//! Observation and step put together from the plain calls, for a farm that has nothing better.
+//! Observation and step with one request per part, for a farm without `/observe` and `/step`.
 
 use proto::{
     Command, ImageFormat,
@@ -12,39 +12,39 @@ use super::{
 use crate::http::Deadline;
 
 impl FarmClient {
-    /// Screenshot, elements, title and address, one call each.
-    pub async fn plain_observe(
+    /// Requests screenshot, elements and page metadata one by one.
+    pub async fn observe_in_parts(
         &self,
         lease: &Lease,
-        look: &ObserveOptions,
+        options: &ObserveOptions,
         deadline: Deadline,
     ) -> Result<Observation, ClientError> {
-        let mut observed = Observation::default();
-        if look.screenshot {
-            let data = self.screenshot(lease, look.mode, deadline).await?;
+        let mut observation = Observation::default();
+        if options.screenshot {
+            let data = self.screenshot(lease, options.mode, deadline).await?;
             let (width, height) = png_size(&data);
-            observed.screenshot = Some(Screenshot { format: ImageFormat::Png, width, height, data });
+            observation.screenshot = Some(Screenshot { format: ImageFormat::Png, width, height, data });
         }
-        if look.ac_tree {
+        if options.ac_tree {
             let info = self.execute(lease, &Command::GetScreenshotInfo, deadline).await?;
-            observed.ac_tree = read_screenshot_info(&info).as_ref().map(ScreenshotInfo::ac_tree);
-            observed.screenshot_info = Some(info);
+            observation.ac_tree = read_screenshot_info(&info).as_ref().map(ScreenshotInfo::ac_tree);
+            observation.screenshot_info = Some(info);
         }
-        if look.metadata {
-            observed.metadata = Some(self.page_metadata(lease, deadline).await?);
+        if options.metadata {
+            observation.metadata = Some(self.page_metadata(lease, deadline).await?);
         }
-        Ok(observed)
+        Ok(observation)
     }
 
-    /// Title and address of the page.
+    /// Returns title and URL of the page.
     pub async fn page_metadata(
         &self,
         lease: &Lease,
         deadline: Deadline,
     ) -> Result<PageMetadata, ClientError> {
         let body = self.execute(lease, &Command::GetPageMetadata, deadline).await?;
-        let word = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
-        let known = PageMetadata::new(word("title"), word("url"));
+        let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+        let known = PageMetadata::new(text("title"), text("url"));
         let extra = |name: &str| body.get(name).filter(|value| !value.is_null()).cloned();
         Ok(PageMetadata {
             meta_tags: extra("meta_tags"),
@@ -54,12 +54,12 @@ impl FarmClient {
         })
     }
 
-    /// A command, then a look. A command that failed by itself is told beside what is seen.
-    pub async fn plain_step(
+    /// Executes a command, then observes the page, even when the command failed.
+    pub async fn step_in_parts(
         &self,
         lease: &Lease,
         command: &Command,
-        look: &ObserveOptions,
+        options: &ObserveOptions,
         deadline: Deadline,
     ) -> Result<Observation, ClientError> {
         let (result, failure) = match self.execute(lease, command, deadline).await {
@@ -67,15 +67,15 @@ impl FarmClient {
             Err(error) if error.is_infrastructure() => return Err(error),
             Err(error) => (None, Some(error)),
         };
-        let observed = self.plain_observe(lease, look, deadline).await?;
-        Ok(Observation { result, failure, ..observed })
+        let observation = self.observe_in_parts(lease, options, deadline).await?;
+        Ok(Observation { result, failure, ..observation })
     }
 }
 
-/// Width and height out of the picture's header.
+/// Reads width and height from the PNG header.
 fn png_size(bytes: &[u8]) -> (u32, u32) {
-    let number = |at: usize| {
-        let four = bytes.get(at..at + 4).and_then(|four| <[u8; 4]>::try_from(four).ok());
+    let number = |offset: usize| {
+        let four = bytes.get(offset..offset + 4).and_then(|four| <[u8; 4]>::try_from(four).ok());
         four.map_or(0, u32::from_be_bytes)
     };
     (number(16), number(20))

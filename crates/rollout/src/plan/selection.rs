@@ -1,5 +1,4 @@
-//! Which tasks a new run has, and what is written down about them: the choice beside the journal, and what the run says
-//! of itself in its files.
+//! The tasks of a new run and what is recorded about them: the selection file beside the journal, and the metadata of the run.
 
 use std::{
     collections::HashSet,
@@ -14,27 +13,40 @@ use store::{
     durable::{AtomicFile, Existing},
 };
 
-use super::{PlanError, SharedPlan, io, split};
-use crate::{
-    config::{Config, MaxSteps, Question, SamplerKind, Split},
-    plan::{
-        blocklist::Blocklist,
-        sampler::{self, Draw, Sampler, Selection},
-        shares::Ranks,
-        tasks::{TaskFile, TaskKey},
-    },
+use super::{
+    PlanError, SharedPlan,
+    blocklist::Blocklist,
+    ranks::Ranks,
+    sampler::{self, Draw, Sampler, Selected, Selection},
+    tasks::{TaskFile, TaskKey},
 };
+use crate::config::{Config, MaxSteps, Question, SamplerKind, Split};
 
-/// The choice of tasks, beside the journal: the blocklist and the task file may change while a run is interrupted.
+/// The selected tasks, stored beside the journal because blocklist and task file may change while a run is interrupted.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Chosen {
+pub(super) struct SelectionFile {
     pub(super) dataset: PathBuf,
-    pub(super) tasks: Vec<(usize, usize)>,
+    /// Entry index in the task file and trajectory index of each task.
+    tasks: Vec<(usize, usize)>,
     pub(super) total: usize,
 }
 
-/// All tasks of a new run, whoever collects them.
-pub(super) fn choose(
+impl SelectionFile {
+    /// Reads the selection file of a journal.
+    pub(super) fn read(journal: &Path) -> Result<Self, PlanError> {
+        let path = selection_path(journal);
+        let text = std::fs::read(&path).map_err(|source| PlanError::io("read", &path, source))?;
+        serde_json::from_slice(&text)
+            .map_err(|error| PlanError::Mismatch { path: journal.to_owned(), reason: error.to_string() })
+    }
+
+    pub(super) fn selected(&self) -> impl Iterator<Item = Selected> {
+        self.tasks.iter().map(|&(entry_index, trajectory_index)| Selected { entry_index, trajectory_index })
+    }
+}
+
+/// Selects all tasks of a new run, for all ranks together.
+pub(super) fn select_tasks(
     config: &Config,
     file: &TaskFile,
     save_path: &SavePath,
@@ -49,9 +61,9 @@ pub(super) fn choose(
         return Ok(sampler::select_test_tasks(file.entries(), size, repeat, ranks));
     }
     let (blocked, warnings) = Blocklist::read(save_path.root(), now)
-        .map_err(|source| io("read", &save_path.blocklist(), source))?;
+        .map_err(|source| PlanError::io("read", &save_path.blocklist(), source))?;
     notes.extend(warnings);
-    let seen = if env.deduplicate_across_iterations { seen(save_path)? } else { HashSet::new() };
+    let seen = if env.deduplicate_across_iterations { earlier_tasks(save_path)? } else { HashSet::new() };
     let sampler = match env.train_tasks_sampler {
         SamplerKind::Uniform => Sampler::Uniform,
         SamplerKind::Ratio => Sampler::Ratio(&env.difficulty_ratio),
@@ -66,12 +78,16 @@ pub(super) fn choose(
         ranks,
     );
     if selection.tasks.is_empty() {
-        return Err(PlanError::NoTasks(format!("{} has none that may be used now", file.path().display())));
+        return Err(PlanError::NoTasks(format!(
+            "{} has no task that may be used now",
+            file.path().display()
+        )));
     }
     Ok(selection)
 }
 
-fn seen(save_path: &SavePath) -> Result<HashSet<TaskKey>, PlanError> {
+/// Returns the tasks of all earlier train iterations.
+fn earlier_tasks(save_path: &SavePath) -> Result<HashSet<TaskKey>, PlanError> {
     let earlier = |error: &dyn std::fmt::Display| PlanError::Earlier(error.to_string());
     let mut keys = HashSet::new();
     for iteration in store::iteration::iterations(save_path, store::Split::Train).map_err(|e| earlier(&e))? {
@@ -80,13 +96,13 @@ fn seen(save_path: &SavePath) -> Result<HashSet<TaskKey>, PlanError> {
         keys.extend(
             summaries
                 .iter()
-                .map(|one| TaskKey::new(&one.subdomain, &one.website, one.difficulty, &one.task_name)),
+                .map(|task| TaskKey::new(&task.subdomain, &task.website, task.difficulty, &task.task_name)),
         );
     }
     Ok(keys)
 }
 
-pub(super) fn metadata(
+pub(super) fn run_metadata(
     config: &Config,
     dataset: &Path,
     (iteration, seed): (u64, u64),
@@ -106,23 +122,24 @@ pub(super) fn metadata(
         judge_model: Some(config.openai_config.model.clone()),
         judge_model_overrides: overrides,
         dataset_file: Some(dataset.display().to_string()),
-        split: Some(split(env.split).to_string()),
+        split: Some(store_split(env.split).to_string()),
         server_size: None,
         max_steps: json!({"easy": steps.easy, "medium": steps.medium, "hard": steps.hard}),
         timestamp: Some(now.to_string()),
         iteration: i64::try_from(iteration).ok(),
         seed: Some(seed),
-        extra: shared.map(SharedPlan::facts).unwrap_or_default(),
+        extra: shared.map(SharedPlan::metadata).unwrap_or_default(),
     }
 }
 
+/// Returns the absolute path of the task file.
 pub(super) fn dataset(config: &Config) -> Result<PathBuf, PlanError> {
     let (key, example) = match config.env_config.split {
         Split::Train => ("env_config.train_tasks", "train.jsonl"),
         Split::Test => ("env_config.test_tasks", "test.jsonl"),
     };
     let path = config.tasks_path().ok_or(PlanError::Missing { key, example })?;
-    std::path::absolute(&path).map_err(|source| io("find", &path, source))
+    std::path::absolute(&path).map_err(|source| PlanError::io("find", &path, source))
 }
 
 pub(super) fn max_steps(config: &Config) -> &MaxSteps {
@@ -132,38 +149,49 @@ pub(super) fn max_steps(config: &Config) -> &MaxSteps {
     }
 }
 
-/// Tells whether two configurations are the same.
-pub(super) fn digest(config: &Config) -> String {
+/// Returns a digest that shows whether the configuration has changed.
+pub(super) fn config_digest(config: &Config) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(config).unwrap_or_default().hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
-pub(super) fn choice_path(journal: &Path) -> PathBuf {
+pub(super) fn selection_path(journal: &Path) -> PathBuf {
     let mut name = journal.as_os_str().to_owned();
     name.push(".tasks.json");
     name.into()
 }
 
-pub(super) fn write_choice(journal: &Path, dataset: &Path, selection: &Selection) -> Result<(), PlanError> {
-    let path = choice_path(journal);
+pub(super) fn write_selection_file(
+    journal: &Path,
+    dataset: &Path,
+    selection: &Selection,
+) -> Result<(), PlanError> {
+    let path = selection_path(journal);
     let tasks =
         selection.tasks.iter().map(|selected| (selected.entry_index, selected.trajectory_index)).collect();
-    let chosen = Chosen { dataset: dataset.to_owned(), tasks, total: selection.total };
+    let chosen = SelectionFile { dataset: dataset.to_owned(), tasks, total: selection.total };
     let written = AtomicFile::create(&path).and_then(|mut file| {
         file.write_all(&serde_json::to_vec(&chosen)?)?;
         file.commit(Existing::Replace)
     });
-    written.map_err(|source| io("write", &path, source))
+    written.map_err(|source| PlanError::io("write", &path, source))
 }
 
-/// Throws away the plan of a run that one collector has finished alone.
-pub fn forget_plan(save_path: &SavePath, id: IterationId) {
+/// Removes the shared plan of a run that a single collector has finished.
+pub fn remove_plan_file(save_path: &SavePath, id: IterationId) {
     let _ = std::fs::remove_file(save_path.plan(id.split, id.iteration));
 }
 
-/// Throws away what only an unfinished run needs.
-pub fn forget_choice(journal: &Path) {
-    let _ = std::fs::remove_file(choice_path(journal));
+/// Removes the selection file of a journal, which only an unfinished run needs.
+pub fn remove_selection_file(journal: &Path) {
+    let _ = std::fs::remove_file(selection_path(journal));
+}
+
+pub(super) fn store_split(split: Split) -> store::Split {
+    match split {
+        Split::Train => store::Split::Train,
+        Split::Test => store::Split::Test,
+    }
 }

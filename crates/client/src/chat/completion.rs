@@ -1,4 +1,4 @@
-//! What a model answered: its text with its reasoning in front, and what a trainer may want beside it.
+//! Parses a chat completion: the reply with its reasoning in front, and the token data that a trainer may use.
 
 use serde::{
     Deserialize, Deserializer,
@@ -24,25 +24,25 @@ pub struct Completion {
     pub logprobs: Option<Vec<f64>>,
 }
 
-/// Why an answer is none.
+/// Why a response is not a usable completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
-    /// The message alone is larger than this.
+pub(super) enum CompletionError {
+    /// The message is larger than this many bytes.
     TooLarge(usize),
-    Because(String),
+    Invalid(String),
 }
 
-impl From<&str> for Unusable {
+impl From<&str> for CompletionError {
     fn from(reason: &str) -> Self {
-        Self::Because(reason.to_owned())
+        Self::Invalid(reason.to_owned())
     }
 }
 
-/// Bytes of a message's JSON. Every later prompt holds the last messages, and every trajectory all of them.
-const LARGEST_MESSAGE: usize = 1 << 20;
+/// Limits the JSON of a message: prompts contain the latest messages, and a trajectory contains all of them.
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
-/// The answer as far as anyone looks into it: the rest is checked but not kept, so that an answer never takes more
-/// memory than a few times its own size, whatever it is made of.
+/// The parts of a response that are used. The rest is validated but not kept, so that parsing never takes more memory than a
+/// few times the size of the response.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "first")]
@@ -69,22 +69,22 @@ struct Choice<'a> {
 
 #[derive(Deserialize)]
 struct Logprobs {
-    content: Vec<Token>,
+    content: Vec<TokenLogprob>,
 }
 
 #[derive(Deserialize)]
-struct Token {
+struct TokenLogprob {
     logprob: f64,
 }
 
-/// The first of a list, the others unread.
+/// Reads the first element of a list and skips the others.
 fn first<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Choice<'de>>, D::Error> {
     struct First;
     impl<'de> Visitor<'de> for First {
         type Value = Option<Choice<'de>>;
 
-        fn expecting(&self, words: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            words.write_str("a list of choices")
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("a list of choices")
         }
 
         fn visit_unit<E>(self) -> Result<Self::Value, E> {
@@ -101,29 +101,29 @@ fn first<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Choice<'de>>, D::E
 }
 
 impl Completion {
-    /// A door for the fuzzer.
+    /// Public for the fuzzer.
     #[doc(hidden)]
     pub fn of_body(body: &[u8]) -> Option<Self> {
         Self::read(body).ok()
     }
 
-    pub(super) fn read(body: &[u8]) -> Result<Self, Unusable> {
-        let answer: Envelope<'_> = serde_json::from_slice(body).map_err(|problem| {
-            let what = if problem.is_data() { "not a chat completion" } else { "not JSON" };
-            let problem = if body.is_empty() { "it is empty".to_owned() } else { problem.to_string() };
-            Unusable::Because(format!("{what} ({problem})"))
+    pub(super) fn read(body: &[u8]) -> Result<Self, CompletionError> {
+        let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|error| {
+            let what = if error.is_data() { "not a chat completion" } else { "not JSON" };
+            let error = if body.is_empty() { "it is empty".to_owned() } else { error.to_string() };
+            CompletionError::Invalid(format!("{what} ({error})"))
         })?;
-        let choice = answer.choices.ok_or("no choices in it")?;
+        let choice = envelope.choices.ok_or("no choices in it")?;
         let message = choice.message.ok_or("no message in its choice")?;
-        if message.get().len() > LARGEST_MESSAGE {
-            return Err(Unusable::TooLarge(LARGEST_MESSAGE));
+        if message.get().len() > MAX_MESSAGE_BYTES {
+            return Err(CompletionError::TooLarge(MAX_MESSAGE_BYTES));
         }
         let message: Value = lenient(Some(message)).ok_or("its message cannot be read")?;
         Ok(Self {
             text: text(&message),
             finish_reason: lenient(choice.finish_reason),
-            usage: answer.usage.map(|usage| lenient(Some(usage)).unwrap_or_default()),
-            prompt_token_ids: lenient(answer.prompt_token_ids.or(choice.prompt_token_ids)),
+            usage: envelope.usage.map(|usage| lenient(Some(usage)).unwrap_or_default()),
+            prompt_token_ids: lenient(envelope.prompt_token_ids.or(choice.prompt_token_ids)),
             token_ids: lenient(choice.token_ids),
             logprobs: lenient(choice.logprobs)
                 .map(|given: Logprobs| given.content.iter().map(|token| token.logprob).collect()),
@@ -131,7 +131,7 @@ impl Completion {
     }
 }
 
-/// What a trainer may want is nothing to fail over: of another shape, it is not there.
+/// Parses optional data; data of an unexpected shape counts as missing.
 fn lenient<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
@@ -150,7 +150,7 @@ fn text(message: &Value) -> String {
     text
 }
 
-/// Content is text, a list of parts, or nothing.
+/// Returns the text of a content field: a string, a list of parts, or nothing.
 fn content(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -159,7 +159,7 @@ fn content(content: &Value) -> String {
     }
 }
 
-/// A server that parses tool calls itself takes them out of the text; they are put back.
+/// Renders a tool call that the server moved from the text into a field, so that the reply is complete.
 fn tool_call(call: &Value) -> String {
     let function = call.get("function").unwrap_or(call);
     let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reply_is_whole_however_the_server_split_it() {
+    fn reply_is_joined_from_all_fields() {
         for (message, wanted) in [
             (json!({"content": "hi"}), "hi"),
             (json!({"content": null}), ""),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_and_probabilities_are_kept() {
+    fn token_ids_and_logprobs_are_kept() {
         let body = json!({
             "prompt_token_ids": [1, 2], "usage": {"prompt_tokens": 2, "completion_tokens": 1},
             "choices": [{"message": {"content": "x"}, "finish_reason": "stop", "token_ids": [3],
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_none_is_explained() {
+    fn unusable_response_is_explained() {
         for (body, wanted) in [
             ("", "it is empty"),
             ("<html>", "not JSON"),
@@ -226,16 +226,16 @@ mod tests {
             ("{\"choices\":[{}]}", "no message"),
             ("{\"choices\":[{\"message\":null}]}", "no message"),
         ] {
-            let problem = Completion::read(body.as_bytes()).unwrap_err();
+            let error = Completion::read(body.as_bytes()).unwrap_err();
             assert!(
-                matches!(&problem, Unusable::Because(why) if why.contains(wanted)),
-                "{body}: {problem:?}"
+                matches!(&error, CompletionError::Invalid(reason) if reason.contains(wanted)),
+                "{body}: {error:?}"
             );
         }
     }
 
     #[test]
-    fn what_is_beside_the_message_is_nothing_to_fail_over() {
+    fn malformed_optional_data_is_ignored() {
         let body = json!({
             "usage": "much", "prompt_token_ids": [1, -2],
             "choices": [{"message": {"content": "x"}, "finish_reason": 3, "token_ids": "3", "logprobs": {"content": null}}, 7],
@@ -248,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn a_message_beyond_all_measure_is_none() {
-        let body = json!({"choices": [{"message": {"content": "x".repeat(LARGEST_MESSAGE)}}]});
-        let problem = Completion::read(body.to_string().as_bytes()).unwrap_err();
-        assert_eq!(problem, Unusable::TooLarge(LARGEST_MESSAGE));
+    fn oversized_message_is_refused() {
+        let body = json!({"choices": [{"message": {"content": "x".repeat(MAX_MESSAGE_BYTES)}}]});
+        let error = Completion::read(body.to_string().as_bytes()).unwrap_err();
+        assert_eq!(error, CompletionError::TooLarge(MAX_MESSAGE_BYTES));
     }
 }

@@ -1,0 +1,192 @@
+//! The client itself: sessions, attempts and authentication.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use reqwest::{Client, header::HeaderValue};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::{
+    ChatRequest, Completion, ModelError,
+    completion::CompletionError,
+    images::{self, ImageMode, Images},
+    raw_prompt,
+};
+use crate::http::{self, Deadline, HttpResponse, RetryPolicy, retry};
+
+#[derive(Clone, Debug)]
+pub struct ModelOptions {
+    /// Maximum of concurrent requests; further ones wait in order.
+    pub sessions: usize,
+    /// Limit for one attempt.
+    pub attempt_timeout: Duration,
+    pub retry: RetryPolicy,
+    pub images: Images,
+    pub max_response_bytes: usize,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            sessions: 64,
+            attempt_timeout: Duration::from_secs(240),
+            retry: RetryPolicy::default(),
+            images: Images::Auto,
+            max_response_bytes: 16 << 20,
+        }
+    }
+}
+
+/// A client of one chat server. Clones share connections, sessions and the image mode.
+#[derive(Clone, Debug)]
+pub struct ModelClient {
+    pub(super) http: Client,
+    /// The URL up to and including `/v1`.
+    pub(super) root: Arc<str>,
+    authorization: Option<HeaderValue>,
+    options: Arc<ModelOptions>,
+    sessions: Arc<Semaphore>,
+    image_mode: Arc<ImageMode>,
+}
+
+impl ModelClient {
+    /// Creates a client of a vLLM server. `/v1` is added to the URL unless it is there.
+    pub fn vllm(server: &str, options: ModelOptions) -> Result<Self, ModelError> {
+        let server = server.trim_end_matches('/');
+        let root = if server.ends_with("/v1") { server.to_owned() } else { format!("{server}/v1") };
+        Self::new(&root, None, options)
+    }
+
+    /// Creates a client of a service with an API key. `base_url` is what its paths start with.
+    pub fn openai(base_url: &str, key: Option<&str>, options: ModelOptions) -> Result<Self, ModelError> {
+        Self::new(base_url.trim_end_matches('/'), key, options)
+    }
+
+    fn new(root: &str, key: Option<&str>, options: ModelOptions) -> Result<Self, ModelError> {
+        let authorization = key.map(|key| {
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+                ModelError::Setup("the API key has characters that are not allowed in a header".into())
+            })?;
+            value.set_sensitive(true);
+            Ok::<_, ModelError>(value)
+        });
+        Ok(Self {
+            http: http::client(root).map_err(ModelError::Setup)?,
+            root: root.into(),
+            authorization: authorization.transpose()?,
+            sessions: Arc::new(Semaphore::new(options.sessions.max(1))),
+            image_mode: Arc::new(ImageMode::new(options.images, root)),
+            options: Arc::new(options),
+        })
+    }
+
+    pub fn url(&self) -> &str {
+        &self.root
+    }
+
+    /// Returns the number of requests in progress and the maximum.
+    pub fn sessions_in_use(&self) -> (usize, usize) {
+        let sessions = self.options.sessions.max(1);
+        (sessions.saturating_sub(self.sessions.available_permits()), sessions)
+    }
+
+    /// Requests a completion. The deadline covers the wait for a session, all attempts and the pauses between them.
+    pub async fn complete(&self, request: ChatRequest, deadline: Deadline) -> Result<Completion, ModelError> {
+        self.complete_with_prompt(request, deadline).await.map(|(completion, _)| completion)
+    }
+
+    /// Requests a completion. Also returns the messages as JSON text with images as `file://` URLs.
+    pub async fn complete_with_prompt(
+        &self,
+        request: ChatRequest,
+        deadline: Deadline,
+    ) -> Result<(Completion, String), ModelError> {
+        if request.has_images() && (self.image_mode.may_change() || !self.image_mode.uses_files()) {
+            let completion =
+                retry(&self.options.retry, deadline, || self.attempt(&request, deadline)).await?;
+            return Ok((completion, raw_prompt(&request.messages)));
+        }
+        let body = images::body(&request, true).await?;
+        // Thousands of requests wait for their completions, so only the serialized form is kept.
+        drop(request);
+        let attempt = || async {
+            let _session = self.session(deadline).await?;
+            self.post(body.bytes.clone(), deadline).await
+        };
+        let completion = retry(&self.options.retry, deadline, attempt).await?;
+        Ok((completion, body.messages().to_owned()))
+    }
+
+    async fn session(&self, deadline: Deadline) -> Result<SemaphorePermit<'_>, ModelError> {
+        let waited = tokio::time::timeout(deadline.remaining(), self.sessions.acquire()).await;
+        waited.ok().and_then(Result::ok).ok_or(ModelError::Timeout { doing: "waiting for a session" })
+    }
+
+    /// Sends a request with images and finds out which image mode works.
+    async fn attempt(&self, request: &ChatRequest, deadline: Deadline) -> Result<Completion, ModelError> {
+        let _session = self.session(deadline).await?;
+        let as_files = self.image_mode.uses_files();
+        let result = self.post(images::body(request, as_files).await?.bytes, deadline).await;
+        match result {
+            // A server that cannot read our files refuses the request. Sending the images inside it shows whether that was why.
+            Err(ModelError::Refused { status: 400..=499, .. })
+                if as_files && self.image_mode.may_change() =>
+            {
+                let result_inside = self.post(images::body(request, false).await?.bytes, deadline).await;
+                if result_inside.is_ok() {
+                    self.image_mode.settle(false);
+                }
+                result_inside.or(result)
+            }
+            Ok(completion) => {
+                self.image_mode.settle(as_files);
+                Ok(completion)
+            }
+            other => other,
+        }
+    }
+
+    async fn post(&self, body: Bytes, deadline: Deadline) -> Result<Completion, ModelError> {
+        let post = self.http.post(format!("{}/chat/completions", self.root));
+        let post = self.authorized(post).header("content-type", "application/json").body(body);
+        let response = self.send(post, self.options.attempt_timeout.min(deadline.remaining())).await?;
+        Completion::read(&response.body).map_err(|error| bad_response(error, &response))
+    }
+
+    pub(super) fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.authorization {
+            Some(value) => request.header(reqwest::header::AUTHORIZATION, value.clone()),
+            None => request,
+        }
+    }
+
+    pub(super) async fn send(
+        &self,
+        request: reqwest::RequestBuilder,
+        within: Duration,
+    ) -> Result<HttpResponse, ModelError> {
+        let response = http::send_request(request, within, self.options.max_response_bytes).await?;
+        if response.status.is_success() { Ok(response) } else { Err(ModelError::refused(&response)) }
+    }
+
+    /// Returns whether the server answers a single request, with any status.
+    pub async fn is_reachable(&self, within: Duration) -> bool {
+        let get = self.authorized(self.http.get(format!("{}/models", self.root)));
+        http::send_request(get, within, 1 << 20).await.is_ok()
+    }
+}
+
+fn bad_response(error: CompletionError, response: &HttpResponse) -> ModelError {
+    let reason = match error {
+        CompletionError::TooLarge(limit) => return ModelError::TooLarge { limit },
+        CompletionError::Invalid(_) if !response.encoding.is_empty() => {
+            format!("it is compressed ({}), which was not requested", response.encoding)
+        }
+        CompletionError::Invalid(reason) => reason,
+    };
+    let content_type = match response.content_type.as_str() {
+        "" => "no content type".to_owned(),
+        named => named.to_owned(),
+    };
+    ModelError::BadResponse { reason, content_type, body: response.excerpt() }
+}

@@ -1,0 +1,150 @@
+//! The loop of an episode, and the record of its steps.
+
+use std::{sync::Arc, time::Instant};
+
+use client::http::Deadline;
+use proto::trajectory::{Action, Observation, Step as Record, Task};
+
+use super::{
+    BrowserSession, Ending, EpisodeContext, fingerprint::Fingerprint, screenshots::ScreenshotStore,
+    start_page::StartPage,
+};
+use crate::{
+    policy::{ActionContext, ActionKey, ResolvedAction},
+    run::event::{Event, Stage},
+};
+
+/// An attempt at a task, with the steps made so far.
+pub struct Episode {
+    pub(super) context: Arc<EpisodeContext>,
+    pub(super) task: Task,
+    attempt: u32,
+    pub(super) screenshots: ScreenshotStore,
+    /// The end of the task's time.
+    pub(super) deadline: Deadline,
+    pub(crate) steps: Vec<Record>,
+}
+
+/// What the agent currently sees. The screenshot is on disk; only its fingerprint is kept, to compare the next one with.
+pub(super) struct View {
+    pub(super) observation: Observation,
+    /// The page's text, if the model gets it.
+    pub(super) text: Option<String>,
+    pub(super) fingerprint: Fingerprint,
+}
+
+impl Episode {
+    pub(crate) fn new(
+        context: Arc<EpisodeContext>,
+        task: Task,
+        attempt: u32,
+        screenshots: ScreenshotStore,
+        deadline: Deadline,
+    ) -> Self {
+        Self { context, task, attempt, screenshots, deadline, steps: Vec::new() }
+    }
+
+    pub(super) fn index(&self) -> usize {
+        usize::try_from(self.task.trajectory_index).unwrap_or(0)
+    }
+
+    pub(super) fn enter_stage(&self, stage: Stage) {
+        let event = Event::Stage { index: self.index(), step: self.steps.len(), stage };
+        self.context.announcer.announce(&event);
+    }
+
+    /// Announces how long a stage took and returns it in milliseconds, rounded to tenths.
+    pub(super) fn announce_duration(&self, stage: Stage, since: Instant) -> f64 {
+        let duration = since.elapsed();
+        self.context.announcer.announce(&Event::StageTimed { stage, duration });
+        (duration.as_secs_f64() * 10_000.0).round() / 10.0
+    }
+
+    pub(super) fn announce_failure(&self, stage: Stage, reason: &str) {
+        let event = Event::StageFailed { index: self.index(), stage, reason: reason.to_owned() };
+        self.context.announcer.announce(&event);
+    }
+
+    /// Runs until the episode ends by itself. The future may be dropped at any await; the steps so far stay.
+    pub(crate) async fn run(&mut self, session: &BrowserSession) -> Ending {
+        match self.run_steps(session).await {
+            Ok(ending) | Err(ending) => ending,
+        }
+    }
+
+    async fn run_steps(&mut self, session: &BrowserSession) -> Result<Ending, Ending> {
+        self.enter_stage(Stage::Metadata);
+        let since = Instant::now();
+        let (width, height) = session.viewport().await?;
+        self.announce_duration(Stage::Metadata, since);
+        let start_url = self.task.website.clone();
+        let is_open = self.open_start_page(session, &start_url).await?;
+        let mut view = self.observe_first(session, is_open).await?;
+        let mut start_page = StartPage::new(&view.observation.url);
+        let mode = self.context.settings.prompting.mode;
+        for number in 0..self.task.max_steps.max(1) {
+            let decision = self.decide(&view).await?;
+            let action_context = ActionContext { mode, width, height, start_url: &start_url };
+            let action = decision.action.clone();
+            let resolved = ResolvedAction::resolve(&action, &action_context);
+            self.record(view.observation.clone(), decision);
+            self.journal_step().await?;
+            if let Ok(ResolvedAction::Answer(_)) = &resolved {
+                return Ok(Ending::Answered);
+            }
+            let goes_back = ActionKey::from_key(&action.key) == Some(ActionKey::GoBack);
+            if start_page.count_back(goes_back, &view.observation.url, self.context.settings.split) {
+                return Ok(Ending::Stuck);
+            }
+            if number + 1 == self.task.max_steps {
+                break;
+            }
+            let resolved = start_page.resolve(goes_back, &view.observation.url, &start_url, resolved);
+            view = self.act(session, resolved, &action, view).await?;
+        }
+        Ok(Ending::OutOfSteps)
+    }
+
+    async fn open_start_page(&mut self, session: &BrowserSession, url: &str) -> Result<bool, Ending> {
+        self.enter_stage(Stage::Navigate);
+        let since = Instant::now();
+        let opened = session.visit(url).await?;
+        self.announce_duration(Stage::Navigate, since);
+        if let Err(reason) = &opened {
+            self.announce_failure(Stage::Navigate, reason);
+            let line = format!("{url}\n");
+            if let Err(error) = store::durable::append(&self.context.settings.navigation_errors, &line) {
+                tracing::warn!(%error, "cannot record a website that did not load");
+            }
+        }
+        Ok(opened.is_ok())
+    }
+
+    /// Writes the last step to the journal, before the next one begins.
+    async fn journal_step(&mut self) -> Result<(), Ending> {
+        let number = self.steps.len() as u32;
+        let Some(step) = self.steps.last_mut() else { return Ok(()) };
+        let journal = &self.context.journal;
+        let written = journal.append_step(self.task.trajectory_index, self.attempt, number - 1, step).await;
+        // The prompt is the largest part of a step, and `restore_prompts` rebuilds it from the other parts. Only a prompt with
+        // page text must be kept, because that text is stored nowhere else.
+        if self.context.settings.page_text_lines == 0 {
+            step.response.raw_prompt = String::new();
+        }
+        self.context.announcer.announce(&Event::StepDone { index: self.index() });
+        written.map_err(|error| Ending::Disk(error.to_string()))
+    }
+
+    /// Splits the attempt into its task, its steps and its screenshots.
+    pub(crate) fn into_parts(self) -> (Task, Vec<Record>, ScreenshotStore) {
+        (self.task, self.steps, self.screenshots)
+    }
+
+    pub(crate) fn invalid_action() -> Action {
+        Action {
+            key: Action::INVALID_STEP.to_owned(),
+            arguments: serde_json::Map::new(),
+            action_string: "invalid step".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What all episodes of a run share: clients, permits, listeners, logs and settings.
+
+use std::{path::PathBuf, time::Duration};
+
+use client::{chat::ModelClient, farm::FarmClient};
+use store::Journal;
+
+use crate::{
+    config::{PolicyConfig, Split},
+    policy::PromptOptions,
+    run::{event::Announcer, leases::LeaseLog, permits::RequestPermits},
+};
+
+/// What all episodes of a run share.
+pub struct EpisodeContext {
+    pub farm: FarmClient,
+    pub policy: ModelClient,
+    pub permits: RequestPermits,
+    pub announcer: Announcer,
+    pub leases: Option<LeaseLog>,
+    pub journal: Journal,
+    pub settings: Settings,
+}
+
+/// Settings of all episodes, from the configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub prompting: PromptOptions,
+    /// Lines of the page's text that the model gets; 0 for none.
+    pub page_text_lines: usize,
+    pub model: String,
+    pub policy: PolicyConfig,
+    pub split: Split,
+    pub lifetime_mins: u32,
+    pub operation_timeout: Duration,
+    pub save_path: PathBuf,
+    pub images: PathBuf,
+    /// The file that lists start pages that did not load.
+    pub navigation_errors: PathBuf,
+}

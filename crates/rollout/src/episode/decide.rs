@@ -1,0 +1,101 @@
+//! Asks the policy for the next action: builds the conversation, waits for the completion and parses it.
+
+use std::time::Instant;
+
+use client::chat::{self, Completion, ModelError};
+use proto::trajectory::{Action, Observation, Response, Reward, Step as Record, StepExtras, Trajectory};
+use serde_json::{Map, Value};
+
+use super::{Ending, Episode, attempt::View};
+use crate::{
+    policy::{PromptOptions, Reply, build_conversation},
+    run::event::{Event, Stage},
+};
+
+/// The policy's choice of an action, with its prompt and completion.
+pub(super) struct Decision {
+    pub(super) action: Action,
+    response: Response,
+    extras: StepExtras,
+}
+
+impl Episode {
+    pub(super) async fn decide(&mut self, view: &View) -> Result<Decision, Ending> {
+        self.enter_stage(Stage::Policy);
+        let since = Instant::now();
+        let settings = &self.context.settings;
+        let messages = build_conversation(
+            settings.prompting,
+            &self.task,
+            &self.steps,
+            &view.observation,
+            view.text.as_deref(),
+        );
+        let request = settings.policy.request(&settings.model, messages);
+        // The deadline covers waiting for a session, which may take long; each attempt has its own timeout.
+        let completed = self.context.policy.complete_with_prompt(request, self.deadline).await;
+        let (completion, raw_prompt) = completed.map_err(|error| {
+            self.announce_failure(Stage::Policy, &error.to_string());
+            ending_of(&error)
+        })?;
+        let millis = self.announce_duration(Stage::Policy, since);
+        Ok(self.parse(completion, raw_prompt, millis))
+    }
+
+    fn parse(&self, completion: Completion, raw_prompt: String, millis: f64) -> Decision {
+        let reply = Reply::parse(&completion.text, self.context.settings.prompting.mode);
+        let answering_tokens = reply.answering_tokens();
+        Decision {
+            action: reply.action,
+            response: Response { raw_response: completion.text, answering_tokens, raw_prompt },
+            extras: StepExtras {
+                prompt_token_ids: completion.prompt_token_ids,
+                token_ids: completion.token_ids,
+                logprobs: completion.logprobs,
+                timings_ms: Map::from_iter([("policy".to_owned(), Value::from(millis))]),
+            },
+        }
+    }
+
+    /// Appends the step to the episode, before its action is performed.
+    pub(super) fn record(&mut self, observation: Observation, decision: Decision) {
+        let token = |name: &str| decision.response.answering_tokens.get(name).and_then(Value::as_str);
+        self.context.announcer.announce(&Event::Decided {
+            index: self.index(),
+            action: decision.action.action_string.clone(),
+            thought: token("thought").or_else(|| token("thinking")).unwrap_or_default().to_owned(),
+        });
+        self.steps.push(Record {
+            observation,
+            action: Some(decision.action),
+            response: decision.response,
+            reward: Reward::default(),
+            same_as_next_screenshot: None,
+            extras: decision.extras,
+        });
+    }
+}
+
+/// Restores the prompts of a finished episode. A prompt follows from the earlier steps and the observation, so it is not
+/// kept in memory while thousands of episodes run.
+pub(crate) fn restore_prompts(prompting: PromptOptions, trajectory: &mut Trajectory) {
+    let Trajectory { task, steps, .. } = trajectory;
+    for number in 0..steps.len() {
+        let step = &steps[number];
+        if step.response.raw_prompt.is_empty() && !step.response.raw_response.is_empty() {
+            let messages = build_conversation(prompting, task, &steps[..number], &step.observation, None);
+            steps[number].response.raw_prompt = chat::raw_prompt(&messages);
+        }
+    }
+}
+
+/// Returns the ending for an error of the policy client. A server that refuses our key, model or path would refuse every
+/// other attempt too.
+fn ending_of(error: &ModelError) -> Ending {
+    match error {
+        ModelError::Refused { status: 401 | 403 | 404, .. } | ModelError::Setup(_) => {
+            Ending::PolicyRefuses(error.to_string())
+        }
+        other => Ending::PolicyLost(other.to_string()),
+    }
+}

@@ -1,0 +1,137 @@
+//! Checks before a run writes or starts anything that the policy server, its model, the farm and the work queue are
+//! reachable. Every error says what is missing and what to do about it.
+
+use std::time::Duration;
+
+use client::{
+    chat::{ModelClient, ModelError, ModelOptions},
+    farm::{ClientError, FarmClient, FarmOptions},
+    http::{Deadline, RetryPolicy},
+};
+
+use super::queue::{self, QueueError};
+use crate::{
+    config::{Config, seconds},
+    plan::ranks::{RankProblem, Ranks},
+};
+
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Limits the check of the model: one token may have to wait for a busy server.
+const MODEL_CHECK_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Debug, thiserror::Error)]
+pub enum PreflightError {
+    #[error("env_config.{}: {}", .0.0, .0.1)]
+    Ranks(RankProblem),
+    #[error("{0}")]
+    PolicyClient(ModelError),
+    #[error("{0}. Name one of those with policy_config.base_model=NAME")]
+    ModelNotServed(ModelError),
+    #[error("{0}. Name the one to use with policy_config.base_model=NAME")]
+    NoModelNamed(ModelError),
+    #[error(
+        "{url} is not a policy server: {source}. Name one with env_config.vllm_server_url=URL (vllm serve MODEL …)"
+    )]
+    NoPolicyServer { url: String, source: ModelError },
+    #[error(
+        "no policy server answers at {url}: {source}. Start one (vllm serve MODEL …) and name it with \
+         env_config.vllm_server_url=URL; to see webgym work without one: webgym demo"
+    )]
+    PolicyUnreachable { url: String, source: ModelError },
+    #[error("{0}")]
+    FarmClient(ClientError),
+    #[error(
+        "{source}. The key is read from the environment variable {variable} (env_config.cpu_cluster_token_env_var)"
+    )]
+    FarmKey { variable: String, source: ClientError },
+    #[error(
+        "no farm answers at {url}: {source}. Start one (webgym serve N) and name it with env_config.host_ip and \
+         env_config.master_port, or leave host_ip out for browsers inside this process (env_config.host_ip=null)"
+    )]
+    FarmUnreachable { url: String, source: ClientError },
+    #[error("{0}")]
+    Queue(#[from] QueueError),
+}
+
+/// Checks everything that the configuration names. Returns the policy client and the name of the model to use.
+pub async fn check(config: &Config, farm_key: &str) -> Result<(ModelClient, String), PreflightError> {
+    let policy = check_policy(config).await?;
+    if let Some(url) = config.farm_url() {
+        check_farm(config, &url, farm_key).await?;
+    }
+    if let Some(address) = &config.env_config.work_queue {
+        queue::check(address).await?;
+    }
+    Ok(policy)
+}
+
+async fn check_policy(config: &Config) -> Result<(ModelClient, String), PreflightError> {
+    let url = config.env_config.vllm_server_url.clone();
+    let client = ModelClient::vllm(&url, policy_options(config)?).map_err(PreflightError::PolicyClient)?;
+    let wanted = config.policy_model();
+    let chosen = client.choose_model(wanted.as_deref(), RESPONSE_TIMEOUT);
+    let chosen = tokio::time::timeout(MODEL_CHECK_TIMEOUT, chosen).await;
+    match chosen.unwrap_or(Err(ModelError::Timeout { doing: "asking for its models" })) {
+        Ok(model) => Ok((client, model)),
+        Err(source @ ModelError::NotServed { .. }) => Err(PreflightError::ModelNotServed(source)),
+        Err(source @ ModelError::NoneNamed { .. }) => Err(PreflightError::NoModelNamed(source)),
+        Err(source @ ModelError::NoChatServer { .. }) => Err(PreflightError::NoPolicyServer { url, source }),
+        Err(source) => Err(PreflightError::PolicyUnreachable { url, source }),
+    }
+}
+
+/// Returns the options of the policy client. The sessions are shared by all ranks.
+fn policy_options(config: &Config) -> Result<ModelOptions, PreflightError> {
+    let env = &config.env_config;
+    let ranks = Ranks::from_config(env).map_err(PreflightError::Ranks)?;
+    Ok(ModelOptions {
+        sessions: ranks.share(env.max_vllm_sessions),
+        attempt_timeout: seconds(env.vllm_timeout),
+        retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
+        images: env.image_transport.into(),
+        ..ModelOptions::default()
+    })
+}
+
+async fn check_farm(config: &Config, url: &str, key: &str) -> Result<(), PreflightError> {
+    let farm = farm_client(config, url, key).map_err(PreflightError::FarmClient)?;
+    match farm.info(Deadline::after(RESPONSE_TIMEOUT)).await {
+        Ok(info) => {
+            if info.nodes.iter().all(|node| node.capacity == 0) {
+                tracing::warn!("the farm at {url} has no browsers yet; episodes wait until it has some");
+            }
+            Ok(())
+        }
+        Err(source @ ClientError::Auth(_)) => {
+            let variable = config.env_config.cpu_cluster_token_env_var.clone();
+            Err(PreflightError::FarmKey { variable, source })
+        }
+        Err(source) => Err(PreflightError::FarmUnreachable { url: url.to_owned(), source }),
+    }
+}
+
+pub(super) fn farm_client(config: &Config, url: &str, key: &str) -> Result<FarmClient, ClientError> {
+    let env = &config.env_config;
+    let options = FarmOptions {
+        operation_timeout: seconds(env.operation_timeout),
+        retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
+        ..FarmOptions::default()
+    };
+    FarmClient::new(url, key, options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RankWeights;
+
+    #[test]
+    fn ranks_share_policy_sessions_by_weight() {
+        let mut config = Config::default();
+        config.env_config.max_vllm_sessions = 64;
+        config.env_config.multinode_rank = Some(1);
+        config.env_config.multinode_total_workers = Some(3);
+        config.env_config.all_rank_weights = Some(RankWeights(vec![2.0, 1.0, 1.0]));
+        assert_eq!(policy_options(&config).unwrap().sessions, 16);
+    }
+}
