@@ -125,7 +125,7 @@ async fn invalid_response_is_described_and_retried() {
             RogueReply::http("200 OK", &["content-type: text/html"], html),
             "(text/html): <html> [2Jplease log in",
         ),
-        (RogueReply::http("200 OK", &[], "null"), "(of no content type)"),
+        (RogueReply::http("200 OK", &[], "null"), "(no content type)"),
         (RogueReply::http("204 No Content", &[], ""), "it is empty"),
     ] {
         let (error, message, requests) = always_faulty(options(), reply.clone()).await;
