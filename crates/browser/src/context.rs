@@ -1,55 +1,54 @@
-//! The tenant's side of the browser: one context, one page, and whatever windows that page tries to open. Holds
-//! the single-tab rule: a window with an address loads in the page itself; one that only exists as a window
-//! (written by script, or answering a form post) takes the page's place; anything unasked for is closed.
+//! The browser context of one tenant: one page, and the windows that it opens. Implements the single-tab rule. A window
+//! with a URL is loaded in the page itself. A window that exists only as a window (written by script, or the target of a
+//! posted form) replaces the page. A window without a user gesture is closed.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use cdp::{Connection, EventHandler, Session, protocol as p};
+use cdp::{Connection, EventHandler, Session, SessionEnd, protocol as p};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::page::{Page, answer_dialog, tracker::Tracker};
+use crate::page::{Page, accept_dialog, tracker::Tracker};
 
-/// A target the browser has attached us to.
+/// A target that the browser has attached us to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attached {
+pub(crate) struct AttachedTarget {
     pub(crate) session: String,
     pub(crate) target: String,
 }
 
 #[derive(Default)]
-struct Tabs {
-    /// Somebody waits for the first page of this context.
-    first: Option<oneshot::Sender<Attached>>,
-    /// The page the agent sees: where windows with an address are loaded instead.
-    page: Option<Opener>,
-    /// Whether each announced window was asked for by the user, oldest first.
+struct Windows {
+    /// Receives the next attached target: a page that we are creating.
+    new_page: Option<oneshot::Sender<AttachedTarget>>,
+    /// The page that the agent sees. Windows with a URL are loaded in it.
+    page: Option<MainPage>,
+    /// For each announced window, oldest first: whether a user gesture opened it.
     announced: VecDeque<bool>,
-    /// One window an action, like a browser with a popup blocker.
-    honoured: bool,
-    /// Open, still empty: their script may yet send them somewhere or write into them, for as long as an action
-    /// takes to settle.
-    held: Vec<Attached>,
-    /// To become the page.
-    heir: Option<Attached>,
+    /// Whether the current action has already opened a window; one window per action is allowed.
+    opened_by_action: bool,
+    /// Windows that are still empty. Until the action has settled, their opener may navigate or fill them.
+    undecided: Vec<AttachedTarget>,
+    /// The window that is to replace the page.
+    successor: Option<AttachedTarget>,
 }
 
-struct Opener {
+struct MainPage {
     session: Session,
     tracker: Arc<Tracker>,
 }
 
-impl Opener {
-    fn follow(&self, url: &str) {
+impl MainPage {
+    fn navigate(&self, url: &str) {
         let mut state = self.tracker.state();
         state.expect_navigation();
         let referrer = state.url.clone();
         drop(state);
-        self.tracker.poke();
+        self.tracker.notify();
         let params = json!({"url": url, "referrer": referrer, "transitionType": "link"});
         self.session.send_no_reply(p::PAGE_NAVIGATE, &params);
     }
@@ -57,139 +56,141 @@ impl Opener {
 
 pub(crate) struct Context {
     id: String,
-    tabs: Mutex<Tabs>,
+    windows: Mutex<Windows>,
 }
 
-const MOST_HELD: usize = 4;
+const MAX_UNDECIDED_WINDOWS: usize = 4;
+/// Bounds the memory of a page that opens windows faster than they are attached.
+const MAX_ANNOUNCED_WINDOWS: usize = 64;
 
 impl Context {
     pub(crate) fn new(id: String) -> Arc<Self> {
-        Arc::new(Self { id, tabs: Mutex::default() })
+        Arc::new(Self { id, windows: Mutex::default() })
     }
 
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    fn tabs(&self) -> MutexGuard<'_, Tabs> {
-        self.tabs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next target of this context is the page we are about to create.
-    pub(crate) fn expect_page(&self) -> oneshot::Receiver<Attached> {
-        let (first, page) = oneshot::channel();
-        self.tabs().first = Some(first);
+    /// Declares that the next target of this context is a page that we are about to create.
+    pub(crate) fn expect_page(&self) -> oneshot::Receiver<AttachedTarget> {
+        let (sender, page) = oneshot::channel();
+        self.windows().new_page = Some(sender);
         page
     }
 
-    /// From now on windows of this context are loaded in `page`.
+    /// Sets the page in which windows of this context are loaded.
     pub(crate) fn set_page(&self, page: &Page) {
-        let opener = Opener { session: page.session().clone(), tracker: Arc::clone(page.tracker()) };
-        self.tabs().page = Some(opener);
+        let main = MainPage { session: page.session().clone(), tracker: Arc::clone(page.tracker()) };
+        self.windows().page = Some(main);
     }
 
-    /// A new action begins: it may open one window.
+    /// Starts a new action, which may open one window.
     pub(crate) fn begin_action(&self) {
-        self.tabs().honoured = false;
+        self.windows().opened_by_action = false;
     }
 
     pub(crate) fn window_announced(&self, user_gesture: bool) {
-        let mut tabs = self.tabs();
-        // A page that opens windows faster than they attach gains nothing by it.
-        if tabs.announced.len() < 64 {
-            tabs.announced.push_back(user_gesture);
+        let mut windows = self.windows();
+        if windows.announced.len() < MAX_ANNOUNCED_WINDOWS {
+            windows.announced.push_back(user_gesture);
         }
     }
 
-    /// The browser attached us to a new target of this context.
-    pub(crate) fn attached(self: &Arc<Self>, connection: &Connection, attached: Attached) {
-        let mut tabs = self.tabs();
-        if let Some(first) = tabs.first.take() {
-            let _ = first.send(attached);
+    /// Handles a new target of this context.
+    pub(crate) fn target_attached(self: &Arc<Self>, connection: &Connection, attached: AttachedTarget) {
+        let mut windows = self.windows();
+        if let Some(new_page) = windows.new_page.take() {
+            let _ = new_page.send(attached);
             return;
         }
-        let wanted =
-            tabs.announced.pop_front().unwrap_or(true) && !tabs.honoured && tabs.held.len() < MOST_HELD;
-        if wanted {
-            tabs.held.push(attached.clone());
+        let allowed = windows.announced.pop_front().unwrap_or(true)
+            && !windows.opened_by_action
+            && windows.undecided.len() < MAX_UNDECIDED_WINDOWS;
+        if allowed {
+            windows.undecided.push(attached.clone());
         }
-        drop(tabs);
-        let events = PopupEvents { context: Arc::downgrade(self), attached: attached.clone() };
+        drop(windows);
+        let events = WindowEvents { context: Arc::downgrade(self), attached: attached.clone() };
         let session = connection.attach(&attached.session, Arc::new(events));
         session.send_no_reply(p::PAGE_ENABLE, &json!({}));
-        if wanted {
+        if allowed {
             let pattern = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]});
             session.send_no_reply(p::FETCH_ENABLE, &pattern);
         }
-        // Closing a window that was never let run would leave its opener waiting for it for ever.
+        // Must happen before the window is closed: otherwise its opener would wait for it for ever.
         session.send_no_reply(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}));
-        if !wanted {
-            close(connection, &attached.target);
+        if !allowed {
+            close_target(connection, &attached.target);
         }
     }
 
-    /// A held window asked for an address: take it there in the page instead.
-    fn redirect(&self, connection: &Connection, attached: &Attached, url: &str) {
-        let mut tabs = self.tabs();
-        tabs.held.retain(|held| held != attached);
-        let honoured = std::mem::replace(&mut tabs.honoured, true);
-        if let Some(opener) = tabs.page.as_ref().filter(|_| !honoured) {
-            opener.follow(url);
+    /// Loads the URL that an undecided window requested in the page instead, and closes the window.
+    fn load_in_page(&self, connection: &Connection, window: &AttachedTarget, url: &str) {
+        let mut windows = self.windows();
+        windows.undecided.retain(|undecided| undecided != window);
+        let already_opened = std::mem::replace(&mut windows.opened_by_action, true);
+        if let Some(page) = windows.page.as_ref().filter(|_| !already_opened) {
+            page.navigate(url);
         }
-        drop(tabs);
-        close(connection, &attached.target);
+        drop(windows);
+        close_target(connection, &window.target);
     }
 
-    /// The action is over: windows that are still empty stay so.
-    pub(crate) fn close_held(&self, connection: &Connection) {
-        let held = std::mem::take(&mut self.tabs().held);
-        for window in held {
-            close(connection, &window.target);
+    /// Closes the windows that are still empty when the action has settled.
+    pub(crate) fn close_undecided(&self, connection: &Connection) {
+        let undecided = std::mem::take(&mut self.windows().undecided);
+        for window in undecided {
+            close_target(connection, &window.target);
         }
     }
 
-    /// Makes a window the page's successor; whoever settles the page will take it over.
-    pub(crate) fn name_heir(&self, attached: &Attached) {
-        let mut tabs = self.tabs();
-        tabs.held.retain(|held| held != attached);
-        tabs.honoured = true;
-        tabs.heir = Some(attached.clone());
+    /// Marks a window as the one that replaces the page; settling the instance does the replacement.
+    pub(crate) fn set_successor(&self, window: &AttachedTarget) {
+        let mut windows = self.windows();
+        windows.undecided.retain(|undecided| undecided != window);
+        windows.opened_by_action = true;
+        windows.successor = Some(window.clone());
     }
 
-    pub(crate) fn take_heir(&self) -> Option<Attached> {
-        self.tabs().heir.take()
+    pub(crate) fn take_successor(&self) -> Option<AttachedTarget> {
+        self.windows().successor.take()
     }
 
-    /// Whether a window waits to be decided on.
+    /// Whether any window besides the page is open or about to replace it.
     pub(crate) fn has_windows(&self) -> bool {
-        let tabs = self.tabs();
-        tabs.heir.is_some() || !tabs.held.is_empty()
+        let windows = self.windows();
+        windows.successor.is_some() || !windows.undecided.is_empty()
     }
 
-    pub(crate) fn held(&self) -> Vec<Attached> {
-        self.tabs().held.clone()
+    pub(crate) fn undecided_windows(&self) -> Vec<AttachedTarget> {
+        self.windows().undecided.clone()
     }
 
-    fn forget(&self, attached: &Attached) {
-        let mut tabs = self.tabs();
-        tabs.held.retain(|held| held != attached);
-        tabs.heir.take_if(|heir| heir == attached);
+    fn remove_window(&self, window: &AttachedTarget) {
+        let mut windows = self.windows();
+        windows.undecided.retain(|undecided| undecided != window);
+        windows.successor.take_if(|successor| successor == window);
     }
 }
 
-pub(crate) fn close(connection: &Connection, target: &str) {
+pub(crate) fn close_target(connection: &Connection, target: &str) {
     connection.root().send_no_reply(p::TARGET_CLOSE_TARGET, &json!({"targetId": target}));
 }
 
-/// Listens to a window until it is decided what becomes of it.
-struct PopupEvents {
+/// Handles the events of an undecided window.
+struct WindowEvents {
     context: Weak<Context>,
-    attached: Attached,
+    attached: AttachedTarget,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Paused {
+struct PausedRequest {
     request_id: String,
     frame_id: String,
     request: Request,
@@ -201,36 +202,40 @@ struct Request {
     method: String,
 }
 
-impl EventHandler for PopupEvents {
+impl WindowEvents {
+    fn on_paused_request(&self, session: &Session, paused: &PausedRequest) {
+        let Some(context) = self.context.upgrade() else { return };
+        let is_main_frame = paused.frame_id == self.attached.target;
+        // Only web URLs: the navigation runs with the browser's privileges, not with those of the page.
+        if is_main_frame && paused.request.method == "GET" && paused.request.url.starts_with("http") {
+            context.load_in_page(session.connection(), &self.attached, &paused.request.url);
+            return;
+        }
+        if is_main_frame {
+            // A posted form, or a document made by the opener, exists only in the window itself.
+            context.set_successor(&self.attached);
+            session.send_no_reply(p::FETCH_DISABLE, &json!({}));
+        }
+        session.send_no_reply(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
+    }
+}
+
+impl EventHandler for WindowEvents {
     fn on_event(&self, session: &Session, method: &str, params: &[u8]) {
         match method {
-            p::PAGE_JAVASCRIPT_DIALOG_OPENING => answer_dialog(session, params),
+            p::PAGE_JAVASCRIPT_DIALOG_OPENING => accept_dialog(session, params),
             p::FETCH_REQUEST_PAUSED => {
-                let (Some(context), Ok(paused)) =
-                    (self.context.upgrade(), cdp::parse_params::<Paused>(params))
-                else {
-                    return;
-                };
-                let own = paused.frame_id == self.attached.target;
-                // We would go there with the browser's rights, not the page's: web addresses only.
-                if own && paused.request.method == "GET" && paused.request.url.starts_with("http") {
-                    context.redirect(session.connection(), &self.attached, &paused.request.url);
-                    return;
+                if let Ok(paused) = cdp::parse_params(params) {
+                    self.on_paused_request(session, &paused);
                 }
-                if own {
-                    // Only the window itself can carry the posted form, or what its opener made for it.
-                    context.name_heir(&self.attached);
-                    session.send_no_reply(p::FETCH_DISABLE, &json!({}));
-                }
-                session.send_no_reply(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
             }
             _ => {}
         }
     }
 
-    fn on_session_end(&self, _: &cdp::SessionEnd) {
+    fn on_session_end(&self, _: &SessionEnd) {
         if let Some(context) = self.context.upgrade() {
-            context.forget(&self.attached);
+            context.remove_window(&self.attached);
         }
     }
 }

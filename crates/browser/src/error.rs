@@ -1,4 +1,4 @@
-//! Why a command on an instance failed, and the one table from that to the wire.
+//! The errors of commands on an instance, and their codes on the wire.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use proto::ErrorCode;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BrowserError {
-    /// The page or its browser is gone; only a new instance helps.
+    /// The page or its browser has ended; only a new instance helps.
     #[error("the browser of this instance is lost: {0}")]
     Lost(SessionEnd),
-    #[error("there is no element {id} to act on: {why}")]
-    ElementNotFound { id: String, why: String },
-    #[error("{url} did not load: {why}")]
-    NavigationFailed { url: String, why: String },
-    #[error("{url:?} cannot be visited: {why}")]
-    UrlRefused { url: String, why: String },
+    #[error("there is no element {id} to act on: {reason}")]
+    ElementNotFound { id: String, reason: String },
+    #[error("{url} did not load: {reason}")]
+    NavigationFailed { url: String, reason: String },
+    #[error("{url:?} cannot be visited: {reason}")]
+    UrlRefused { url: String, reason: String },
     #[error("{0}")]
     BadArgument(String),
-    #[error("the page did not answer within {} s: {what}", after.as_secs())]
-    Timeout { what: String, after: Duration },
+    #[error("the page did not answer within {} s: {operation}", after.as_secs())]
+    Timeout { operation: String, after: Duration },
     #[error("{0}")]
     Internal(String),
 }
@@ -42,7 +42,7 @@ impl From<CallError> for BrowserError {
     fn from(error: CallError) -> Self {
         match error {
             CallError::SessionEnded { end, .. } => Self::Lost(end),
-            CallError::Deadline { after, method } => Self::Timeout { what: method.to_string(), after },
+            CallError::Deadline { after, method } => Self::Timeout { operation: method.to_string(), after },
             other => Self::Internal(other.to_string()),
         }
     }

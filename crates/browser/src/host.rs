@@ -1,5 +1,5 @@
-//! A Chromium process that hosts instances, each in a browser context of its own. Owns the process; knows which
-//! context every new target belongs to.
+//! A Chromium process that hosts instances, each in its own browser context. Owns the process and assigns every new
+//! target to its context.
 
 use std::{
     collections::HashMap,
@@ -8,25 +8,25 @@ use std::{
 };
 
 use cdp::{
-    BrowserKind, Connection, EventHandler, Launch, LaunchError, NoParams, Process, Session, SessionEnd,
-    Version, protocol as p,
+    BrowserKind, Connection, EventHandler, IgnoreEvents, Launch, LaunchError, NoParams, Process, Session,
+    SessionEnd, Version, protocol as p,
 };
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    context::{Attached, Context},
+    context::{AttachedTarget, Context},
     error::BrowserError,
     instance::Instance,
     options::Options,
-    page::{Page, SETUP_LIMIT},
+    page::{Page, SETUP_TIMEOUT},
 };
 
-/// Routes new targets to the context they belong to.
+/// Assigns new targets to the contexts they belong to.
 #[derive(Default)]
-struct Targets(Mutex<HashMap<String, Weak<Context>>>);
+struct TargetRouter(Mutex<HashMap<String, Weak<Context>>>);
 
-impl Targets {
+impl TargetRouter {
     fn contexts(&self) -> MutexGuard<'_, HashMap<String, Weak<Context>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,35 +53,29 @@ struct TargetInfo {
     browser_context_id: String,
 }
 
-struct Deaf;
-
-impl EventHandler for Deaf {
-    fn on_event(&self, _: &Session, _: &str, _: &[u8]) {}
-}
-
-impl EventHandler for Targets {
+impl EventHandler for TargetRouter {
     fn on_event(&self, root: &Session, method: &str, params: &[u8]) {
         if method != p::TARGET_ATTACHED_TO_TARGET {
             return;
         }
         let Ok(event) = cdp::parse_params::<AttachedToTarget>(params) else { return };
         let context = self.contexts().get(&event.target_info.browser_context_id).and_then(Weak::upgrade);
-        let attached = Attached { session: event.session_id, target: event.target_info.target_id };
+        let attached = AttachedTarget { session: event.session_id, target: event.target_info.target_id };
         match context {
-            Some(context) => context.attached(root.connection(), attached),
-            // The browser's own, or a tenant's that is being disposed of: let it run, it is not ours.
+            Some(context) => context.target_attached(root.connection(), attached),
+            // A target of the browser itself, or of a context that is being disposed: let it run.
             None => root
                 .connection()
-                .attach(&attached.session, Arc::new(Deaf))
+                .attach(&attached.session, Arc::new(IgnoreEvents))
                 .send_no_reply(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &NoParams {}),
         }
     }
 }
 
-/// A running browser that instances can be made in.
+/// A running browser in which instances can be created.
 pub struct Host {
     process: Process,
-    targets: Arc<Targets>,
+    targets: Arc<TargetRouter>,
 }
 
 #[derive(Deserialize)]
@@ -92,22 +86,22 @@ struct CreatedContext {
 
 impl Host {
     pub async fn launch(launch: &Launch) -> Result<Self, LaunchError> {
-        let targets = Arc::new(Targets::default());
+        let targets = Arc::new(TargetRouter::default());
         let process = launch.start(Arc::clone(&targets) as Arc<dyn EventHandler>).await?;
-        let silent = |error| LaunchError::Unresponsive { path: launch.executable.path.clone(), error };
+        let unresponsive = |error| LaunchError::Unresponsive { path: launch.executable.path.clone(), error };
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": [{"type": "page"}]});
-        process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await.map_err(silent)?;
+        process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await.map_err(unresponsive)?;
         Ok(Self { process, targets })
     }
 
-    /// Makes an isolated instance: own cookies, storage, cache and page.
+    /// Creates an isolated instance with its own cookies, storage, cache and page.
     pub async fn instance(&self, options: &Options) -> Result<Instance, BrowserError> {
         let connection = self.process.connection();
         let root = connection.root();
         let CreatedContext { browser_context_id } =
             root.call(p::TARGET_CREATE_BROWSER_CONTEXT, &json!({"disposeOnDetach": true})).await?;
         let context = Context::new(browser_context_id);
-        let instance = Unfinished { connection, context: Some(Arc::clone(&context)) };
+        let dispose_on_error = DisposeGuard { connection, context: Some(Arc::clone(&context)) };
         self.targets.add(&context);
         let id = context.id();
         let downloads =
@@ -116,9 +110,9 @@ impl Host {
             root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": [], "browserContextId": id}));
         let options = Arc::new(options.clone());
         let page = Page::open(connection, &context, Arc::clone(&options)).await?;
-        downloads.within(SETUP_LIMIT).await?;
-        permissions.within(SETUP_LIMIT).await?;
-        instance.finish();
+        downloads.within(SETUP_TIMEOUT).await?;
+        permissions.within(SETUP_TIMEOUT).await?;
+        dispose_on_error.disarm();
         Ok(Instance::new(connection.clone(), context, page, options))
     }
 
@@ -130,7 +124,7 @@ impl Host {
         self.process.kind()
     }
 
-    /// The process group that the browser's whole tree is in.
+    /// The process group of the browser's whole process tree.
     pub fn process_group(&self) -> u32 {
         self.process.process_group()
     }
@@ -147,43 +141,44 @@ impl Host {
         self.process.connection()
     }
 
-    /// Why the browser is gone, once it is.
+    /// Why the connection to the browser closed; `None` while it is open.
     pub fn close_reason(&self) -> Option<SessionEnd> {
         self.process.connection().close_reason()
     }
 
-    /// Ends the browser; returns when its processes and its profile are gone.
+    /// Asks the browser to exit and returns when its processes and its profile are gone.
     pub async fn close(self) {
         self.process.close().await;
     }
 
-    /// The same without asking the browser first.
+    /// Kills the browser and returns when its processes and its profile are gone.
     pub async fn kill(self) {
         self.process.kill().await;
     }
 }
 
-/// Disposes of a context whose instance was never finished.
-struct Unfinished<'a> {
+/// Disposes the context of an instance if its creation fails or is cancelled.
+struct DisposeGuard<'a> {
     connection: &'a Connection,
     context: Option<Arc<Context>>,
 }
 
-impl Unfinished<'_> {
-    fn finish(mut self) {
+impl DisposeGuard<'_> {
+    fn disarm(mut self) {
         self.context = None;
     }
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for DisposeGuard<'_> {
     fn drop(&mut self) {
         if let Some(context) = self.context.take() {
-            dispose(self.connection, &context);
+            dispose_context(self.connection, &context);
         }
     }
 }
 
-pub(crate) fn dispose(connection: &Connection, context: &Context) {
+/// Disposes a browser context without waiting for it.
+pub(crate) fn dispose_context(connection: &Connection, context: &Context) {
     connection
         .root()
         .send_no_reply(p::TARGET_DISPOSE_BROWSER_CONTEXT, &json!({"browserContextId": context.id()}));

@@ -1,5 +1,16 @@
-//! One browser instance as an agent knows it: a single page it can look at and act on. Owns the rules of the
-//! page (one tab, no blocking dialogs, wait until settled) and the pictures of it; knows no farm and no leases.
+//! One browser instance as an agent uses it: a single page to observe and act on. Owns the rules of the page (one tab, no
+//! blocking dialogs, wait until settled) and its screenshots. Knows nothing about farms and leases.
+//!
+//! The path of a click, each module calling only the ones below it:
+//!
+//! 1. `instance/mod.rs`: `Instance::execute` dispatches the command and records when the action starts;
+//! 2. `instance/act.rs`: maps the mark id to an element id and carries the command out;
+//! 3. `page/element_actions.rs`: finds the point to click, through `page/script.rs` (calls the page script, `script/*.js`)
+//!    and, for cross-origin frames, `page/frames.rs` (converts the point to page coordinates);
+//! 4. `input/mouse.rs`: sends the mouse events; `input/mod.rs` waits until the page has handled them;
+//! 5. `instance/tabs.rs`: settles, and follows the click if it opened or closed a window;
+//! 6. `page/settle.rs`: waits for navigation and network (`page/tracker.rs`, fed by `page/events.rs`), then for the page
+//!    script to find the page quiet (`script/settle.js`).
 
 mod context;
 mod error;

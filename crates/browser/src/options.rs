@@ -1,31 +1,39 @@
-//! The limits an instance works under. All of them are options; none is a sleep.
+//! The options of an instance, and the fixed timeouts of the parts of an action.
 
 use std::time::Duration;
 
+/// Viewport and timeouts of an instance.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub viewport: (u32, u32),
     pub settle: SettleOptions,
-    /// How long `visit_page` waits for the first byte of a page.
+    /// The longest wait of `visit_page` for the first byte of a page.
     pub navigation_timeout: Duration,
-    /// How long a page may take from its first byte until it counts as loaded anyway.
+    /// The longest wait for the load event after the first byte; then the page is used as far as it has loaded.
     pub load_timeout: Duration,
-    /// How long any single question to the page may take.
+    /// The longest wait for any single call to the page.
     pub operation_timeout: Duration,
 }
 
 /// When a page counts as settled after an action.
 #[derive(Clone, Debug)]
 pub struct SettleOptions {
-    /// After something changed, how long nothing further may change.
+    /// How long nothing may change after the last change.
     pub quiet_period: Duration,
-    /// At most this long for pages that never come to rest.
+    /// The longest wait for a page that does not become quiet.
     pub budget: Duration,
-    /// At most this long when a navigation is under way: that one is worth waiting for.
+    /// The longest wait while a navigation is in progress.
     pub navigation_budget: Duration,
-    /// The budget once a page has shown that it never comes to rest.
+    /// The budget for a document that has used up its budget before.
     pub busy_page_budget: Duration,
 }
+
+/// The longest wait for the page script to locate an element. A missing element is normally reported within a second.
+pub(crate) const LOCATE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest wait for the page to handle input events; bounded by the operation timeout too.
+pub(crate) const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A page that does not report an open drop-down within this time counts as having none.
+pub(crate) const DROPDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Default for Options {
     fn default() -> Self {

@@ -1,6 +1,6 @@
-//! What may differ on the full Chromium, whose windows, dialogs, pop-ups and processes are not those of the headless
-//! shell. How a page is read, typed into and waited for is the same engine in both and tested there; with the feature
-//! `every-case` (`make test-chromium`) all of it runs here too.
+//! The cases that may differ on the full Chromium: windows, dialogs, pop-ups and processes. Reading, typing and settling
+//! use the same engine as the headless shell and are tested there; with the feature `every-case` (`make test-chromium`) all
+//! cases run here too.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 #[cfg(feature = "every-case")]
@@ -8,17 +8,17 @@ mod cases;
 mod common;
 
 #[cfg(not(feature = "every-case"))]
-#[path = "cases/choosing.rs"]
-mod choosing;
+#[path = "cases/crashes.rs"]
+mod crashes;
 #[cfg(not(feature = "every-case"))]
-#[path = "cases/faults.rs"]
-mod faults;
+#[path = "cases/isolation.rs"]
+mod isolation;
 #[cfg(not(feature = "every-case"))]
 #[path = "cases/scrolling.rs"]
 mod scrolling;
 #[cfg(not(feature = "every-case"))]
-#[path = "cases/tenants.rs"]
-mod tenants;
+#[path = "cases/select.rs"]
+mod select;
 #[cfg(not(feature = "every-case"))]
 #[path = "cases/windows.rs"]
 mod windows;

@@ -1,4 +1,4 @@
-//! Everything an instance can do, on chromium-headless-shell.
+//! All cases, on chromium-headless-shell.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod cases;

@@ -1,51 +1,20 @@
-//! The keyboard. Text is typed key by key, with all the events a person's typing fires; characters no key has
-//! are inserted as an input method would.
-
-use std::time::Duration;
+//! The keyboard. Text is typed key by key, with all the events of a user's typing; characters without a key are inserted
+//! as an input method would do.
 
 use cdp::{PendingCall, protocol as p};
-use proto::command::Fill;
-use serde::Deserialize;
 use serde_json::json;
 
-use super::keys::Key;
-use crate::{error::BrowserError, page::Page};
+use super::{
+    Input,
+    keys::{Key, Modifier},
+};
+use crate::error::BrowserError;
 
-/// How many keystrokes are sent before the first is waited for.
-const BURST: usize = 200;
+/// How many events are sent before they are awaited.
+const MAX_BURST: usize = 200;
 
-/// How the focused field elapsed a value that is not typed: `done` names what it was.
-#[derive(Deserialize)]
-struct Whole {
-    done: Option<String>,
-    refused: Option<String>,
-}
-
-impl Page {
-    /// Input is over when the page has handled it, which a hung page never does.
-    pub(crate) async fn finish_input<I: IntoIterator<Item = PendingCall>>(
-        &self,
-        events: I,
-    ) -> Result<(), BrowserError> {
-        let events: Vec<PendingCall> = events.into_iter().collect();
-        let limit = self.input_limit();
-        for event in events {
-            match event.within(limit).await {
-                Ok(_) => {}
-                Err(cdp::CallError::Deadline { after, .. }) => {
-                    return Err(BrowserError::Timeout { what: "it does not react to input".into(), after });
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn input_limit(&self) -> Duration {
-        INPUT_LIMIT.min(self.options().operation_timeout)
-    }
-
-    fn key(&self, kind: &str, key: &Key, modifiers: u32) -> PendingCall {
+impl Input<'_> {
+    fn key_event(&self, kind: &str, key: &Key, modifiers: u32) -> PendingCall {
         let mut params = json!({
             "type": kind, "key": key.name, "code": key.code, "windowsVirtualKeyCode": key.virtual_code, "modifiers": modifiers,
         });
@@ -53,14 +22,14 @@ impl Page {
             params["text"] = text.as_str().into();
             params["unmodifiedText"] = text.as_str().into();
         }
-        self.session().send(p::INPUT_DISPATCH_KEY_EVENT, &params)
+        self.session.send(p::INPUT_DISPATCH_KEY_EVENT, &params)
     }
 
-    fn down(&self, key: &Key, modifiers: u32) -> PendingCall {
-        self.key(if key.text.is_some() { "keyDown" } else { "rawKeyDown" }, key, modifiers)
+    fn key_down(&self, key: &Key, modifiers: u32) -> PendingCall {
+        self.key_event(if key.text.is_some() { "keyDown" } else { "rawKeyDown" }, key, modifiers)
     }
 
-    /// Presses in order, releases in reverse.
+    /// Presses the keys in order and releases them in reverse order.
     pub(crate) async fn press(&self, names: &[&str]) -> Result<(), BrowserError> {
         let unknown = |name: &str| {
             BrowserError::BadArgument(format!(
@@ -70,87 +39,62 @@ impl Page {
         };
         let keys: Vec<Key> = names
             .iter()
-            .map(|name| Key::named(name).ok_or_else(|| unknown(name)))
+            .map(|name| Key::from_name(name).ok_or_else(|| unknown(name)))
             .collect::<Result<_, _>>()?;
-        let mut held = 0;
+        let mut modifiers = 0;
         let mut events = Vec::new();
         let mut pressed = Vec::new();
         for key in keys {
-            held |= key.modifier.map_or(0, super::keys::Modifier::bit);
-            let key = key.with(held);
-            events.push(self.down(&key, held));
+            modifiers |= key.modifier.map_or(0, Modifier::bit);
+            let key = key.with_modifiers(modifiers);
+            events.push(self.key_down(&key, modifiers));
             pressed.push(key);
         }
         for key in pressed.iter().rev() {
-            held &= !key.modifier.map_or(0, super::keys::Modifier::bit);
-            events.push(self.key("keyUp", key, held));
+            modifiers &= !key.modifier.map_or(0, Modifier::bit);
+            events.push(self.key_event("keyUp", key, modifiers));
         }
-        self.finish_input(events).await
+        self.wait_handled(events).await
     }
 
-    /// Types into whatever has the focus.
+    /// Types into the focused element.
     pub(crate) async fn type_text(&self, text: &str) -> Result<(), BrowserError> {
         let mut events = Vec::new();
-        for piece in pieces(text) {
-            match piece {
-                Piece::Key(key) => events.extend([self.down(&key, 0), self.key("keyUp", &key, 0)]),
-                Piece::Text(text) => {
-                    events.push(self.session().send(p::INPUT_INSERT_TEXT, &json!({"text": text})));
+        for chunk in split_by_key(text) {
+            match chunk {
+                Chunk::Key(key) => {
+                    events.extend([self.key_down(&key, 0), self.key_event("keyUp", &key, 0)]);
+                }
+                Chunk::Text(text) => {
+                    events.push(self.session.send(p::INPUT_INSERT_TEXT, &json!({"text": text})));
                 }
             }
-            if events.len() >= BURST {
-                self.finish_input(std::mem::take(&mut events)).await?;
+            if events.len() >= MAX_BURST {
+                self.wait_handled(std::mem::take(&mut events)).await?;
             }
         }
-        self.finish_input(events).await
-    }
-
-    /// Fills the field that has the focus, in the page or in the frame of this agent.
-    pub(crate) async fn fill(&self, fill: &Fill, agent: Option<i64>) -> Result<(), BrowserError> {
-        let limit = self.options().operation_timeout;
-        let whole: Whole = self.ask_agent(limit, "fillWhole", agent, &json!([fill.value])).await?;
-        if let Some(why) = whole.refused {
-            return Err(BrowserError::BadArgument(format!("cannot fill this field: {why}")));
-        }
-        match whole.done.as_deref() {
-            Some("select") => return Ok(()),
-            Some(_) => {}
-            None => self.fill_by_keys(fill).await?,
-        }
-        if fill.press_enter {
-            self.press(&["enter"]).await?;
-        }
-        Ok(())
-    }
-
-    async fn fill_by_keys(&self, fill: &Fill) -> Result<(), BrowserError> {
-        if fill.delete_existing {
-            self.press(&["ctrl", "a"]).await?;
-            self.press(&["backspace"]).await?;
-        }
-        self.type_text(&fill.value).await
+        self.wait_handled(events).await
     }
 }
 
-const INPUT_LIMIT: Duration = Duration::from_secs(10);
-
-enum Piece {
+enum Chunk {
     Key(Key),
     Text(String),
 }
 
-/// Runs of characters without a key go in together, so that emoji and combining marks stay whole.
-fn pieces(text: &str) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+/// Splits text into keystrokes and runs of characters without a key. A run stays together, so that emoji and combining
+/// marks are inserted as a whole.
+fn split_by_key(text: &str) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
     // A Windows line break is one Enter, not two.
     for character in text.replace("\r\n", "\n").chars() {
-        match (Key::character(character), pieces.last_mut()) {
-            (Some(key), _) => pieces.push(Piece::Key(key)),
-            (None, Some(Piece::Text(run))) => run.push(character),
-            (None, _) => pieces.push(Piece::Text(character.to_string())),
+        match (Key::from_char(character), chunks.last_mut()) {
+            (Some(key), _) => chunks.push(Chunk::Key(key)),
+            (None, Some(Chunk::Text(run))) => run.push(character),
+            (None, _) => chunks.push(Chunk::Text(character.to_string())),
         }
     }
-    pieces
+    chunks
 }
 
 #[cfg(test)]
@@ -158,12 +102,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_key_stays_together() {
-        let kinds: Vec<String> = pieces("aé漢👩‍🚀b\r\n")
+    fn characters_without_key_stay_together() {
+        let kinds: Vec<String> = split_by_key("aé漢👩‍🚀b\r\n")
             .iter()
-            .map(|piece| match piece {
-                Piece::Key(key) => key.name.clone(),
-                Piece::Text(text) => format!("<{text}>"),
+            .map(|chunk| match chunk {
+                Chunk::Key(key) => key.name.clone(),
+                Chunk::Text(text) => format!("<{text}>"),
             })
             .collect();
         assert_eq!(kinds, ["a", "<é漢👩‍🚀>", "b", "Enter"]);

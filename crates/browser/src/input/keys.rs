@@ -1,12 +1,12 @@
-//! What each key is called, by people and by the protocol, on a US keyboard.
+//! The keys of a US keyboard: their names in `keypress` and their form in the protocol.
 
-/// One key as the protocol wants it.
+/// One key, as the protocol describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) code: String,
     pub(crate) virtual_code: u32,
-    /// What the key types, if anything.
+    /// The text that the key types, if any.
     pub(crate) text: Option<String>,
     pub(crate) modifier: Option<Modifier>,
 }
@@ -20,6 +20,7 @@ pub(crate) enum Modifier {
 }
 
 impl Modifier {
+    /// The bit of this modifier in the protocol's `modifiers` field.
     pub(crate) fn bit(self) -> u32 {
         match self {
             Self::Alt => 1,
@@ -30,8 +31,8 @@ impl Modifier {
     }
 }
 
-/// Name as the protocol spells it, code, key code.
-const NAMED: &[(&str, &str, u32)] = &[
+/// Protocol name, code, virtual key code.
+const NAMED_KEYS: &[(&str, &str, u32)] = &[
     ("Alt", "AltLeft", 18),
     ("ArrowDown", "ArrowDown", 40),
     ("ArrowLeft", "ArrowLeft", 37),
@@ -58,7 +59,7 @@ const NAMED: &[(&str, &str, u32)] = &[
     ("Tab", "Tab", 9),
 ];
 
-/// What people and models call them.
+/// Other common names and the protocol names they stand for.
 const ALIASES: &[(&str, &str)] = &[
     ("cmd", "Meta"),
     ("command", "Meta"),
@@ -76,7 +77,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("right", "ArrowRight"),
 ];
 
-/// Unshifted character, shifted character, code, key code.
+/// Unshifted character, shifted character, code, virtual key code.
 const SYMBOLS: &[(char, char, &str, u32)] = &[
     (' ', ' ', "Space", 32),
     ('0', ')', "Digit0", 48),
@@ -103,27 +104,27 @@ const SYMBOLS: &[(char, char, &str, u32)] = &[
 ];
 
 impl Key {
-    /// The key of a name as `keypress` takes it: any case, aliases, W3C names, or a single character.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    /// Parses a key name of `keypress`: a W3C name or an alias in any case, or a single character.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let mut characters = name.chars();
         if let (Some(only), None) = (characters.next(), characters.next()) {
-            return Some(Self::character(only).unwrap_or_else(|| Self::foreign(only)));
+            return Some(Self::from_char(only).unwrap_or_else(|| Self::without_code(only)));
         }
         let name = name.trim();
         if name.eq_ignore_ascii_case("space") {
-            return Self::character(' ');
+            return Self::from_char(' ');
         }
         let alias =
             ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map_or(name, |(_, name)| name);
-        let named = NAMED.iter().find(|(key, ..)| key.eq_ignore_ascii_case(alias));
+        let named = NAMED_KEYS.iter().find(|(key, ..)| key.eq_ignore_ascii_case(alias));
         if let Some((key, code, virtual_code)) = named {
             return Some(Self::special(key, code, *virtual_code));
         }
         function_key(alias)
     }
 
-    /// The key that types this character, if a US keyboard has one.
-    pub(crate) fn character(wanted: char) -> Option<Self> {
+    /// Returns the key that types a character, if a US keyboard has one.
+    pub(crate) fn from_char(wanted: char) -> Option<Self> {
         let typed = |code: String, virtual_code| Self {
             name: wanted.to_string(),
             code,
@@ -157,13 +158,14 @@ impl Key {
         Self { name: key.to_owned(), code: code.to_owned(), virtual_code, text, modifier }
     }
 
-    fn foreign(character: char) -> Self {
+    /// A key for a character that a US keyboard lacks.
+    fn without_code(character: char) -> Self {
         let text = character.to_string();
         Self { name: text.clone(), code: String::new(), virtual_code: 0, text: Some(text), modifier: None }
     }
 
-    /// The same key while modifiers are held: shift changes what it types, the others keep it from typing.
-    pub(crate) fn with(mut self, modifiers: u32) -> Self {
+    /// Returns the key as it acts while modifiers are held: Shift changes its text, other modifiers suppress it.
+    pub(crate) fn with_modifiers(mut self, modifiers: u32) -> Self {
         let shift = modifiers & Modifier::Shift.bit() != 0;
         if let Some(only) = self.name.chars().next().filter(|_| shift && self.name.chars().count() == 1) {
             let shifted =
@@ -190,23 +192,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_of_the_contract_is_a_key() {
+    fn all_contract_key_names_are_known() {
         let names = "alt arrowdown arrowleft arrowright arrowup backspace capslock cmd ctrl delete end enter esc home insert \
                      option pagedown pageup shift space super tab win / \\ Enter F5 PageDown a Z ! é";
         for name in names.split(' ') {
-            assert!(Key::named(name).is_some(), "{name}");
-            assert!(name.len() < 2 || Key::named(&name.to_uppercase()).is_some(), "{name}");
+            assert!(Key::from_name(name).is_some(), "{name}");
+            assert!(name.len() < 2 || Key::from_name(&name.to_uppercase()).is_some(), "{name}");
         }
-        assert_eq!(Key::named("nosuchkey"), None);
-        assert_eq!(Key::named(""), None);
-        assert_eq!(Key::named("F25"), None);
+        assert_eq!(Key::from_name("nosuchkey"), None);
+        assert_eq!(Key::from_name(""), None);
+        assert_eq!(Key::from_name("F25"), None);
     }
 
     #[test]
-    fn modifiers_change_what_is_typed() {
-        let a = Key::named("a").unwrap();
-        assert_eq!(a.clone().with(8).text.as_deref(), Some("A"));
-        assert_eq!(a.with(2).text, None);
-        assert_eq!(Key::named("1").unwrap().with(8).text.as_deref(), Some("!"));
+    fn modifiers_change_the_typed_text() {
+        let a = Key::from_name("a").unwrap();
+        assert_eq!(a.clone().with_modifiers(8).text.as_deref(), Some("A"));
+        assert_eq!(a.with_modifiers(2).text, None);
+        assert_eq!(Key::from_name("1").unwrap().with_modifiers(8).text.as_deref(), Some("!"));
     }
 }

@@ -1,46 +1,50 @@
-//! The mouse. A click is a move, a press and a release, sent in one go.
+//! The mouse. A click is a move, a press and a release, sent together.
 
 use cdp::{PendingCall, protocol as p};
 use proto::command::{Direction, Point};
 use serde_json::json;
 
-use crate::{error::BrowserError, options::Options, page::Page};
+use super::Input;
+use crate::error::BrowserError;
 
-/// The point, if it is one of the viewport's. Its far edges count as the last pixel.
-pub(crate) fn inside(at: Point, options: &Options) -> Result<Point, BrowserError> {
-    let (width, height) = (f64::from(options.viewport.0), f64::from(options.viewport.1));
-    if (0.0..=width).contains(&at.x) && (0.0..=height).contains(&at.y) {
-        return Ok(Point { x: at.x.min(width - 1.0), y: at.y.min(height - 1.0) });
+/// Checks that a point is inside the viewport. Points on its right and bottom edges are moved to the last pixel.
+pub(crate) fn check_point(point: Point, viewport: (u32, u32)) -> Result<Point, BrowserError> {
+    let (width, height) = (f64::from(viewport.0), f64::from(viewport.1));
+    if (0.0..=width).contains(&point.x) && (0.0..=height).contains(&point.y) {
+        return Ok(Point { x: point.x.min(width - 1.0), y: point.y.min(height - 1.0) });
     }
     Err(BrowserError::BadArgument(format!(
         "the point ({}, {}) is outside the viewport, which is {width} by {height} pixels",
-        at.x, at.y
+        point.x, point.y
     )))
 }
 
-impl Page {
-    fn mouse(&self, kind: &str, at: Point, button: &str, buttons: u8) -> PendingCall {
+impl Input<'_> {
+    fn mouse_event(&self, kind: &str, point: Point, button: &str, buttons: u8) -> PendingCall {
         let clicks = u8::from(button != "none");
-        let params = json!({"type": kind, "x": at.x, "y": at.y, "button": button, "buttons": buttons, "clickCount": clicks});
-        self.session().send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)
+        let params = json!({
+            "type": kind, "x": point.x, "y": point.y, "button": button, "buttons": buttons, "clickCount": clicks,
+        });
+        self.session.send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)
     }
 
-    pub(crate) async fn hover(&self, at: Point) -> Result<(), BrowserError> {
-        self.finish_input([self.mouse("mouseMoved", at, "none", 0)]).await
+    pub(crate) async fn hover(&self, point: Point) -> Result<(), BrowserError> {
+        self.wait_handled([self.mouse_event("mouseMoved", point, "none", 0)]).await
     }
 
-    pub(crate) async fn click(&self, at: Point) -> Result<(), BrowserError> {
-        self.finish_input([
-            self.mouse("mouseMoved", at, "none", 0),
-            self.mouse("mousePressed", at, "left", 1),
-            self.mouse("mouseReleased", at, "left", 0),
+    pub(crate) async fn click(&self, point: Point) -> Result<(), BrowserError> {
+        self.wait_handled([
+            self.mouse_event("mouseMoved", point, "none", 0),
+            self.mouse_event("mousePressed", point, "left", 1),
+            self.mouse_event("mouseReleased", point, "left", 0),
         ])
         .await
     }
 
+    /// Turns the mouse wheel over a point, by `amount` CSS pixels.
     pub(crate) async fn wheel(
         &self,
-        at: Point,
+        point: Point,
         direction: Direction,
         amount: f64,
     ) -> Result<(), BrowserError> {
@@ -50,8 +54,8 @@ impl Page {
             Direction::Left => (-amount, 0.0),
             Direction::Right => (amount, 0.0),
         };
-        let params = json!({"type": "mouseWheel", "x": at.x, "y": at.y, "deltaX": dx, "deltaY": dy});
-        self.finish_input([self.session().send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)]).await
+        let params = json!({"type": "mouseWheel", "x": point.x, "y": point.y, "deltaX": dx, "deltaY": dy});
+        self.wait_handled([self.session.send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)]).await
     }
 }
 
@@ -60,13 +64,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_far_edges_are_the_last_pixels_and_beyond_is_an_error() {
-        let options = Options::default();
-        let point = |x, y| inside(Point { x, y }, &options);
-        assert_eq!(point(1280.0, 768.0).unwrap(), Point { x: 1279.0, y: 767.0 });
-        assert_eq!(point(0.0, 0.0).unwrap(), Point { x: 0.0, y: 0.0 });
+    fn point_outside_the_viewport_is_refused() {
+        let check = |x, y| check_point(Point { x, y }, (1280, 768));
+        assert_eq!(check(1280.0, 768.0).unwrap(), Point { x: 1279.0, y: 767.0 });
+        assert_eq!(check(0.0, 0.0).unwrap(), Point { x: 0.0, y: 0.0 });
         for (x, y) in [(-1.0, 0.0), (1281.0, 0.0), (0.0, 769.0), (f64::NAN, 0.0)] {
-            assert!(point(x, y).unwrap_err().to_string().contains("1280 by 768"));
+            assert!(check(x, y).unwrap_err().to_string().contains("1280 by 768"));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The commands that change something, one small function each.
+//! The commands that change the page, one function each. Elements are addressed by mark id: [`Instance::element`] maps it
+//! to an element, [`crate::page::element_actions`] finds its point, and [`crate::input`] acts there.
 
 use std::time::Duration;
 
@@ -6,77 +7,55 @@ use proto::{
     Command,
     command::{Direction, Fill, Point, Scroll},
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::Instance;
-use crate::{error::BrowserError, input::mouse::inside, page::frames::split};
+use crate::{
+    error::BrowserError,
+    input::mouse::check_point,
+    page::element_actions::{ElementRef, Location, SetValue},
+};
 
-const WHEEL_FROM: Point = Point { x: 10.0, y: 10.0 };
-/// What a full page of scrolling leaves in sight of the page before.
-const OVERLAP: f64 = 50.0;
-/// A wheel turn over something that does not scroll by itself.
+/// Where the mouse wheel is turned to scroll the page.
+const PAGE_WHEEL_POINT: Point = Point { x: 10.0, y: 10.0 };
+/// How many pixels of the previous view stay visible after scrolling by a full page.
+const PAGE_OVERLAP: f64 = 50.0;
+/// How far the wheel is turned over an element that does not scroll by itself.
 const WHEEL_STEP: f64 = 100.0;
-/// An element that is not there is said within about a second.
-const LOCATE_LIMIT: Duration = Duration::from_secs(5);
-
-/// A page that does not say in this time whether it has a list open has none.
-const ROW_LIMIT: Duration = Duration::from_secs(2);
-
-/// What the page says about an element we mean to act on.
-#[derive(Deserialize)]
-struct Located {
-    #[serde(default)]
-    x: f64,
-    #[serde(default)]
-    y: f64,
-    /// It is an option of a drop-down: there is nothing to click, only to choose.
-    #[serde(default)]
-    option: bool,
-    missing: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Done {
-    missing: Option<String>,
-    #[serde(default)]
-    click: bool,
-    #[serde(default)]
-    wheel: bool,
-}
 
 impl Instance {
     pub(super) async fn act(&mut self, command: &Command) -> Result<(), BrowserError> {
         match command {
             Command::VisitPage { url } => self.visit(url).await,
             Command::Back => self.page.back().await,
-            Command::ClickCoords { point } => self.click_at(*point).await,
+            Command::ClickCoords { point } => self.click_point(*point).await,
             Command::ClickId { id } => self.click_id(id).await,
-            Command::FillCoords { point, fill } => self.fill_at(*point, fill).await,
+            Command::FillCoords { point, fill } => self.fill_point(*point, fill).await,
             Command::FillId { id, fill } => self.fill_id(id, fill).await,
             Command::SelectOption { id } => self.select_option(id).await,
-            Command::HoverCoords { point } => self.page.hover(inside(*point, &self.options)?).await,
+            Command::HoverCoords { point } => self.page.input().hover(self.check_point(*point)?).await,
             Command::HoverId { id } => {
-                let at = self.locate(id).await?;
-                self.page.hover(at).await
+                let point = self.locate_point(id).await?;
+                self.page.input().hover(point).await
             }
             Command::PageDown(scroll) => self.scroll_page(Direction::Down, *scroll).await,
             Command::PageUp(scroll) => self.scroll_page(Direction::Up, *scroll).await,
-            Command::ScrollId { id, direction } => self.scroll_id(id, *direction).await,
-            Command::ScrollCoords { point, direction } => self.scroll_coords(*point, *direction).await,
+            Command::ScrollId { id, direction } => {
+                self.page.scroll_element(self.element(id)?, *direction).await
+            }
+            Command::ScrollCoords { point, direction } => self.scroll_point(*point, *direction).await,
             Command::HoverAndScrollCoords { point, direction } => {
                 self.hover_and_scroll(*point, *direction).await
             }
             Command::Keypress { keys } => {
-                self.page.press(&keys.iter().map(String::as_str).collect::<Vec<_>>()).await
+                self.page.input().press(&keys.iter().map(String::as_str).collect::<Vec<_>>()).await
             }
             Command::TabAndEnter => {
-                self.page.press(&["tab"]).await?;
-                self.page.press(&["enter"]).await
+                self.page.input().press(&["tab"]).await?;
+                self.page.input().press(&["enter"]).await
             }
             Command::Sleep { seconds } => {
-                let limit = self.options.operation_timeout;
-                tokio::time::sleep(Duration::try_from_secs_f64(*seconds).unwrap_or(limit).min(limit)).await;
+                let max = self.options.operation_timeout;
+                tokio::time::sleep(Duration::try_from_secs_f64(*seconds).unwrap_or(max).min(max)).await;
                 Ok(())
             }
             Command::GetPageMetadata
@@ -89,129 +68,126 @@ impl Instance {
 
     async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
         self.page.visit(url).await?;
-        self.page.loaded(self.options.load_timeout).await
+        self.page.wait_loaded(self.options.load_timeout).await
     }
 
-    /// The element id behind a number on the last set-of-marks screenshot.
-    fn element(&self, shown: &str) -> Result<&str, BrowserError> {
-        let not_found = |why: String| BrowserError::ElementNotFound { id: shown.to_owned(), why };
-        let Some(last) = &self.shown else {
+    fn check_point(&self, point: Point) -> Result<Point, BrowserError> {
+        check_point(point, self.options.viewport)
+    }
+
+    /// Maps a mark id of the last set-of-marks screenshot to its element.
+    fn element<'a>(&'a self, mark: &'a str) -> Result<ElementRef<'a>, BrowserError> {
+        let not_found = |reason: String| BrowserError::ElementNotFound { id: mark.to_owned(), reason };
+        let Some(last) = &self.last_marks else {
             return Err(not_found("take a set_of_marks screenshot first, its numbers are the ids".into()));
         };
-        let element = last.info.id_mapping.get(shown).and_then(|id| id.as_str()).ok_or_else(|| {
+        let id = last.info.id_mapping.get(mark).and_then(|id| id.as_str()).ok_or_else(|| {
             not_found(match last.info.visible_rects.len() {
                 0 => "the last screenshot shows no elements".into(),
-                most => format!("the last screenshot shows 1 to {most}"),
+                count => format!("the last screenshot shows 1 to {count}"),
             })
         })?;
-        if last.agent.is_none() || last.agent != self.page.agent() {
+        if last.script_run.is_none() || last.script_run != self.page.script_run() {
             return Err(not_found("the page has changed since the last screenshot".into()));
         }
-        Ok(element)
+        Ok(ElementRef { mark, id })
     }
 
-    async fn find(&self, shown: &str) -> Result<Located, BrowserError> {
-        let element = self.element(shown)?;
-        let located: Located = self.page.ask_about(LOCATE_LIMIT, "locate", element, &[]).await?;
-        present(shown, located.missing.clone())?;
-        match self.page.on_page(element, (located.x, located.y)).await? {
-            Some((x, y)) => Ok(Located { x, y, ..located }),
-            None => {
-                Err(BrowserError::ElementNotFound { id: shown.to_owned(), why: "its frame is gone".into() })
-            }
+    /// Finds the point of an element. An option of a drop-down has none; it gets the corner of the page.
+    async fn locate_point(&self, mark: &str) -> Result<Point, BrowserError> {
+        let point = match self.page.locate(self.element(mark)?).await? {
+            Location::Point(point) => point,
+            Location::Option => Point { x: 0.0, y: 0.0 },
+        };
+        self.check_point(point)
+    }
+
+    /// Clicks a point. A row of an open drop-down exists only on screenshots, so it is selected instead.
+    async fn click_point(&self, point: Point) -> Result<(), BrowserError> {
+        let point = self.check_point(point)?;
+        if self.page.click_dropdown_row(point).await? {
+            return Ok(());
+        }
+        self.page.input().click(point).await
+    }
+
+    async fn click_id(&mut self, mark: &str) -> Result<(), BrowserError> {
+        match self.page.locate(self.element(mark)?).await? {
+            Location::Point(point) => self.page.input().click(self.check_point(point)?).await,
+            Location::Option => self.select_option(mark).await,
         }
     }
 
-    async fn locate(&self, shown: &str) -> Result<Point, BrowserError> {
-        let located = self.find(shown).await?;
-        inside(Point { x: located.x, y: located.y }, &self.options)
-    }
-
-    /// Clicks a point; on a row of an open drop-down, which is there in pictures only, it chooses.
-    async fn click_at(&self, at: Point) -> Result<(), BrowserError> {
-        let at = inside(at, &self.options)?;
-        match self.page.ask_within(ROW_LIMIT, "clickRow", &json!([at.x, at.y])).await {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(BrowserError::Timeout { .. }) => self.page.click(at).await,
-            Err(error) => Err(error),
+    async fn select_option(&mut self, mark: &str) -> Result<(), BrowserError> {
+        if self.page.choose_option(self.element(mark)?).await? {
+            return Ok(());
         }
+        let point = self.locate_point(mark).await?;
+        self.page.input().click(point).await
     }
 
-    async fn click_id(&mut self, shown: &str) -> Result<(), BrowserError> {
-        let located = self.find(shown).await?;
-        if located.option {
-            return self.select_option(shown).await;
+    async fn fill_point(&mut self, point: Point, fill: &Fill) -> Result<(), BrowserError> {
+        self.page.input().click(self.check_point(point)?).await?;
+        self.fill_focused(fill, None).await
+    }
+
+    async fn fill_id(&mut self, mark: &str, fill: &Fill) -> Result<(), BrowserError> {
+        let point = self.locate_point(mark).await?;
+        self.page.input().click(point).await?;
+        // The click may have navigated; then the fill goes to whatever has the focus now.
+        let Ok(element) = self.element(mark) else { return self.fill_focused(fill, None).await };
+        // A click on the wrapper of a field does not always focus the field.
+        self.page.focus_element(element).await?;
+        self.fill_focused(fill, Some(element)).await
+    }
+
+    /// Fills the focused field, in the frame of `element` or in the page.
+    async fn fill_focused(&self, fill: &Fill, element: Option<ElementRef<'_>>) -> Result<(), BrowserError> {
+        match self.page.set_focused_value(&fill.value, element).await? {
+            SetValue::Selected => return Ok(()),
+            SetValue::Set => {}
+            SetValue::MustType => self.type_value(fill).await?,
         }
-        self.page.click(inside(Point { x: located.x, y: located.y }, &self.options)?).await
-    }
-
-    async fn select_option(&mut self, shown: &str) -> Result<(), BrowserError> {
-        let element = self.element(shown)?;
-        let done: Done = self.page.ask_about(LOCATE_LIMIT, "choose", element, &[]).await?;
-        present(shown, done.missing)?;
-        if done.click {
-            let at = self.locate(shown).await?;
-            self.page.click(at).await?;
+        if fill.press_enter {
+            self.page.input().press(&["enter"]).await?;
         }
         Ok(())
     }
 
-    async fn fill_at(&mut self, at: Point, fill: &Fill) -> Result<(), BrowserError> {
-        self.page.click(inside(at, &self.options)?).await?;
-        self.page.fill(fill, None).await
-    }
-
-    async fn fill_id(&mut self, shown: &str, fill: &Fill) -> Result<(), BrowserError> {
-        let at = self.locate(shown).await?;
-        self.page.click(at).await?;
-        // A click on a field's wrapper does not always give the field the focus; it may also lead elsewhere.
-        let Ok(element) = self.element(shown) else { return self.page.fill(fill, None).await };
-        let limit = self.options.operation_timeout;
-        let _: Value = self.page.ask_about(limit, "focusOn", element, &[]).await?;
-        self.page.fill(fill, split(element).0).await
+    async fn type_value(&self, fill: &Fill) -> Result<(), BrowserError> {
+        let input = self.page.input();
+        if fill.delete_existing {
+            input.press(&["ctrl", "a"]).await?;
+            input.press(&["backspace"]).await?;
+        }
+        input.type_text(&fill.value).await
     }
 
     async fn scroll_page(&self, direction: Direction, scroll: Scroll) -> Result<(), BrowserError> {
-        let page = f64::from(self.options.viewport.1) - OVERLAP;
-        let amount = if scroll.full_page { page } else { scroll.amount };
-        self.page.wheel(WHEEL_FROM, direction, amount).await
+        let full_page = f64::from(self.options.viewport.1) - PAGE_OVERLAP;
+        let amount = if scroll.full_page { full_page } else { scroll.amount };
+        self.page.input().wheel(PAGE_WHEEL_POINT, direction, amount).await
     }
 
-    async fn scroll_id(&self, shown: &str, direction: Direction) -> Result<(), BrowserError> {
-        let element = self.element(shown)?;
-        let limit = self.options.operation_timeout;
-        let done: Done =
-            self.page.ask_about(limit, "scrollId", element, &[direction.as_str().into()]).await?;
-        present(shown, done.missing)
-    }
-
-    async fn scroll_coords(&self, at: Point, direction: Direction) -> Result<(), BrowserError> {
-        let at = inside(at, &self.options)?;
-        if self.page.ask("scrollRowsAt", &json!([at.x, at.y, direction.as_str()])).await? {
+    async fn scroll_point(&self, point: Point, direction: Direction) -> Result<(), BrowserError> {
+        let point = self.check_point(point)?;
+        if self.page.scroll_dropdown_at(point, direction).await? {
             return Ok(());
         }
         let (width, height) = self.options.viewport;
-        let page = match direction {
-            Direction::Up | Direction::Down => f64::from(height) - OVERLAP,
-            Direction::Left | Direction::Right => f64::from(width) - OVERLAP,
+        let amount = match direction {
+            Direction::Up | Direction::Down => f64::from(height) - PAGE_OVERLAP,
+            Direction::Left | Direction::Right => f64::from(width) - PAGE_OVERLAP,
         };
-        self.page.wheel(at, direction, page).await
+        self.page.input().wheel(point, direction, amount).await
     }
 
-    async fn hover_and_scroll(&self, at: Point, direction: Direction) -> Result<(), BrowserError> {
-        let at = inside(at, &self.options)?;
-        self.page.hover(at).await?;
-        let done: Done = self.page.ask("scrollAt", &json!([at.x, at.y, direction.as_str()])).await?;
-        if done.wheel {
-            self.page.wheel(at, direction, WHEEL_STEP).await?;
+    async fn hover_and_scroll(&self, point: Point, direction: Direction) -> Result<(), BrowserError> {
+        let point = self.check_point(point)?;
+        self.page.input().hover(point).await?;
+        if self.page.scroll_at(point, direction).await? {
+            return Ok(());
         }
-        Ok(())
-    }
-}
-
-fn present(shown: &str, missing: Option<String>) -> Result<(), BrowserError> {
-    match missing {
-        Some(why) => Err(BrowserError::ElementNotFound { id: shown.to_owned(), why }),
-        None => Ok(()),
+        self.page.input().wheel(point, direction, WHEEL_STEP).await
     }
 }

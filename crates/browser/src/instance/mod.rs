@@ -1,5 +1,5 @@
-//! The instance an agent holds: one isolated page, acted on by commands, looked at in pictures. Owns the
-//! context, the page in it, and the meaning of the numbers on the last set-of-marks screenshot.
+//! An instance: one isolated page that is acted on by commands and observed by screenshots. Owns the browser context, its
+//! page, and the marks of the last set-of-marks screenshot.
 
 mod act;
 mod inspect;
@@ -20,24 +20,25 @@ pub use step::StepResult;
 use crate::{
     context::Context,
     error::BrowserError,
-    host::dispose,
+    host::dispose_context,
     options::Options,
-    page::{FRAMES, Mark, Page, settle::Settled},
+    page::{ActionStart, Page, SETTLE_FRAMES, script::ScriptRun, settle::Settled},
 };
 
+/// One isolated page of a browser. Dropping it disposes its context in the background.
 pub struct Instance {
     connection: Connection,
     context: Arc<Context>,
     page: Page,
     options: Arc<Options>,
-    shown: Option<Shown>,
+    last_marks: Option<LastMarks>,
     disposed: bool,
 }
 
-/// The last set-of-marks screenshot, and the agent in the page that its element ids belong to.
-struct Shown {
+/// The marks of the last set-of-marks screenshot, and the run of the page script that assigned the element ids.
+struct LastMarks {
     info: ScreenshotInfo,
-    agent: Option<(u64, i64)>,
+    script_run: Option<ScriptRun>,
 }
 
 impl Instance {
@@ -48,58 +49,59 @@ impl Instance {
         options: Arc<Options>,
     ) -> Self {
         context.set_page(&page);
-        Self { connection, context, page, options, shown: None, disposed: false }
+        Self { connection, context, page, options, last_marks: None, disposed: false }
     }
 
     /// Carries out a command and waits until the page has settled.
     pub async fn execute(&mut self, command: &Command) -> Result<Value, BrowserError> {
-        self.execute_settled(command).await.map(|(answer, _)| answer)
+        self.execute_settled(command).await.map(|(reply, _)| reply)
     }
 
-    /// The same, and tells how the page settled; `None` for commands that only look.
+    /// Like [`Self::execute`], and returns how the page settled; `None` for commands that only read.
     pub async fn execute_settled(
         &mut self,
         command: &Command,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
-        self.execute_drawing(command, FRAMES).await
+        self.execute_with_frames(command, SETTLE_FRAMES).await
     }
 
-    /// The same, with so many frames drawn before the page can count as settled.
-    async fn execute_drawing(
+    /// Like [`Self::execute_settled`]; the page must draw `min_frames` frames before it can count as settled.
+    async fn execute_with_frames(
         &mut self,
         command: &Command,
-        frames: u8,
+        min_frames: u8,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
-        self.keep_up().await?;
-        let mut seen = self.look(command).await;
-        if tabs::closed(&seen) {
-            self.catch_up().await?;
-            seen = self.look(command).await;
+        self.sync_page().await?;
+        let mut reply = self.read(command).await;
+        if tabs::is_page_closed(&reply) {
+            self.recover_closed_page().await?;
+            reply = self.read(command).await;
         }
-        if let Some(answer) = seen? {
-            return Ok((answer, None));
+        if let Some(reply) = reply? {
+            return Ok((reply, None));
         }
         self.context.begin_action();
-        let mark = Mark { frames, ..self.page.mark() };
-        let acted = self.act(command).await;
-        // A click may well close the page; that is an effect, not a failure.
-        if !tabs::closed(&acted) {
-            acted?;
+        let start = ActionStart { min_frames, ..self.page.action_start() };
+        let result = self.act(command).await;
+        // A click may close the page; that is an effect, not a failure.
+        if !tabs::is_page_closed(&result) {
+            result?;
         }
-        let settled = self.settle(mark).await?;
+        let settled = self.settle(start).await?;
         Ok((json!({"status": "success"}), Some(settled)))
     }
 
-    async fn look(&mut self, command: &Command) -> Result<Option<Value>, BrowserError> {
-        let value = |value: Result<Value, serde_json::Error>| {
+    /// Answers a command that only reads; returns `None` for commands that act.
+    async fn read(&mut self, command: &Command) -> Result<Option<Value>, BrowserError> {
+        let to_reply = |value: Result<Value, serde_json::Error>| {
             value.map(Some).map_err(|error| BrowserError::Internal(error.to_string()))
         };
         match command {
-            Command::GetPageMetadata => value(serde_json::to_value(self.page.metadata().await?)),
+            Command::GetPageMetadata => to_reply(serde_json::to_value(self.page.metadata().await?)),
             Command::GetWebpageText { n_lines } => Ok(Some(json!({"text": self.page.text(*n_lines).await?}))),
-            Command::GetInteractiveRects => Ok(Some(self.page.collect().await?.regions().into())),
-            Command::GetScreenshotInfo => match &self.shown {
-                Some(shown) => value(serde_json::to_value(&shown.info)),
+            Command::GetInteractiveRects => Ok(Some(self.page.collect_elements().await?.regions().into())),
+            Command::GetScreenshotInfo => match &self.last_marks {
+                Some(last) => to_reply(serde_json::to_value(&last.info)),
                 None => Ok(Some(json!({"error": "No screenshot info available"}))),
             },
             Command::Screenshot { mode } => {
@@ -110,37 +112,37 @@ impl Instance {
         }
     }
 
-    /// Answers when the page behind the instance is alive.
+    /// Checks that the page answers.
     pub async fn probe(&self) -> Result<(), BrowserError> {
-        self.page.size().await.map(drop)
+        self.page.viewport_size().await.map(drop)
     }
 
-    /// The viewport, as the page sees it.
-    pub async fn size(&self) -> Result<(u32, u32), BrowserError> {
-        self.page.size().await
+    /// Returns the size of the viewport, as the page sees it.
+    pub async fn viewport_size(&self) -> Result<(u32, u32), BrowserError> {
+        self.page.viewport_size().await
     }
 
-    /// Why the instance can never answer again, once that is so. A page that merely closed itself is replaced.
+    /// Why the instance is lost for good; `None` while it is usable. A page that closed itself is replaced, not lost.
     pub fn lost_reason(&self) -> Option<SessionEnd> {
-        let gone = self.page.tracker().state().gone.clone();
-        gone.filter(|gone| *gone != SessionEnd::Detached).or_else(|| self.connection.close_reason())
+        let ended = self.page.tracker().state().ended.clone();
+        ended.filter(|end| *end != SessionEnd::Detached).or_else(|| self.connection.close_reason())
     }
 
-    /// Waits until the instance is lost, and says why.
+    /// Waits until the instance is lost, and returns why.
     pub async fn wait_lost(&self) -> SessionEnd {
         loop {
             let mut changes = self.page.tracker().changes();
-            if let Some(gone) = self.lost_reason() {
-                return gone;
+            if let Some(end) = self.lost_reason() {
+                return end;
             }
             tokio::select! {
-                gone = self.connection.wait_closed() => return gone,
+                end = self.connection.wait_closed() => return end,
                 Ok(()) = changes.changed() => {}
             }
         }
     }
 
-    /// Ends the instance and everything of its tenant; returns when the browser has let go of it.
+    /// Disposes the instance with all data of its tenant; returns when the browser has removed its context.
     pub async fn dispose(mut self) -> Result<(), BrowserError> {
         self.disposed = true;
         let params = json!({"browserContextId": self.context.id()});
@@ -152,7 +154,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         if !self.disposed {
-            dispose(&self.connection, &self.context);
+            dispose_context(&self.connection, &self.context);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at the page: picture, metadata and elements, asked for together and in one go.
+//! Observation of the page: screenshot, metadata and elements, requested together.
 
 use bytes::Bytes;
 use proto::{
@@ -6,28 +6,29 @@ use proto::{
     page::{PageMetadata, ScreenshotInfo},
 };
 
-use super::{Instance, Shown, tabs::closed};
-use crate::{error::BrowserError, marks, page::elements::MarkedElement};
+use super::{Instance, LastMarks, tabs::is_page_closed};
+use crate::{error::BrowserError, marks, page::elements::Mark};
 
-/// What an observation should hold.
+/// What an observation should contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObserveRequest {
     pub mode: InteractionMode,
     pub format: ImageFormat,
     pub screenshot: bool,
     pub metadata: bool,
-    /// The interactive elements; in set-of-marks mode they come with the screenshot anyway, and their numbers are
-    /// valid from then on with or without one.
+    /// The interactive elements. In set-of-marks mode a screenshot includes them anyway; their mark ids are valid from then
+    /// on, with or without a screenshot.
     pub elements: bool,
 }
 
 impl ObserveRequest {
+    /// Requests a PNG screenshot and nothing else.
     pub fn screenshot(mode: InteractionMode) -> Self {
         Self { mode, format: ImageFormat::Png, screenshot: true, metadata: false, elements: false }
     }
 }
 
-/// An encoded picture of the viewport.
+/// An encoded screenshot of the viewport.
 #[derive(Clone, Debug)]
 pub struct Screenshot {
     pub format: ImageFormat,
@@ -36,6 +37,7 @@ pub struct Screenshot {
     pub bytes: Bytes,
 }
 
+/// The requested parts of an observation.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
     pub screenshot: Option<Screenshot>,
@@ -45,73 +47,80 @@ pub struct Observation {
 
 impl Instance {
     pub async fn observe(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
-        self.keep_up().await?;
-        let seen = self.observe_once(request).await;
-        if closed(&seen) {
-            self.catch_up().await?;
+        self.sync_page().await?;
+        let observation = self.observe_once(request).await;
+        if is_page_closed(&observation) {
+            self.recover_closed_page().await?;
             return self.observe_once(request).await;
         }
-        seen
+        observation
     }
 
     async fn observe_once(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
         let set_of_marks = request.mode == InteractionMode::SetOfMarks;
-        let marked = request.screenshot && set_of_marks;
-        let mut seen = Observation::default();
-        let (picture, collected, metadata) = tokio::join!(
+        let draw_marks = request.screenshot && set_of_marks;
+        let mut observation = Observation::default();
+        let (screenshot, collected, metadata) = tokio::join!(
             async {
-                if !request.screenshot || marked {
+                if !request.screenshot || draw_marks {
                     return Ok(None);
                 }
                 self.capture(request.format).await.map(Some)
             },
-            async { if request.elements || marked { self.page.collect().await.map(Some) } else { Ok(None) } },
+            async {
+                if request.elements || draw_marks {
+                    self.page.collect_elements().await.map(Some)
+                } else {
+                    Ok(None)
+                }
+            },
             async { if request.metadata { self.page.metadata().await.map(Some) } else { Ok(None) } },
         );
-        seen.screenshot = picture?;
-        seen.metadata = metadata?;
+        observation.screenshot = screenshot?;
+        observation.metadata = metadata?;
         if let Some(collected) = collected? {
             let (info, marks) = collected.number();
-            let agent = self.page.agent();
-            if marked {
-                // The picture is taken after the elements were listed, so that each number is on what it names.
-                seen.screenshot = Some(self.capture_marked(request.format, marks).await?);
+            let script_run = self.page.script_run();
+            if draw_marks {
+                // Captured after the elements were collected, so that each mark is on the element it belongs to.
+                observation.screenshot = Some(self.capture_with_marks(request.format, marks).await?);
             }
             if set_of_marks {
-                self.shown = Some(Shown { info: info.clone(), agent });
+                self.last_marks = Some(LastMarks { info: info.clone(), script_run });
             }
-            seen.elements = Some(info);
+            observation.elements = Some(info);
         }
-        Ok(seen)
+        Ok(observation)
     }
 
-    /// The viewport as it is; an open drop-down is part of that, though Chromium shows it in a window of its own.
+    /// Captures the viewport. The rows of an open drop-down are drawn onto it, because Chromium shows them in a separate
+    /// window.
     async fn capture(&self, format: ImageFormat) -> Result<Screenshot, BrowserError> {
-        // Asked for together: there is hardly ever a list open.
-        let (shot, rows) = tokio::try_join!(self.page.picture(format), self.page.open_rows())?;
+        // Concurrently, because a drop-down is rarely open.
+        let (bytes, rows) = tokio::try_join!(self.page.capture(format), self.page.open_dropdown_rows())?;
         if rows.is_empty() {
             let (width, height) = self.options.viewport;
-            return Ok(Screenshot { format, width, height, bytes: shot.0 });
+            return Ok(Screenshot { format, width, height, bytes });
         }
-        self.paint(format, move |plain| marks::draw_rows(plain, &rows, format)).await
+        self.capture_and_draw(format, move |png| marks::draw_rows(png, &rows, format)).await
     }
 
-    async fn capture_marked(
+    async fn capture_with_marks(
         &self,
         format: ImageFormat,
-        marks: Vec<MarkedElement>,
+        marks: Vec<Mark>,
     ) -> Result<Screenshot, BrowserError> {
-        self.paint(format, move |plain| marks::annotate(plain, &marks, format)).await
+        self.capture_and_draw(format, move |png| marks::draw_marks(png, &marks, format)).await
     }
 
-    /// Takes a picture and has it painted on, off the async threads.
-    async fn paint(
+    /// Captures the viewport and draws onto it, outside the async threads.
+    async fn capture_and_draw(
         &self,
         format: ImageFormat,
-        brush: impl FnOnce(&[u8]) -> Result<marks::Drawn, String> + Send + 'static,
+        draw: impl FnOnce(&[u8]) -> Result<marks::DrawnImage, String> + Send + 'static,
     ) -> Result<Screenshot, BrowserError> {
-        let plain = self.page.picture(ImageFormat::Png).await?.0;
-        let drawn = tokio::task::spawn_blocking(move || brush(&plain)).await;
+        let png = self.page.capture(ImageFormat::Png).await?;
+        let drawn = tokio::task::spawn_blocking(move || draw(&png)).await;
         let drawn =
             drawn.map_err(|error| BrowserError::Internal(format!("drawing the marks failed: {error}")))?;
         let drawn = drawn.map_err(BrowserError::Internal)?;

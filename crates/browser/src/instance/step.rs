@@ -1,23 +1,24 @@
-//! An action and the look that follows it, in one go. The picture is taken at once: it has the page draw a frame of its own,
-//! and only if anything happened meanwhile is the page waited for and looked at again.
+//! An action and the observation after it, in one call. The screenshot is taken as soon as the page is quiet, without
+//! waiting for frames, because a capture makes the page draw. Only if anything changed meanwhile, the page is settled and
+//! observed again.
 
 use std::sync::Arc;
 
-use cdp::SessionEnd;
 use proto::Command;
 use serde_json::Value;
 
-use super::{Instance, ObserveRequest, observe::Observation};
+use super::{Instance, ObserveRequest, observe::Observation, tabs::is_page_closed};
 use crate::{
     error::BrowserError,
-    page::{FRAMES, Mark, settle::Settled},
+    page::{ActionStart, SETTLE_FRAMES, settle::Settled},
 };
 
-/// What came of an action: its answer, or why it was refused, and what there is to see either way.
+/// The result of a step.
 #[derive(Debug)]
 pub struct StepResult {
+    /// The reply to the action, or why it was refused. The observation is made in both cases.
     pub result: Result<Value, BrowserError>,
-    /// `None` when nothing was done.
+    /// `None` if the command did not act.
     pub settled: Option<Settled>,
     pub observation: Observation,
 }
@@ -28,52 +29,55 @@ impl Instance {
         command: &Command,
         request: &ObserveRequest,
     ) -> Result<StepResult, BrowserError> {
-        let mark = Mark { frames: frames_before(command, request), ..self.page.mark() };
-        let (result, settled) = match self.execute_drawing(command, mark.frames).await {
-            Ok((answer, settled)) => (Ok(answer), settled),
-            Err(BrowserError::Lost(gone)) => return Err(BrowserError::Lost(gone)),
+        let min_frames = frames_before_capture(command, request);
+        let start = ActionStart { min_frames, ..self.page.action_start() };
+        let (result, settled) = match self.execute_with_frames(command, min_frames).await {
+            Ok((reply, settled)) => (Ok(reply), settled),
+            Err(BrowserError::Lost(end)) => return Err(BrowserError::Lost(end)),
             Err(error) => (Err(error), None),
         };
-        if mark.frames == FRAMES || !settled.is_some_and(|settled| settled.quiet) {
-            let seen = self.observe(request).await?;
-            return Ok(StepResult { result, settled, observation: seen });
+        if min_frames == SETTLE_FRAMES || !settled.is_some_and(|settled| settled.quiet) {
+            let observation = self.observe(request).await?;
+            return Ok(StepResult { result, settled, observation });
         }
-        if let Some(seen) = self.observe_at_once(mark, request).await? {
-            return Ok(StepResult { result, settled, observation: seen });
+        if let Some(observation) = self.observe_unless_changed(start, request).await? {
+            return Ok(StepResult { result, settled, observation });
         }
-        let settled = self.settle(Mark { frames: FRAMES, ..mark }).await?;
-        let seen = self.observe(request).await?;
-        Ok(StepResult { result, settled: Some(settled), observation: seen })
+        let settled = self.settle(ActionStart { min_frames: SETTLE_FRAMES, ..start }).await?;
+        let observation = self.observe(request).await?;
+        Ok(StepResult { result, settled: Some(settled), observation })
     }
 
-    /// What there is to see, unless the page stirs while it is looked at.
-    async fn observe_at_once(
+    /// Observes the page. Returns `None` if the page changed during the observation.
+    async fn observe_unless_changed(
         &mut self,
-        mark: Mark,
+        start: ActionStart,
         request: &ObserveRequest,
     ) -> Result<Option<Observation>, BrowserError> {
         let (document, tracker) = (self.page.document(), Arc::clone(self.page.tracker()));
-        let leaves = tracker.until(|state| state.navigating() || state.document != document);
-        let seen = tokio::select! {
-            seen = self.observe(request) => seen?,
-            () = leaves => return Ok(None),
+        let navigates = tracker.wait_until(|state| state.is_navigating() || state.document != document);
+        let observation = tokio::select! {
+            observation = self.observe(request) => observation?,
+            () = navigates => return Ok(None),
         };
-        match self.page.stirred(mark, document).await {
-            Err(BrowserError::Lost(SessionEnd::Detached)) => Ok(None),
-            stirred => Ok((!stirred? && !self.context.has_windows()).then_some(seen)),
+        let changed = self.page.changed_since_quiet(start, document).await;
+        if is_page_closed(&changed) {
+            return Ok(None);
         }
+        Ok((!changed? && !self.context.has_windows()).then_some(observation))
     }
 }
 
-/// A picture draws what is due, except what has yet to reach the page: a turn of the wheel does so with a frame.
-fn frames_before(command: &Command, request: &ObserveRequest) -> u8 {
+/// How many frames the page must draw before the capture. A capture draws pending changes, but a turn of the mouse wheel
+/// reaches the page only with a frame.
+fn frames_before_capture(command: &Command, request: &ObserveRequest) -> u8 {
     match command {
-        _ if !request.screenshot => FRAMES,
+        _ if !request.screenshot => SETTLE_FRAMES,
         Command::PageDown(_)
         | Command::PageUp(_)
         | Command::ScrollId { .. }
         | Command::ScrollCoords { .. }
-        | Command::HoverAndScrollCoords { .. } => FRAMES - 1,
+        | Command::HoverAndScrollCoords { .. } => SETTLE_FRAMES - 1,
         _ => 0,
     }
 }

@@ -1,6 +1,6 @@
-//! The single-tab rule, as far as it concerns the instance: which window is the page, now that the action is
-//! over. A window its opener filled takes the page's place; one that stays empty is closed; a page that closed
-//! itself gives way to the one that opened it.
+//! The single-tab rule on the side of the instance: which window is the page after an action. A window that its opener
+//! filled replaces the page, a window that stays empty is closed, and a page that closed itself is replaced by the page
+//! that opened it.
 
 use std::{
     sync::Arc,
@@ -12,134 +12,137 @@ use serde_json::{Value, json};
 
 use super::Instance;
 use crate::{
-    context::{Attached, close},
+    context::{AttachedTarget, close_target},
     error::BrowserError,
-    page::{Mark, Page, settle::Settled},
+    page::{ActionStart, Page, settle::Settled},
 };
 
-/// A page that opens a window which opens a window, and so on, is followed this far.
-const MOST_SUCCESSORS: usize = 4;
-/// How often an empty window is asked whether it still is.
-const MOMENT: Duration = Duration::from_millis(40);
+/// How often the page may be replaced while one action settles.
+const MAX_REPLACEMENTS: usize = 4;
+/// How often an empty window is checked for content.
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
+
+/// What to do once the page itself has settled.
+enum NextStep {
+    /// Replace the page with this window.
+    Replace(AttachedTarget),
+    /// Settle again: the page started another navigation.
+    SettleAgain,
+    Finish,
+}
 
 impl Instance {
-    /// Waits until the page is at rest, whichever page that is by then.
-    pub(super) async fn settle(&mut self, mark: Mark) -> Result<Settled, BrowserError> {
-        let mut from = mark;
-        for _ in 0..MOST_SUCCESSORS {
-            let settled = match self.page.settle(from).await {
-                Err(BrowserError::Lost(SessionEnd::Detached)) => {
-                    from = self.revive().await?;
-                    continue;
+    /// Waits until the page has settled, following replacements of the page.
+    pub(super) async fn settle(&mut self, start: ActionStart) -> Result<Settled, BrowserError> {
+        let mut current_start = start;
+        for _ in 0..MAX_REPLACEMENTS {
+            let settled = self.page.settle(current_start).await;
+            if is_page_closed(&settled) {
+                current_start = self.reopen_page().await?;
+                continue;
+            }
+            let Settled { quiet, .. } = settled?;
+            match self.next_step(start).await {
+                NextStep::Replace(window) => current_start = self.replace_with_window(&window).await?,
+                NextStep::SettleAgain => {
+                    current_start = ActionStart { document: self.page.document(), ..current_start };
                 }
-                settled => settled?,
-            };
-            match self.successor(mark).await {
-                Next::Heir(heir) => from = self.succeed(&heir).await?,
-                Next::Page => from = Mark { document: self.page.document(), ..from },
-                Next::Nobody => return Ok(Settled { elapsed: mark.at.elapsed(), ..settled }),
+                NextStep::Finish => return Ok(start.settled(quiet)),
             }
         }
-        self.context.close_held(&self.connection);
-        Ok(Settled { quiet: false, elapsed: mark.at.elapsed() })
+        self.context.close_undecided(&self.connection);
+        Ok(start.settled(false))
     }
 
-    /// Catches up with what happened to the page since the last command.
-    pub(super) async fn keep_up(&mut self) -> Result<(), BrowserError> {
-        if let Some(heir) = self.context.take_heir() {
-            let mark = self.succeed(&heir).await?;
-            self.settle(mark).await?;
+    /// Applies what happened to the page since the last command: a pending replacement, or a page that closed itself.
+    pub(super) async fn sync_page(&mut self) -> Result<(), BrowserError> {
+        if let Some(successor) = self.context.take_successor() {
+            let start = self.replace_with_window(&successor).await?;
+            self.settle(start).await?;
         }
-        if self.page.tracker().state().gone == Some(SessionEnd::Detached) {
-            self.catch_up().await?;
+        if self.page.tracker().state().ended == Some(SessionEnd::Detached) {
+            self.recover_closed_page().await?;
         }
         Ok(())
     }
 
-    /// The page has closed itself: there is another one now.
-    pub(super) async fn catch_up(&mut self) -> Result<(), BrowserError> {
-        let mark = self.revive().await?;
-        self.settle(mark).await.map(drop)
+    /// Reopens a page in place of one that closed itself, and settles it.
+    pub(super) async fn recover_closed_page(&mut self) -> Result<(), BrowserError> {
+        let start = self.reopen_page().await?;
+        self.settle(start).await.map(drop)
     }
 
-    /// What becomes of the windows that the action opened.
-    async fn successor(&self, mark: Mark) -> Next {
-        let end = mark.at + self.options.settle.budget;
+    /// Waits until every window that the action opened is decided: loaded in the page, the successor, or closed.
+    async fn next_step(&self, start: ActionStart) -> NextStep {
+        let deadline = start.time + self.options.settle.budget;
         loop {
-            if let Some(heir) = self.context.take_heir() {
-                return Next::Heir(heir);
+            if let Some(successor) = self.context.take_successor() {
+                return NextStep::Replace(successor);
             }
-            let held = self.context.held();
-            if held.is_empty() {
-                // The last of them may have gone where the page now goes.
-                let moving = self.page.tracker().state().navigating();
-                return if moving { Next::Page } else { Next::Nobody };
+            let undecided = self.context.undecided_windows();
+            if undecided.is_empty() {
+                // The last window may have been loaded in the page.
+                let navigating = self.page.tracker().state().is_navigating();
+                return if navigating { NextStep::SettleAgain } else { NextStep::Finish };
             }
-            for window in held {
-                if written(&self.connection, &window).await {
-                    self.context.name_heir(&window);
+            for window in undecided {
+                if has_content(&self.connection, &window).await {
+                    self.context.set_successor(&window);
                 }
             }
-            if Instant::now() >= end {
-                self.context.close_held(&self.connection);
+            if Instant::now() >= deadline {
+                self.context.close_undecided(&self.connection);
             } else {
-                tokio::time::sleep(MOMENT).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     }
 
-    async fn succeed(&mut self, heir: &Attached) -> Result<Mark, BrowserError> {
+    async fn replace_with_window(&mut self, window: &AttachedTarget) -> Result<ActionStart, BrowserError> {
         let opener = Some(self.page.url()).filter(|url| url.starts_with("http"));
         let options = Arc::clone(&self.options);
-        let page = Page::adopt(&self.connection, heir, &self.context, options, opener).await?;
-        let old = self.replace(page);
-        close(&self.connection, old.target());
-        Ok(self.page.mark())
+        let page = Page::adopt(&self.connection, window, &self.context, options, opener).await?;
+        let old = self.replace_page(page);
+        close_target(&self.connection, old.target());
+        Ok(self.page.action_start())
     }
 
-    /// The page has closed itself. What is left is what opened it, or an empty page.
-    async fn revive(&mut self) -> Result<Mark, BrowserError> {
-        if let Some(gone) = self.connection.close_reason() {
-            return Err(BrowserError::Lost(gone));
+    /// Opens a new page in place of one that closed itself: the page that opened it, or an empty one.
+    async fn reopen_page(&mut self) -> Result<ActionStart, BrowserError> {
+        if let Some(end) = self.connection.close_reason() {
+            return Err(BrowserError::Lost(end));
         }
         let page = Page::open(&self.connection, &self.context, Arc::clone(&self.options)).await?;
-        let old = self.replace(page);
+        let old = self.replace_page(page);
         if let Some(opener) = old.opener()
             && let Err(error) = self.page.visit(opener).await
         {
-            tracing::debug!(%error, "the page that opened a closed one does not load again");
+            tracing::debug!(%error, "cannot reload the opener of a page that closed itself");
         }
-        Ok(self.page.mark())
+        Ok(self.page.action_start())
     }
 
-    fn replace(&mut self, page: Page) -> Page {
+    /// Makes `page` the page of this instance and returns the old one.
+    fn replace_page(&mut self, page: Page) -> Page {
         let old = std::mem::replace(&mut self.page, page);
         self.context.set_page(&self.page);
-        self.shown = None;
+        self.last_marks = None;
         old
     }
 }
 
-/// Whether this came of a page that has closed itself.
-pub(super) fn closed<T>(outcome: &Result<T, BrowserError>) -> bool {
-    matches!(outcome, Err(BrowserError::Lost(SessionEnd::Detached)))
+/// Whether an operation failed because the page closed itself.
+pub(super) fn is_page_closed<T>(result: &Result<T, BrowserError>) -> bool {
+    matches!(result, Err(BrowserError::Lost(SessionEnd::Detached)))
 }
 
-enum Next {
-    /// This window takes the page's place.
-    Heir(Attached),
-    /// The page itself goes on, elsewhere.
-    Page,
-    Nobody,
-}
-
-/// Whether a window that has no address holds anything.
-async fn written(connection: &Connection, held: &Attached) -> bool {
-    const QUESTION: &str =
+/// Whether a window without a URL has any content.
+async fn has_content(connection: &Connection, window: &AttachedTarget) -> bool {
+    const SCRIPT: &str =
         "!!document.body && (document.body.childElementCount > 0 || document.body.innerText.trim() !== '')";
-    const LIMIT: Duration = Duration::from_millis(500);
-    let params = json!({"expression": QUESTION, "returnByValue": true});
-    let answer =
-        connection.session(&held.session).call_within::<_, Value>(LIMIT, p::RUNTIME_EVALUATE, &params).await;
-    answer.is_ok_and(|answer| answer["result"]["value"] == true)
+    const TIMEOUT: Duration = Duration::from_millis(500);
+    let params = json!({"expression": SCRIPT, "returnByValue": true});
+    let session = connection.session(&window.session);
+    let reply = session.call_within::<_, Value>(TIMEOUT, p::RUNTIME_EVALUATE, &params).await;
+    reply.is_ok_and(|reply| reply["result"]["value"] == true)
 }

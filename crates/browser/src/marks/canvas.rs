@@ -1,8 +1,8 @@
-//! A picture in memory, three bytes a pixel, and the few ways we paint on it. All painting is clipped.
+//! An RGB image in memory and the drawing operations on it. All drawing is clipped to the image.
 
 use super::colour::Colour;
 
-/// Half-open: `right` and `bottom` are the first pixels outside.
+/// A rectangle of pixels. Half-open: `right` and `bottom` are the first pixels outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) left: i64,
@@ -12,7 +12,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// The area and a margin around it.
+    /// Returns the area with a margin around it.
     pub(crate) fn grown(self, margin: i64) -> Self {
         Self {
             left: self.left.saturating_sub(margin),
@@ -29,24 +29,25 @@ impl Area {
             && self.bottom >= other.bottom
     }
 
-    /// In pixels; nothing for an area turned inside out.
+    /// The number of pixels; 0 if the edges are reversed.
     pub(crate) fn size(self) -> i64 {
-        let across = self.right.saturating_sub(self.left).max(0);
-        across.saturating_mul(self.bottom.saturating_sub(self.top).max(0))
+        let width = self.right.saturating_sub(self.left).max(0);
+        width.saturating_mul(self.bottom.saturating_sub(self.top).max(0))
     }
 
-    /// The pixels both have.
+    /// The number of pixels that both areas contain.
     pub(crate) fn overlap(self, other: Self) -> i64 {
-        let both = Self {
+        let common = Self {
             left: self.left.max(other.left),
             top: self.top.max(other.top),
             right: self.right.min(other.right),
             bottom: self.bottom.min(other.bottom),
         };
-        both.size()
+        common.size()
     }
 }
 
+/// An RGB image, three bytes per pixel.
 pub(crate) struct Canvas {
     width: u32,
     height: u32,
@@ -54,6 +55,7 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
+    /// Returns `None` if the number of bytes does not fit the size.
     pub(crate) fn new(width: u32, height: u32, pixels: Vec<u8>) -> Option<Self> {
         (pixels.len() == width as usize * height as usize * 3).then_some(Self { width, height, pixels })
     }
@@ -78,10 +80,11 @@ impl Canvas {
 
     #[cfg(test)]
     pub(crate) fn pixel(&self, x: u32, y: u32) -> Colour {
-        let at = (y as usize * self.width as usize + x as usize) * 3;
-        Colour(self.pixels[at], self.pixels[at + 1], self.pixels[at + 2])
+        let index = (y as usize * self.width as usize + x as usize) * 3;
+        Colour(self.pixels[index], self.pixels[index + 1], self.pixels[index + 2])
     }
 
+    /// Clips an area to the image: left, top, right, bottom.
     fn clip(&self, area: Area) -> (usize, usize, usize, usize) {
         let (width, height) = (i64::from(self.width), i64::from(self.height));
         let x = |value: i64| value.clamp(0, width) as usize;
@@ -89,7 +92,7 @@ impl Canvas {
         (x(area.left), y(area.top), x(area.right), y(area.bottom))
     }
 
-    /// Paints the area with `opacity` of 255.
+    /// Fills the area with a colour of the given opacity, from 0 to 255.
     pub(crate) fn blend(&mut self, area: Area, colour: Colour, opacity: u8) {
         let (left, top, right, bottom) = self.clip(area);
         if left >= right {
@@ -107,7 +110,7 @@ impl Canvas {
         self.blend(Area { left: x, top: y, right: x + 1, bottom: y + 1 }, colour, opacity);
     }
 
-    /// A frame of the given thickness just inside the area.
+    /// Draws a border of the given thickness just inside the area.
     pub(crate) fn outline(&mut self, area: Area, colour: Colour, thickness: i64) {
         let Area { left, top, right, bottom } = area;
         let inner_top = top.saturating_add(thickness).min(bottom);
@@ -121,8 +124,8 @@ impl Canvas {
 }
 
 fn mix(pixel: &mut [u8], colour: Colour, opacity: u8) {
-    let share = u32::from(opacity);
-    for (value, paint) in pixel.iter_mut().zip([colour.0, colour.1, colour.2]) {
-        *value = ((u32::from(*value) * (255 - share) + u32::from(paint) * share + 127) / 255) as u8;
+    let alpha = u32::from(opacity);
+    for (value, target) in pixel.iter_mut().zip([colour.0, colour.1, colour.2]) {
+        *value = ((u32::from(*value) * (255 - alpha) + u32::from(target) * alpha + 127) / 255) as u8;
     }
 }

@@ -1,4 +1,4 @@
-//! Between encoded pictures and pixels, with the fast settings of each codec.
+//! Decodes and encodes images, with the fast settings of each codec.
 
 use std::io::Cursor;
 
@@ -9,21 +9,21 @@ use super::canvas::Canvas;
 const JPEG_QUALITY: u8 = 80;
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<Canvas, String> {
-    let broken = |error: png::DecodingError| format!("the screenshot cannot be decoded: {error}");
+    let invalid = |error: png::DecodingError| format!("the screenshot cannot be decoded: {error}");
     let mut decoder = png::Decoder::new(Cursor::new(bytes));
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     decoder.ignore_checksums(true);
-    let mut reader = decoder.read_info().map_err(broken)?;
+    let mut reader = decoder.read_info().map_err(invalid)?;
     let size = reader.output_buffer_size().ok_or("the screenshot is too large")?;
     let mut pixels = vec![0; size];
-    let frame = reader.next_frame(&mut pixels).map_err(broken)?;
+    let frame = reader.next_frame(&mut pixels).map_err(invalid)?;
     pixels.truncate(frame.buffer_size());
     let rgb = match frame.color_type {
         png::ColorType::Rgb => pixels,
         png::ColorType::Rgba => drop_alpha(&pixels),
-        other => return Err(format!("the screenshot has unexpected colours ({other:?})")),
+        other => return Err(format!("the screenshot has an unsupported colour type ({other:?})")),
     };
-    Canvas::new(frame.width, frame.height, rgb).ok_or_else(|| "the screenshot is cut short".to_owned())
+    Canvas::new(frame.width, frame.height, rgb).ok_or_else(|| "the screenshot is truncated".to_owned())
 }
 
 fn drop_alpha(rgba: &[u8]) -> Vec<u8> {
@@ -59,7 +59,8 @@ fn encode_png(canvas: &Canvas) -> Result<Vec<u8>, png::EncodingError> {
 }
 
 fn encode_jpeg(canvas: &Canvas) -> Result<Vec<u8>, String> {
-    let side = |value: u32| u16::try_from(value).map_err(|_| "the picture is too large for JPEG".to_owned());
+    let side =
+        |value: u32| u16::try_from(value).map_err(|_| "the screenshot is too large for JPEG".to_owned());
     let mut bytes = Vec::new();
     jpeg_encoder::Encoder::new(&mut bytes, JPEG_QUALITY)
         .encode(canvas.pixels(), side(canvas.width())?, side(canvas.height())?, jpeg_encoder::ColorType::Rgb)

@@ -1,4 +1,4 @@
-//! The numbers on the marks and the text of drop-down rows, set in an embedded font.
+//! Draws the numbers of the marks and the text of drop-down rows, in an embedded font.
 
 use std::sync::LazyLock;
 
@@ -9,8 +9,8 @@ use super::{
     colour::Colour,
 };
 
-/// As a style sheet counts it: the em square. The font's own measure, from ascent to descent, is larger.
-const TEXT_SIZE: f32 = 14.0;
+/// The size of the em square, as in CSS `font-size`; the height from ascent to descent is larger.
+const FONT_SIZE: f32 = 14.0;
 const PADDING: i64 = 3;
 
 static FONT: LazyLock<Option<FontRef<'static>>> =
@@ -18,10 +18,10 @@ static FONT: LazyLock<Option<FontRef<'static>>> =
 
 fn scale(font: &FontRef<'_>) -> PxScale {
     let em = font.units_per_em().unwrap_or(1000.0);
-    PxScale::from(TEXT_SIZE * font.height_unscaled() / em)
+    PxScale::from(FONT_SIZE * font.height_unscaled() / em)
 }
 
-/// Width and height of the tag that holds `text`.
+/// Returns the width and height of a label with this text.
 pub(crate) fn size(text: &str) -> (i64, i64) {
     let Some(font) = FONT.as_ref() else { return (0, 0) };
     let scaled = font.as_scaled(scale(font));
@@ -29,18 +29,18 @@ pub(crate) fn size(text: &str) -> (i64, i64) {
     (width.ceil() as i64 + 2 * PADDING, scaled.height().ceil() as i64)
 }
 
-/// Writes `text` in the middle of `area`.
-pub(crate) fn write(canvas: &mut Canvas, text: &str, area: Area, colour: Colour) {
+/// Draws `text` in the centre of `area`.
+pub(crate) fn draw_centred(canvas: &mut Canvas, text: &str, area: Area, colour: Colour) {
     let left = area.left + (area.right - area.left - size(text).0) / 2 + PADDING;
-    set(canvas, text, left, area, colour);
+    draw_text(canvas, text, left, area, colour);
 }
 
-/// Writes `text` from the left of `area`, leaving room for a label at its right.
-pub(crate) fn write_left(canvas: &mut Canvas, text: &str, area: Area, colour: Colour) {
-    set(canvas, text, area.left + 2 * PADDING, area, colour);
+/// Draws `text` at the left of `area`.
+pub(crate) fn draw_left(canvas: &mut Canvas, text: &str, area: Area, colour: Colour) {
+    draw_text(canvas, text, area.left + 2 * PADDING, area, colour);
 }
 
-fn set(canvas: &mut Canvas, text: &str, left: i64, area: Area, colour: Colour) {
+fn draw_text(canvas: &mut Canvas, text: &str, left: i64, area: Area, colour: Colour) {
     let Some(font) = FONT.as_ref() else { return };
     let scaled = font.as_scaled(scale(font));
     let baseline =

@@ -1,66 +1,67 @@
-//! Draws the set of marks: decodes the screenshot, paints boxes and then labels over it, encodes it again.
-//! Pure pixels in, pixels out; runs off the async threads.
+//! Draws marks and drop-down rows onto a screenshot: decodes it, draws, and encodes it again. Pure functions on pixels,
+//! called outside the async threads.
 
 mod canvas;
 mod codec;
 mod colour;
 mod label;
-mod place;
+mod label_layout;
 
 use proto::{ImageFormat, page::Rect};
 
-use crate::page::elements::MarkedElement;
+use crate::page::elements::{Mark, RowText};
 use canvas::{Area, Canvas};
 use colour::Colour;
-use place::{Labelled, place_labels};
+use label_layout::{LabelledElement, layout_labels};
 
-pub(crate) struct Drawn {
+/// An encoded image.
+pub(crate) struct DrawnImage {
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) bytes: Vec<u8>,
 }
 
-const OUTLINE: i64 = 2;
+const OUTLINE_WIDTH: i64 = 2;
 const FILL_OPACITY: u8 = 28;
 
-/// The PNG with the rows of an open drop-down on it, in the format asked for.
+/// Draws the rows of an open drop-down onto a PNG and encodes it in `format`.
 pub(crate) fn draw_rows(
     png: &[u8],
-    rows: &[(Rect, (String, bool))],
+    rows: &[(Rect, RowText)],
     format: ImageFormat,
-) -> Result<Drawn, String> {
+) -> Result<DrawnImage, String> {
     let mut canvas = codec::decode(png)?;
-    for (rect, (text, chosen)) in rows {
-        paint_row(&mut canvas, rect, text, *chosen);
+    for (rect, row) in rows {
+        draw_row(&mut canvas, rect, row);
     }
-    finish(&canvas, format)
+    encode(&canvas, format)
 }
 
-fn finish(canvas: &Canvas, format: ImageFormat) -> Result<Drawn, String> {
+fn encode(canvas: &Canvas, format: ImageFormat) -> Result<DrawnImage, String> {
     let bytes = codec::encode(canvas, format)?;
-    Ok(Drawn { width: canvas.width(), height: canvas.height(), bytes })
+    Ok(DrawnImage { width: canvas.width(), height: canvas.height(), bytes })
 }
 
-/// The PNG with every mark painted on it, in the format asked for.
-pub(crate) fn annotate(png: &[u8], marks: &[MarkedElement], format: ImageFormat) -> Result<Drawn, String> {
+/// Draws the marks onto a PNG and encodes it in `format`.
+pub(crate) fn draw_marks(png: &[u8], marks: &[Mark], format: ImageFormat) -> Result<DrawnImage, String> {
     let mut canvas = codec::decode(png)?;
     for mark in marks {
-        if let Some((text, chosen)) = &mark.row {
-            paint_row(&mut canvas, &mark.rect, text, *chosen);
+        if let Some(row) = &mark.row {
+            draw_row(&mut canvas, &mark.rect, row);
         }
     }
     for mark in marks {
-        paint_box(&mut canvas, mark);
+        draw_box(&mut canvas, mark);
     }
-    paint_labels(&mut canvas, marks);
-    finish(&canvas, format)
+    draw_labels(&mut canvas, marks);
+    encode(&canvas, format)
 }
 
-/// Larger than any screen: boxes beyond it are cut, so that sums of their edges stay sums.
-const FAR: f64 = 1e9;
+/// Coordinates are clamped to this, far outside any screen, so that sums of them do not overflow.
+const MAX_COORDINATE: f64 = 1e9;
 
 fn area(rect: &Rect) -> Area {
-    let pixel = |edge: f64| edge.clamp(-FAR, FAR).round() as i64;
+    let pixel = |edge: f64| edge.clamp(-MAX_COORDINATE, MAX_COORDINATE).round() as i64;
     Area {
         left: pixel(rect.left),
         top: pixel(rect.top),
@@ -69,44 +70,44 @@ fn area(rect: &Rect) -> Area {
     }
 }
 
-/// The box with its outline: around the element rather than over its edge, where a link has its first and last
-/// letter. A row of our own has room inside.
-fn outlined(mark: &MarkedElement) -> Area {
+/// Returns the area with its outline. The outline is drawn around an element, so that it does not cover the first and last
+/// letter of a link; the rows that we draw have space for it inside.
+fn outlined_area(mark: &Mark) -> Area {
     let area = area(&mark.rect);
-    if mark.row.is_some() { area } else { area.grown(OUTLINE) }
+    if mark.row.is_some() { area } else { area.grown(OUTLINE_WIDTH) }
 }
 
-fn paint_box(canvas: &mut Canvas, mark: &MarkedElement) {
-    let colour = Colour::of_mark(mark.shown);
+fn draw_box(canvas: &mut Canvas, mark: &Mark) {
+    let colour = Colour::of_mark(mark.number);
     canvas.blend(area(&mark.rect), colour, FILL_OPACITY);
-    canvas.outline(outlined(mark), colour, OUTLINE);
+    canvas.outline(outlined_area(mark), colour, OUTLINE_WIDTH);
 }
 
-fn paint_labels(canvas: &mut Canvas, marks: &[MarkedElement]) {
-    let labelled = |mark: &MarkedElement| {
-        let size = label::size(&mark.shown.to_string());
-        Labelled { area: outlined(mark), size, row: mark.row.is_some() }
+fn draw_labels(canvas: &mut Canvas, marks: &[Mark]) {
+    let to_labelled = |mark: &Mark| {
+        let size = label::size(&mark.number.to_string());
+        LabelledElement { area: outlined_area(mark), label_size: size, is_row: mark.row.is_some() }
     };
-    let elements: Vec<Labelled> = marks.iter().map(labelled).collect();
-    let places = place_labels(&elements, (canvas.width(), canvas.height()));
-    for (mark, place) in marks.iter().zip(places) {
-        let colour = Colour::of_mark(mark.shown);
-        canvas.blend(place, colour, 255);
-        label::write(canvas, &mark.shown.to_string(), place, colour.readable_text());
+    let elements: Vec<LabelledElement> = marks.iter().map(to_labelled).collect();
+    let label_areas = layout_labels(&elements, (canvas.width(), canvas.height()));
+    for (mark, area) in marks.iter().zip(label_areas) {
+        let colour = Colour::of_mark(mark.number);
+        canvas.blend(area, colour, 255);
+        label::draw_centred(canvas, &mark.number.to_string(), area, colour.readable_text());
     }
 }
 
-/// One row of a drop-down that Chromium would show in a window of its own.
-fn paint_row(canvas: &mut Canvas, rect: &Rect, text: &str, chosen: bool) {
+/// Draws one row of an open drop-down.
+fn draw_row(canvas: &mut Canvas, rect: &Rect, row: &RowText) {
     let area = area(rect);
-    let (back, front) = if chosen {
+    let (background, foreground) = if row.selected {
         (Colour(25, 103, 210), Colour(255, 255, 255))
     } else {
         (Colour(255, 255, 255), Colour(32, 33, 36))
     };
-    canvas.blend(area, back, 255);
+    canvas.blend(area, background, 255);
     canvas.outline(area, Colour(200, 204, 209), 1);
-    label::write_left(canvas, text, area, front);
+    label::draw_left(canvas, &row.text, area, foreground);
 }
 
 #[cfg(test)]
@@ -117,47 +118,47 @@ mod tests {
         codec::encode(&Canvas::filled(width, height, Colour(255, 255, 255)), ImageFormat::Png).unwrap()
     }
 
-    fn mark(shown: usize, rect: Rect) -> MarkedElement {
-        MarkedElement { shown, rect, row: None }
+    fn mark(number: usize, rect: Rect) -> Mark {
+        Mark { number, rect, row: None }
     }
 
     #[test]
-    fn a_mark_paints_its_outline_fill_and_label_and_nothing_else() {
+    fn mark_draws_outline_fill_and_label_only() {
         let drawn =
-            annotate(&white(200, 100), &[mark(7, Rect::new(50.0, 40.0, 60.0, 30.0))], ImageFormat::Png)
+            draw_marks(&white(200, 100), &[mark(7, Rect::new(50.0, 40.0, 60.0, 30.0))], ImageFormat::Png)
                 .unwrap();
         let canvas = codec::decode(&drawn.bytes).unwrap();
         let colour = Colour::of_mark(7);
         let white = Colour(255, 255, 255);
-        assert_eq!(canvas.pixel(48, 38), colour, "the outline runs around the element");
+        assert_eq!(canvas.pixel(48, 38), colour, "the outline is around the element");
         assert_eq!(canvas.pixel(111, 71), colour);
         assert_ne!(canvas.pixel(50, 40), colour);
         assert_ne!(canvas.pixel(80, 55), white, "translucent fill");
         assert_ne!(canvas.pixel(80, 55), colour, "translucent fill");
         assert_eq!(canvas.pixel(40, 55), white);
-        assert_eq!(canvas.pixel(111, 36), colour, "the tag stands above the top-right corner");
+        assert_eq!(canvas.pixel(111, 36), colour, "the label is above the top-right corner");
         assert_eq!(canvas.pixel(60, 36), white);
     }
 
     #[test]
-    fn boxes_that_reach_outside_do_not_matter() {
-        let wild = [
+    fn boxes_outside_the_image_are_clipped() {
+        let marks = [
             mark(1, Rect::new(-1e9, -1e9, 2e9, 2e9)),
             mark(2, Rect::new(1e9, 1e9, 5.0, 5.0)),
             mark(3, Rect::new(f64::NAN, 0.0, 5.0, f64::INFINITY)),
         ];
-        assert!(annotate(&white(64, 64), &wild, ImageFormat::Png).is_ok());
+        assert!(draw_marks(&white(64, 64), &marks, ImageFormat::Png).is_ok());
     }
 
     #[test]
-    fn every_format_can_be_had() {
+    fn all_formats_are_encoded() {
         for (format, magic) in [
             (ImageFormat::Png, &b"\x89PNG"[..]),
             (ImageFormat::Jpeg, b"\xff\xd8\xff"),
             (ImageFormat::Webp, b"RIFF"),
         ] {
             let drawn =
-                annotate(&white(64, 64), &[mark(1, Rect::new(5.0, 30.0, 20.0, 20.0))], format).unwrap();
+                draw_marks(&white(64, 64), &[mark(1, Rect::new(5.0, 30.0, 20.0, 20.0))], format).unwrap();
             assert!(drawn.bytes.starts_with(magic), "{format:?}");
         }
     }

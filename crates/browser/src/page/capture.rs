@@ -1,4 +1,4 @@
-//! The picture of the viewport, encoded by Chromium.
+//! Screenshots of the viewport, encoded by Chromium.
 
 use std::time::{Duration, Instant};
 
@@ -12,50 +12,46 @@ use serde_json::json;
 use super::Page;
 use crate::error::BrowserError;
 
-/// Encoded image bytes, straight from the browser.
-pub(crate) struct Shot(pub(crate) Bytes);
-
 #[derive(Deserialize)]
-struct Encoded<'a> {
+struct CaptureReply<'a> {
     data: &'a str,
 }
 
 const JPEG_QUALITY: u32 = 80;
 
-/// A picture of a page that has gone on to another may never come; after this it is asked for again.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// A capture may never be answered if the page navigates meanwhile. It is repeated this long after the navigation.
+const RECAPTURE_DELAY: Duration = Duration::from_millis(500);
 
 impl Page {
-    /// The viewport as it is now, or as the next page has it if the page goes on meanwhile.
-    pub(crate) async fn picture(&self, format: ImageFormat) -> Result<Shot, BrowserError> {
-        let end = Instant::now() + self.options.operation_timeout;
+    /// Captures the viewport: of the current document, or of the next one if the page navigates meanwhile.
+    pub(crate) async fn capture(&self, format: ImageFormat) -> Result<Bytes, BrowserError> {
+        let deadline = Instant::now() + self.options.operation_timeout;
         loop {
             let document = self.document();
-            let shot = self.shot(format, end);
             tokio::select! {
                 biased;
-                shot = shot => return shot,
-                () = self.stuck(document) => tracing::debug!("the page went on while its picture was taken"),
+                image = self.capture_once(format, deadline) => return image,
+                () = self.navigated_away(document) => tracing::debug!("the page navigated during a capture; repeating it"),
             }
         }
     }
 
-    /// Waits until the page has gone on from `document`, and a moment longer.
-    async fn stuck(&self, document: u64) {
-        self.tracker.until(|state| state.document != document).await;
-        tokio::time::sleep(PATIENCE).await;
+    /// Waits until the page has left `document`, and for the recapture delay.
+    async fn navigated_away(&self, document: u64) {
+        self.tracker.wait_until(|state| state.document != document).await;
+        tokio::time::sleep(RECAPTURE_DELAY).await;
     }
 
-    async fn shot(&self, format: ImageFormat, end: Instant) -> Result<Shot, BrowserError> {
+    async fn capture_once(&self, format: ImageFormat, deadline: Instant) -> Result<Bytes, BrowserError> {
         let mut params = json!({"format": format.as_str(), "optimizeForSpeed": true, "fromSurface": true});
         if format != ImageFormat::Png {
             params["quality"] = JPEG_QUALITY.into();
         }
-        let reply = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &params).until(end).await?;
-        let broken = |why: String| BrowserError::Internal(format!("the screenshot is broken: {why}"));
-        let encoded: Encoded<'_> =
-            serde_json::from_slice(reply.raw()).map_err(|error| broken(error.to_string()))?;
-        let bytes = STANDARD.decode(encoded.data).map_err(|error| broken(error.to_string()))?;
-        Ok(Shot(bytes.into()))
+        let reply = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &params).until(deadline).await?;
+        let invalid = |reason: String| BrowserError::Internal(format!("the screenshot is invalid: {reason}"));
+        let capture: CaptureReply<'_> =
+            serde_json::from_slice(reply.raw()).map_err(|error| invalid(error.to_string()))?;
+        let bytes = STANDARD.decode(capture.data).map_err(|error| invalid(error.to_string()))?;
+        Ok(bytes.into())
     }
 }

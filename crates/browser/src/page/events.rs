@@ -1,5 +1,5 @@
-//! Listens to a page's session: keeps the tracker informed, answers dialogs before anyone waits on them, and
-//! catches failed visits before they replace the page that was there.
+//! Handles the events of a page's session: passes them to the tracker, accepts dialogs, and intercepts failed visits
+//! before their error page replaces the current page.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -10,26 +10,27 @@ use serde_json::json;
 use super::tracker::Tracker;
 use crate::context::Context;
 
-/// A `visit_page` under way: how often it was redirected, and why it failed.
+/// The progress of a `visit_page`: the number of redirects, and why it failed.
 #[derive(Default)]
 pub(crate) struct Visit(Mutex<VisitState>);
 
 #[derive(Default)]
 struct VisitState {
     redirects: u32,
-    failed: Option<Failed>,
+    failure: Option<VisitFailure>,
 }
 
-/// Why the visit's request failed.
+/// Why the request of a visit failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failed {
-    Because(&'static str),
-    /// The browser says no more than that it failed.
-    Unsaid,
+pub(crate) enum VisitFailure {
+    /// Chromium's name of the network error.
+    NetError(&'static str),
+    /// The browser reports only that the request failed.
+    Unspecified,
 }
 
-/// Chromium follows as many and shows an error page for the next.
-const MOST_REDIRECTS: u32 = 20;
+/// Chromium's own limit; at the next redirect it shows an error page.
+const MAX_REDIRECTS: u32 = 20;
 
 impl Visit {
     fn state(&self) -> MutexGuard<'_, VisitState> {
@@ -40,22 +41,23 @@ impl Visit {
         *self.state() = VisitState::default();
     }
 
-    pub(crate) fn failed(&self) -> Option<Failed> {
-        self.state().failed
+    pub(crate) fn failure(&self) -> Option<VisitFailure> {
+        self.state().failure
     }
 
-    /// Takes note of an answer to the visit's request; tells whether the visit ends here.
-    fn note(&self, paused: &Paused) -> bool {
+    /// Records a response to the visit's request. Returns whether the visit has failed.
+    fn record_response(&self, paused: &PausedResponse) -> bool {
         let mut state = self.state();
-        state.failed = match &paused.response_error_reason {
-            Some(reason) => Some(net_error(reason).map_or(Failed::Unsaid, Failed::Because)),
+        state.failure = match &paused.response_error_reason {
+            Some(reason) => Some(net_error(reason).map_or(VisitFailure::Unspecified, VisitFailure::NetError)),
             None if matches!(paused.response_status_code, Some(300..=399)) => {
                 state.redirects += 1;
-                (state.redirects >= MOST_REDIRECTS).then_some(Failed::Because("net::ERR_TOO_MANY_REDIRECTS"))
+                (state.redirects >= MAX_REDIRECTS)
+                    .then_some(VisitFailure::NetError("net::ERR_TOO_MANY_REDIRECTS"))
             }
             None => None,
         };
-        state.failed.is_some()
+        state.failure.is_some()
     }
 }
 
@@ -67,7 +69,7 @@ pub(crate) struct PageEvents {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Paused {
+struct PausedResponse {
     request_id: String,
     frame_id: String,
     response_error_reason: Option<String>,
@@ -93,10 +95,10 @@ impl PageEvents {
         Self { tracker, visit, context: Arc::downgrade(context) }
     }
 
-    fn paused(&self, session: &Session, paused: &Paused) {
-        let main = paused.frame_id == self.tracker.state().main_frame;
-        if main && self.visit.note(paused) {
-            // Failing as "aborted" keeps Chromium from putting its error page over the page we are on.
+    fn on_paused_response(&self, session: &Session, paused: &PausedResponse) {
+        let is_main_frame = paused.frame_id == self.tracker.state().main_frame;
+        if is_main_frame && self.visit.record_response(paused) {
+            // With the reason "Aborted" Chromium keeps the current page instead of showing its error page.
             let params = json!({"requestId": paused.request_id, "errorReason": "Aborted"});
             session.send_no_reply(p::FETCH_FAIL_REQUEST, &params);
         } else {
@@ -108,10 +110,10 @@ impl PageEvents {
 impl EventHandler for PageEvents {
     fn on_event(&self, session: &Session, method: &str, params: &[u8]) {
         match method {
-            p::PAGE_JAVASCRIPT_DIALOG_OPENING => answer_dialog(session, params),
+            p::PAGE_JAVASCRIPT_DIALOG_OPENING => accept_dialog(session, params),
             p::FETCH_REQUEST_PAUSED => {
-                if let Ok(paused) = cdp::parse_params::<Paused>(params) {
-                    self.paused(session, &paused);
+                if let Ok(paused) = cdp::parse_params(params) {
+                    self.on_paused_response(session, &paused);
                 }
             }
             p::PAGE_WINDOW_OPEN => {
@@ -121,22 +123,22 @@ impl EventHandler for PageEvents {
                     context.window_announced(open.user_gesture);
                 }
             }
-            _ => self.tracker.note(method, params),
+            _ => self.tracker.handle_event(method, params),
         }
     }
 
-    fn on_session_end(&self, gone: &SessionEnd) {
-        self.tracker.lose(gone);
+    fn on_session_end(&self, end: &SessionEnd) {
+        self.tracker.set_ended(end);
     }
 }
 
-/// Says yes and goes on, with the text the page proposed. Nobody is there to read it.
-pub(crate) fn answer_dialog(session: &Session, params: &[u8]) {
+/// Accepts a JavaScript dialog, with the default text that the page proposed.
+pub(crate) fn accept_dialog(session: &Session, params: &[u8]) {
     let text = cdp::parse_params::<Dialog>(params).map(|dialog| dialog.default_prompt).unwrap_or_default();
     session.send_no_reply(p::PAGE_HANDLE_JAVASCRIPT_DIALOG, &json!({"accept": true, "promptText": text}));
 }
 
-/// Chromium's name for a failure the interception reports. `Failed` covers too much to be worth telling.
+/// Returns Chromium's error name for an `errorReason` of the interception. `Failed` is too general to name an error.
 fn net_error(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "Aborted" => "net::ERR_ABORTED",

@@ -1,6 +1,6 @@
-//! Frames of other origins. Scripts of the page's own world cannot reach into them, so each gets an agent of its
-//! own, and what those say is put together here: elements are moved to where they are on the page, and their
-//! ids say which agent knows them.
+//! Cross-origin frames. The page script cannot reach into them, so each has a page script of its own. This module
+//! combines their results: element rectangles are converted to page coordinates, and element ids get the context that
+//! they belong to.
 
 use std::{
     collections::HashMap,
@@ -9,78 +9,80 @@ use std::{
 };
 
 use cdp::{CallError, protocol as p};
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::{
     Page,
-    elements::{Collected, Element},
-    world::context_lost,
+    elements::{CollectedElements, Element},
+    script::{is_context_lost, split_element_id},
 };
 use crate::error::BrowserError;
 
-/// Frames in frames in frames: further down nothing is looked for.
-const DEEPEST: usize = 3;
-/// What an unwilling frame may cost a look at the page.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How many levels of nested cross-origin frames are searched for elements.
+const MAX_FRAME_DEPTH: usize = 3;
+/// The longest wait for the elements of one frame.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a frame's viewport lies in the one around it.
+/// Maps a frame's viewport to the viewport around it.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(crate) struct View {
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FrameTransform {
     pub(crate) x: f64,
     pub(crate) y: f64,
-    pub(crate) kx: f64,
-    pub(crate) ky: f64,
+    pub(crate) scale_x: f64,
+    pub(crate) scale_y: f64,
 }
 
-/// A frame that an agent sees and cannot look into, by the id it gave the frame's element.
+/// A cross-origin frame that a page script found, with the id of its frame element.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Foreign {
+pub(crate) struct CrossOriginFrame {
     id: String,
-    view: View,
+    transform: FrameTransform,
 }
 
-/// The element that holds a frame: in which frame it is, and its id there.
+/// A frame element: the frame that contains it, and its id there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Holder {
-    frame: String,
+struct FrameElement {
+    parent_frame: String,
     element: String,
 }
 
-/// What is known of the frames of the document on show.
+/// The frames of the current document that were looked up so far.
 #[derive(Default)]
-pub(crate) struct Frames(Mutex<Known>);
+pub(crate) struct Frames(Mutex<DocumentFrames>);
 
 #[derive(Default)]
-struct Known {
+struct DocumentFrames {
     document: u64,
-    /// Holder to frame. Both live and die together.
-    inside: HashMap<Holder, String>,
+    /// Frame element → id of the frame it shows. Both exist equally long.
+    by_element: HashMap<FrameElement, String>,
 }
 
 impl Frames {
-    fn known(&self, document: u64) -> MutexGuard<'_, Known> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.document != document {
-            *known = Known { document, inside: HashMap::new() };
+    /// Returns the frames of `document`, dropping those of an earlier document.
+    fn of_document(&self, document: u64) -> MutexGuard<'_, DocumentFrames> {
+        let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if frames.document != document {
+            *frames = DocumentFrames { document, by_element: HashMap::new() };
         }
-        known
+        frames
     }
 }
 
 #[derive(Deserialize)]
-struct Handle {
-    result: Object,
+struct EvaluatedObject {
+    result: RemoteObject,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Object {
+struct RemoteObject {
     object_id: String,
 }
 
 #[derive(Deserialize)]
-struct Described {
+struct DescribedNode {
     node: Node,
 }
 
@@ -91,164 +93,105 @@ struct Node {
 }
 
 impl Page {
-    /// The interactive elements of the page and of all frames in it.
-    pub(crate) async fn collect(&self) -> Result<Collected, BrowserError> {
-        let mut collected: Collected = self.ask("collect", &json!([])).await?;
-        for foreign in std::mem::take(&mut collected.foreign) {
-            let mut told = self.collect_foreign(&self.target, &foreign, DEEPEST).await;
-            if told.as_ref().is_err_and(context_lost) {
-                // It went elsewhere since the last look; its new document has an agent by now or gets one.
-                told = self.collect_foreign(&self.target, &foreign, DEEPEST).await;
+    /// Returns the interactive elements of the page and of all its frames.
+    pub(crate) async fn collect_elements(&self) -> Result<CollectedElements, BrowserError> {
+        let mut collected: CollectedElements = self.call_script("collectElements", &json!([])).await?;
+        for frame in std::mem::take(&mut collected.cross_origin_frames) {
+            let mut elements = self.collect_frame_elements(&self.target, &frame, MAX_FRAME_DEPTH).await;
+            if elements.as_ref().is_err_and(is_context_lost) {
+                // The frame has navigated since its last use: try again in its new document.
+                elements = self.collect_frame_elements(&self.target, &frame, MAX_FRAME_DEPTH).await;
             }
-            match told {
+            match elements {
                 Ok(elements) => collected.elements.extend(elements),
                 Err(error) if error.session_end().is_some() => return Err(error.into()),
-                Err(error) => tracing::debug!(%error, "a frame does not tell its elements"),
+                Err(error) => tracing::debug!(%error, "cannot collect the elements of a frame"),
             }
         }
         Ok(collected)
     }
 
-    /// The elements shown in a frame, as boxes of the viewport of `around`.
-    async fn collect_foreign(
+    /// Returns the visible elements of a frame, with rectangles in the viewport of `parent_frame`.
+    async fn collect_frame_elements(
         &self,
-        around: &str,
-        foreign: &Foreign,
-        deepest: usize,
+        parent_frame: &str,
+        frame: &CrossOriginFrame,
+        max_depth: usize,
     ) -> Result<Vec<Element>, CallError> {
-        let deadline = Instant::now() + PATIENCE;
-        let holder = Holder { frame: around.to_owned(), element: foreign.id.clone() };
-        let frame = self.frame_in(holder, deadline).await?;
-        let (collected, context): (Collected, i64) =
-            self.ask_frame(&frame, deadline, "collect", &json!([])).await?;
-        let mut elements: Vec<Element> =
-            collected.elements.into_iter().filter_map(|element| element.of_agent(context)).collect();
-        if deepest > 1 {
-            for nested in &collected.foreign {
-                let inside = Box::pin(self.collect_foreign(&frame, nested, deepest - 1)).await;
-                elements.extend(inside.unwrap_or_default());
+        let deadline = Instant::now() + FRAME_TIMEOUT;
+        let frame_element = FrameElement { parent_frame: parent_frame.to_owned(), element: frame.id.clone() };
+        let frame_id = self.frame_id(frame_element, deadline).await?;
+        let (collected, context): (CollectedElements, i64) =
+            self.call_script_in_frame(&frame_id, deadline, "collectElements", &json!([])).await?;
+        let mut elements: Vec<Element> = collected
+            .elements
+            .into_iter()
+            .filter_map(|element| element.into_frame_element(context))
+            .collect();
+        if max_depth > 1 {
+            for nested in &collected.cross_origin_frames {
+                let inner = Box::pin(self.collect_frame_elements(&frame_id, nested, max_depth - 1)).await;
+                elements.extend(inner.unwrap_or_default());
             }
         }
         let elements: Vec<Element> =
-            elements.into_iter().map(|element| element.moved(foreign.view)).collect();
+            elements.into_iter().map(|element| element.transformed(frame.transform)).collect();
         let centres: Vec<(f64, f64)> = elements.iter().map(Element::centre).collect();
+        let arguments = json!([frame.id, centres]);
         let (uncovered, _): (Vec<bool>, i64) =
-            self.ask_frame(around, deadline, "frameHits", &json!([foreign.id, centres])).await?;
-        Ok(elements
-            .into_iter()
-            .zip(uncovered)
-            .filter(|(_, seen)| *seen)
-            .map(|(element, _)| element)
-            .collect())
+            self.call_script_in_frame(parent_frame, deadline, "isFrameTopmostAt", &arguments).await?;
+        let visible = elements.into_iter().zip(uncovered).filter(|(_, uncovered)| *uncovered);
+        Ok(visible.map(|(element, _)| element).collect())
     }
 
-    /// Which frame a frame element holds.
-    async fn frame_in(&self, holder: Holder, deadline: Instant) -> Result<String, CallError> {
+    /// Returns the id of the frame that a frame element shows.
+    async fn frame_id(&self, frame_element: FrameElement, deadline: Instant) -> Result<String, CallError> {
         let document = self.document();
-        if let Some(frame) = self.frames.known(document).inside.get(&holder) {
+        if let Some(frame) = self.frames.of_document(document).by_element.get(&frame_element) {
             return Ok(frame.clone());
         }
-        let context = self.world(&holder.frame, deadline).await?.context;
-        let expression = format!("__webgym.byId({})", json!(holder.element));
+        let context = self.world(&frame_element.parent_frame, deadline).await?.context;
+        let expression = format!("__webgym.elementById({})", json!(frame_element.element));
         let params = json!({"expression": expression, "contextId": context});
-        let Handle { result } =
+        let EvaluatedObject { result } =
             self.session.send(p::RUNTIME_EVALUATE, &params).until(deadline).await?.decode()?;
         let params = json!({"objectId": result.object_id});
         let described = self.session.send(p::DOM_DESCRIBE_NODE, &params).until(deadline).await?;
-        let Described { node } = described.decode()?;
+        let DescribedNode { node } = described.decode()?;
         let frame = node.frame_id.ok_or_else(|| CallError::InvalidReply {
             method: p::DOM_DESCRIBE_NODE,
             reason: "a frame without an id".to_owned(),
         })?;
-        self.frames.known(document).inside.insert(holder, frame.clone());
+        self.frames.of_document(document).by_element.insert(frame_element, frame.clone());
         Ok(frame)
     }
 
-    /// Asks the agent that knows an element. It may be gone with its frame; then the element is missing.
-    pub(crate) async fn ask_about<T: DeserializeOwned>(
-        &self,
-        limit: Duration,
-        function: &str,
-        element: &str,
-        more: &[Value],
-    ) -> Result<T, BrowserError> {
-        let (context, local) = split(element);
-        let mut arguments = vec![Value::from(local)];
-        arguments.extend_from_slice(more);
-        self.ask_agent(limit, function, context, &arguments.into()).await
-    }
-
-    /// Asks an agent: the page's own, or the one with this context.
-    pub(crate) async fn ask_agent<T: DeserializeOwned>(
-        &self,
-        limit: Duration,
-        function: &str,
-        context: Option<i64>,
-        arguments: &Value,
-    ) -> Result<T, BrowserError> {
-        let Some(context) = context else { return self.ask_within(limit, function, arguments).await };
-        let deadline = Instant::now() + limit;
-        let answer = match self.evaluate(context, deadline, "", function, arguments).await {
-            Err(error) if context_lost(&error) => json!({"missing": "its frame has changed"}),
-            Err(CallError::Deadline { .. }) => {
-                return Err(BrowserError::Timeout {
-                    what: format!("a frame is too busy for {function:?}"),
-                    after: limit,
-                });
-            }
-            answer => answer?,
-        };
-        serde_json::from_value(answer)
-            .map_err(|error| BrowserError::Internal(format!("{function} answered oddly: {error}")))
-    }
-
-    /// A point of the viewport that an element's agent sees, as a point of the page's.
-    pub(crate) async fn on_page(
+    /// Converts a point from the viewport of an element's frame to page coordinates. Returns `None` if the frame is gone.
+    pub(crate) async fn to_page_point(
         &self,
         element: &str,
         point: (f64, f64),
     ) -> Result<Option<(f64, f64)>, BrowserError> {
-        let Some(context) = split(element).0 else { return Ok(Some(point)) };
-        let Some(mut frame) = self.frame_of(context) else { return Ok(None) };
-        let deadline = Instant::now() + PATIENCE;
+        let Some(context) = split_element_id(element).0 else { return Ok(Some(point)) };
+        let Some(mut frame) = self.frame_of_context(context) else { return Ok(None) };
+        let deadline = Instant::now() + FRAME_TIMEOUT;
         let (mut x, mut y) = point;
         while frame != self.target {
-            let Some(holder) = self.holder_of(&frame) else { return Ok(None) };
-            let asked = self.ask_frame(&holder.frame, deadline, "frameView", &json!([holder.element])).await;
-            let (Some(view), _): (Option<View>, i64) = asked? else { return Ok(None) };
-            (x, y) = (view.x + x * view.kx, view.y + y * view.ky);
-            frame = holder.frame;
+            let Some(FrameElement { parent_frame, element }) = self.frame_element(&frame) else {
+                return Ok(None);
+            };
+            let arguments = json!([element]);
+            let reply =
+                self.call_script_in_frame(&parent_frame, deadline, "frameTransform", &arguments).await;
+            let (Some(transform), _): (Option<FrameTransform>, i64) = reply? else { return Ok(None) };
+            (x, y) = (transform.x + x * transform.scale_x, transform.y + y * transform.scale_y);
+            frame = parent_frame;
         }
         Ok(Some((x, y)))
     }
 
-    fn holder_of(&self, frame: &str) -> Option<Holder> {
-        let known = self.frames.known(self.document());
-        known.inside.iter().find(|(_, inside)| *inside == frame).map(|(holder, _)| holder.clone())
-    }
-}
-
-/// The agent that knows an element, if it is not the page's own, and the element's id there.
-pub(crate) fn split(element: &str) -> (Option<i64>, &str) {
-    match element.split_once('.') {
-        Some((context, local)) => (context.parse().ok(), local),
-        None => (None, element),
-    }
-}
-
-/// The id by which everybody else knows an element of the agent with this context.
-pub(crate) fn join(context: i64, local: &str) -> String {
-    if local.contains('.') { local.to_owned() } else { format!("{context}.{local}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_says_which_agent_knows_the_element() {
-        assert_eq!(split("12"), (None, "12"));
-        assert_eq!(split(&join(7, "12")), (Some(7), "12"));
-        assert_eq!(join(3, &join(7, "12")), "7.12", "the innermost agent knows it");
+    fn frame_element(&self, frame: &str) -> Option<FrameElement> {
+        let frames = self.frames.of_document(self.document());
+        frames.by_element.iter().find(|(_, id)| *id == frame).map(|(element, _)| element.clone())
     }
 }

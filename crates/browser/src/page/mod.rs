@@ -1,15 +1,16 @@
-//! One page of the browser: its session, what it is doing, and our isolated world inside its document.
-//! Everything an instance does to its page goes through here.
+//! One page of the browser: its session, its state, and the page script in its document. An instance uses its page only
+//! through this module.
 
 mod capture;
+pub(crate) mod element_actions;
 pub(crate) mod elements;
 mod events;
-pub(crate) mod frames;
+mod frames;
 mod navigate;
 mod read;
+pub(crate) mod script;
 pub(crate) mod settle;
 pub(crate) mod tracker;
-mod world;
 
 use std::{
     sync::Arc,
@@ -20,19 +21,20 @@ use cdp::{Connection, Method, PendingCall, Session, protocol as p};
 use serde_json::{Value, json};
 
 use crate::{
-    context::{Attached, Context},
+    context::{AttachedTarget, Context},
     error::BrowserError,
-    options::Options,
+    input::Input,
+    options::{INPUT_TIMEOUT, Options},
 };
 
-pub(crate) use events::answer_dialog;
-use events::{Failed, PageEvents, Visit};
+pub(crate) use events::accept_dialog;
+use events::{PageEvents, Visit, VisitFailure};
 use frames::Frames;
+use script::Worlds;
 use tracker::Tracker;
-use world::Worlds;
 
-/// How long each step of making a page may take; no page has a say in it yet.
-pub(crate) const SETUP_LIMIT: Duration = Duration::from_mins(1);
+/// The longest wait for each step of creating a page. No page content runs yet, so only the browser can be slow.
+pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Page {
     session: Session,
@@ -42,21 +44,21 @@ pub(crate) struct Page {
     worlds: Worlds,
     frames: Frames,
     options: Arc<Options>,
-    /// Where "back" leads from the first entry of the history: the page that opened this one.
+    /// The URL of the page that opened this one. Going back from the first history entry leads there.
     opener: Option<String>,
 }
 
-/// The moment an action begins: what the page does after it is the action's doing.
+/// When an action started. What the page does from then on counts as the effect of the action.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    pub(crate) at: Instant,
+pub(crate) struct ActionStart {
+    pub(crate) time: Instant,
     pub(crate) document: u64,
-    /// How many frames the page must have drawn since before it can count as settled.
-    pub(crate) frames: u8,
+    /// How many frames the page must draw before it can count as quiet; at most [`SETTLE_FRAMES`].
+    pub(crate) min_frames: u8,
 }
 
-/// What a page does in the frame after next is still its answer to the action.
-pub(crate) const FRAMES: u8 = 2;
+/// The number of frames in which a page may still react to an action: changes in the second frame belong to it.
+pub(crate) const SETTLE_FRAMES: u8 = 2;
 
 impl Page {
     /// Opens a new page in `context`.
@@ -65,22 +67,22 @@ impl Page {
         context: &Arc<Context>,
         options: Arc<Options>,
     ) -> Result<Self, BrowserError> {
-        let announced = context.expect_page();
+        let attached = context.expect_page();
         let (width, height) = options.viewport;
         let target =
             json!({"url": "about:blank", "browserContextId": context.id(), "width": width, "height": height});
-        connection.root().call_within::<_, Value>(SETUP_LIMIT, p::TARGET_CREATE_TARGET, &target).await?;
-        let Ok(Ok(attached)) = tokio::time::timeout(SETUP_LIMIT, announced).await else {
-            return Err(BrowserError::Internal("the browser made a page but did not announce it".into()));
+        connection.root().call_within::<_, Value>(SETUP_TIMEOUT, p::TARGET_CREATE_TARGET, &target).await?;
+        let Ok(Ok(attached)) = tokio::time::timeout(SETUP_TIMEOUT, attached).await else {
+            return Err(BrowserError::Internal("the browser created a page but did not attach to it".into()));
         };
         Self::adopt(connection, &attached, context, options, None).await
     }
 
-    /// Takes over an attached target as the page of `context` and makes it ours: size, focus, nothing that
-    /// could block. The target may still be waiting to run; it is let go at the end.
+    /// Takes over an attached target as the page of `context`: sets its size and focus and disables what could block it. If
+    /// the target waits for the debugger, it starts to run at the end.
     pub(crate) async fn adopt(
         connection: &Connection,
-        attached: &Attached,
+        attached: &AttachedTarget,
         context: &Arc<Context>,
         options: Arc<Options>,
         opener: Option<String>,
@@ -119,17 +121,13 @@ impl Page {
         .map(|(method, params): &(Method, Value)| page.session.send(*method, params))
         .collect();
         for pending in setup {
-            pending.within(SETUP_LIMIT).await?;
+            pending.within(SETUP_TIMEOUT).await?;
         }
         Ok(page)
     }
 
     pub(crate) fn session(&self) -> &Session {
         &self.session
-    }
-
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
     }
 
     pub(crate) fn target(&self) -> &str {
@@ -144,16 +142,23 @@ impl Page {
         self.tracker.state().url.clone()
     }
 
-    /// The page that opened this one.
+    /// The URL of the page that opened this one.
     pub(crate) fn opener(&self) -> Option<&str> {
         self.opener.as_deref()
     }
 
+    /// The number of the current document; it changes with every committed navigation.
     pub(crate) fn document(&self) -> u64 {
         self.tracker.state().document
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { at: Instant::now(), document: self.document(), frames: FRAMES }
+    /// The mouse and the keyboard of the page.
+    pub(crate) fn input(&self) -> Input<'_> {
+        Input::new(&self.session, INPUT_TIMEOUT.min(self.options.operation_timeout))
+    }
+
+    /// Records that an action starts now.
+    pub(crate) fn action_start(&self) -> ActionStart {
+        ActionStart { time: Instant::now(), document: self.document(), min_frames: SETTLE_FRAMES }
     }
 }

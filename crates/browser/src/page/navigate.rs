@@ -1,4 +1,4 @@
-//! Going places: a visit that leaves the old page alone when it fails, and the way back.
+//! Navigation: visiting a URL, which keeps the current page if it fails, and going back in history.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::{Failed, Page};
+use super::{Page, VisitFailure};
 use crate::error::BrowserError;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Navigated {
+struct NavigateReply {
     loader_id: Option<String>,
     error_text: Option<String>,
     #[serde(default)]
@@ -23,17 +23,17 @@ struct Navigated {
 #[serde(rename_all = "camelCase")]
 struct History {
     current_index: usize,
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct HistoryEntry {
     id: i64,
     url: String,
 }
 
 #[derive(Deserialize)]
-struct Loaded {
+struct LoadResourceReply {
     resource: Resource,
 }
 
@@ -43,43 +43,43 @@ struct Resource {
     net_error_name: Option<String>,
 }
 
-/// Schemes a client may ask for. Everything else is the browser's inside or the machine's files.
+/// Checks that a client may visit a URL. Other schemes lead to browser internals or to local files.
 pub(crate) fn check_url(text: &str) -> Result<Url, BrowserError> {
-    let refuse = |why: String| BrowserError::UrlRefused { url: text.chars().take(300).collect(), why };
+    let refuse = |reason: String| BrowserError::UrlRefused { url: text.chars().take(300).collect(), reason };
     let url = Url::parse(text.trim())
-        .map_err(|error| refuse(format!("{error}; give a whole address, such as https://example.com/")))?;
+        .map_err(|error| refuse(format!("{error}; use a complete URL, such as https://example.com/")))?;
     match url.scheme() {
         "http" | "https" | "data" => Ok(url),
         "about" if url.path() == "blank" => Ok(url),
-        scheme => Err(refuse(format!("{scheme}: addresses are not allowed, only http: and https:"))),
+        scheme => Err(refuse(format!("{scheme}: URLs are not allowed, only http: and https:"))),
     }
 }
 
-/// A page that has not said a word for this long is stopped before it is left.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// How long we look for the reason of a failed visit, and wait for the page before to come back.
-const AFTERMATH: Duration = Duration::from_secs(5);
+/// If the page does not answer within this time, its script is terminated before a navigation.
+const RESPONSIVE_TIMEOUT: Duration = Duration::from_millis(1500);
+/// The longest wait for the commit of a navigation, and for the reason of a failed visit.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Page {
-    /// Loads `url`. When it fails the page that was there is still there.
+    /// Loads `url`. If that fails, the current page stays.
     pub(crate) async fn visit(&self, url: &str) -> Result<(), BrowserError> {
-        let address = check_url(url)?;
-        let failed = |why: String| BrowserError::NavigationFailed { url: url.to_owned(), why };
-        self.unblock().await?;
-        let before = self.document();
-        match self.navigate(&address).await {
-            Ok(Navigated { error_text: None, is_download: true, .. }) => {
-                Err(failed("net::ERR_ABORTED, it is a download, and those are denied".into()))
+        let parsed_url = check_url(url)?;
+        let failed = |reason: String| BrowserError::NavigationFailed { url: url.to_owned(), reason };
+        self.stop_hung_script().await?;
+        let previous_document = self.document();
+        match self.navigate(&parsed_url).await {
+            Ok(NavigateReply { error_text: None, is_download: true, .. }) => {
+                Err(failed("net::ERR_ABORTED, it is a download, and downloads are denied".into()))
             }
-            Ok(Navigated { error_text: None, loader_id, .. }) => {
-                // Without a loader it was a jump within the document.
+            Ok(NavigateReply { error_text: None, loader_id, .. }) => {
+                // Without a loader it was a navigation within the document.
                 if loader_id.is_some() {
-                    self.committed(before).await?;
+                    self.wait_committed(previous_document).await?;
                 }
                 Ok(())
             }
-            Ok(Navigated { error_text: Some(error), .. }) => {
-                Err(failed(self.reason(&error, before, &address).await?))
+            Ok(NavigateReply { error_text: Some(error), .. }) => {
+                Err(failed(self.failure_reason(&error, previous_document, &parsed_url).await?))
             }
             Err(CallError::Deadline { after, .. }) => {
                 self.session.send_no_reply(p::PAGE_STOP_LOADING, &json!({}));
@@ -90,25 +90,26 @@ impl Page {
         }
     }
 
-    async fn navigate(&self, address: &Url) -> Result<Navigated, CallError> {
+    async fn navigate(&self, url: &Url) -> Result<NavigateReply, CallError> {
         self.visit.begin();
-        // Every reply to a page request is held until we have seen whether it is an error.
+        // Pauses every response to a document request, so that errors are seen before the browser handles them.
         let pattern = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Response"}]});
         self.session.send_no_reply(p::FETCH_ENABLE, &pattern);
-        let params = json!({"url": address.as_str(), "transitionType": "typed"});
-        let outcome =
+        let params = json!({"url": url.as_str(), "transitionType": "typed"});
+        let reply =
             self.session.send(p::PAGE_NAVIGATE, &params).within(self.options.navigation_timeout).await;
         self.session.send_no_reply(p::FETCH_DISABLE, &json!({}));
-        outcome?.decode()
+        reply?.decode()
     }
 
-    /// A page whose script never ends would hold whatever comes after it in its process: end that script.
-    async fn unblock(&self) -> Result<(), BrowserError> {
+    /// Terminates a script that never ends: it would block the next document in the same process.
+    async fn stop_hung_script(&self) -> Result<(), BrowserError> {
         let ping = self.session.send(p::RUNTIME_EVALUATE, &json!({"expression": "0"}));
-        match ping.within(PATIENCE).await {
+        match ping.within(RESPONSIVE_TIMEOUT).await {
             Err(CallError::Deadline { .. }) => {
-                let stopped = self.session.send(p::RUNTIME_TERMINATE_EXECUTION, &json!({})).within(PATIENCE);
-                match stopped.await {
+                let terminated =
+                    self.session.send(p::RUNTIME_TERMINATE_EXECUTION, &json!({})).within(RESPONSIVE_TIMEOUT);
+                match terminated.await {
                     Err(error @ CallError::SessionEnded { .. }) => Err(error.into()),
                     _ => Ok(()),
                 }
@@ -118,72 +119,75 @@ impl Page {
         }
     }
 
-    /// Waits until the document on show is no longer `before`; the browser's answer may outrun that news.
-    async fn committed(&self, before: u64) -> Result<(), BrowserError> {
-        let end = Instant::now() + AFTERMATH;
+    /// Waits until the current document is no longer `previous`. The reply to `Page.navigate` may come before that event.
+    async fn wait_committed(&self, previous: u64) -> Result<(), BrowserError> {
+        let deadline = Instant::now() + COMMIT_TIMEOUT;
         loop {
             let mut changes = self.tracker.changes();
-            let (document, gone) = {
+            let (document, ended) = {
                 let state = self.tracker.state();
-                (state.document, state.gone.clone())
+                (state.document, state.ended.clone())
             };
-            if let Some(gone) = gone {
-                return Err(BrowserError::Lost(gone));
+            if let Some(end) = ended {
+                return Err(BrowserError::Lost(end));
             }
-            if document != before || Instant::now() >= end {
+            if document != previous || Instant::now() >= deadline {
                 return Ok(());
             }
-            let _ = tokio::time::timeout_at(end.into(), changes.changed()).await;
+            let _ = tokio::time::timeout_at(deadline.into(), changes.changed()).await;
         }
     }
 
-    /// Why a visit failed, in Chromium's words; and back to the page before if Chromium has left it.
-    async fn reason(&self, error: &str, before: u64, address: &Url) -> Result<String, BrowserError> {
+    /// Returns why a visit failed, as a Chromium error name. Also returns to the previous page if Chromium shows its error
+    /// page.
+    async fn failure_reason(&self, error: &str, previous: u64, url: &Url) -> Result<String, BrowserError> {
         const ABORTED: &str = "net::ERR_ABORTED";
         if error != ABORTED {
-            self.leave_error_page(before).await?;
+            self.leave_error_page(previous).await?;
         }
-        Ok(match self.visit.failed() {
-            Some(Failed::Because(reason)) => reason.to_owned(),
-            Some(Failed::Unsaid) => self.net_error(address).await.unwrap_or("net::ERR_FAILED".to_owned()),
-            None if error == ABORTED => format!("{ABORTED} (a download, or an answer without a page)"),
+        Ok(match self.visit.failure() {
+            Some(VisitFailure::NetError(name)) => name.to_owned(),
+            Some(VisitFailure::Unspecified) => {
+                self.net_error(url).await.unwrap_or("net::ERR_FAILED".to_owned())
+            }
+            None if error == ABORTED => format!("{ABORTED} (a download, or a response without a page)"),
             None => error.to_owned(),
         })
     }
 
-    /// Interception hides most reasons behind "Failed"; asked beside the page, the network names them.
-    async fn net_error(&self, address: &Url) -> Option<String> {
+    /// Requests the URL outside the page to learn its error name: interception reports most errors only as "Failed".
+    async fn net_error(&self, url: &Url) -> Option<String> {
         let options = json!({"disableCache": true, "includeCredentials": false});
-        let params = json!({"frameId": self.target, "url": address.as_str(), "options": options});
-        let loaded: Loaded =
-            self.session.call_within(AFTERMATH, p::NETWORK_LOAD_NETWORK_RESOURCE, &params).await.ok()?;
+        let params = json!({"frameId": self.target, "url": url.as_str(), "options": options});
+        let loaded: LoadResourceReply =
+            self.session.call_within(COMMIT_TIMEOUT, p::NETWORK_LOAD_NETWORK_RESOURCE, &params).await.ok()?;
         loaded.resource.net_error_name
     }
 
-    /// Some failures do show Chromium's error page; step off it again.
-    async fn leave_error_page(&self, before: u64) -> Result<(), BrowserError> {
-        self.committed(before).await?;
+    /// Goes back if Chromium shows its error page, which some failures cause in spite of the interception.
+    async fn leave_error_page(&self, previous: u64) -> Result<(), BrowserError> {
+        self.wait_committed(previous).await?;
         let history: History = self.session.call(p::PAGE_GET_NAVIGATION_HISTORY, &json!({})).await?;
         if self.url().starts_with("chrome-error:") && history.current_index > 0 {
-            let mark = self.mark();
-            self.go_to(&history.entries[history.current_index - 1]).await?;
-            self.settle(mark).await?;
+            let start = self.action_start();
+            self.go_to_entry(&history.entries[history.current_index - 1]).await?;
+            self.settle(start).await?;
         }
         Ok(())
     }
 
-    /// One page back. At the start of history there is nothing to do, and that is fine.
+    /// Goes one page back. At the start of the history it does nothing.
     pub(crate) async fn back(&self) -> Result<(), BrowserError> {
-        self.unblock().await?;
+        self.stop_hung_script().await?;
         let history: History = self.session.call(p::PAGE_GET_NAVIGATION_HISTORY, &json!({})).await?;
         let previous = history.current_index.checked_sub(1).and_then(|index| history.entries.get(index));
         match previous {
-            // Every instance is born on an empty page that no agent has visited.
+            // The first entry is the empty page of a new instance, which the agent never visited.
             Some(entry) if history.current_index == 1 && entry.url == "about:blank" => {
                 self.back_to_opener().await
             }
             None => self.back_to_opener().await,
-            Some(entry) => self.go_to(entry).await,
+            Some(entry) => self.go_to_entry(entry).await,
         }
     }
 
@@ -194,7 +198,7 @@ impl Page {
         }
     }
 
-    async fn go_to(&self, entry: &Entry) -> Result<(), BrowserError> {
+    async fn go_to_entry(&self, entry: &HistoryEntry) -> Result<(), BrowserError> {
         self.tracker.state().expect_navigation();
         self.session.run(p::PAGE_NAVIGATE_TO_HISTORY_ENTRY, &json!({"entryId": entry.id})).await?;
         Ok(())
@@ -206,13 +210,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_web_addresses_are_visited() {
-        for good in
+    fn only_web_urls_are_allowed() {
+        for allowed in
             ["http://a.test/x", "https://a.test", "about:blank", "data:text/html,hi", " https://a.test "]
         {
-            assert!(check_url(good).is_ok(), "{good}");
+            assert!(check_url(allowed).is_ok(), "{allowed}");
         }
-        for bad in [
+        for refused in [
             "file:///etc/passwd",
             "FILE:///etc/passwd",
             "chrome://version",
@@ -227,8 +231,8 @@ mod tests {
             "blob:http://a/x",
             "java\nscript:1",
         ] {
-            let error = check_url(bad).unwrap_err();
-            assert_eq!(error.code(), proto::ErrorCode::UrlRefused, "{bad}");
+            let error = check_url(refused).unwrap_err();
+            assert_eq!(error.code(), proto::ErrorCode::UrlRefused, "{refused}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a page: its title, address and structured data, its text, its size.
+//! Reads a page: title, URL and structured data, text, viewport size.
 
 use proto::page::PageMetadata;
 use serde::Deserialize;
@@ -8,31 +8,32 @@ use super::Page;
 use crate::error::BrowserError;
 
 #[derive(Deserialize)]
-struct Size {
+struct ViewportSize {
     width: u32,
     height: u32,
 }
 
 impl Page {
-    /// Always an answer with title and address, also from a page too busy to speak.
+    /// Returns the metadata. A page that is too busy to answer still gets its URL and a placeholder title.
     pub(crate) async fn metadata(&self) -> Result<PageMetadata, BrowserError> {
-        match self.ask::<PageMetadata>("metadata", &json!([])).await {
+        match self.call_script::<PageMetadata>("metadata", &json!([])).await {
             Ok(metadata) => {
-                let known = PageMetadata::new(&metadata.title, &metadata.url);
-                Ok(PageMetadata { title: known.title, url: known.url, ..metadata })
+                let checked = PageMetadata::new(&metadata.title, &metadata.url);
+                Ok(PageMetadata { title: checked.title, url: checked.url, ..metadata })
             }
             Err(BrowserError::Timeout { .. }) => Ok(PageMetadata::new("", &self.url())),
             Err(error) => Err(error),
         }
     }
 
-    pub(crate) async fn text(&self, lines: usize) -> Result<String, BrowserError> {
-        self.ask("text", &json!([lines])).await
+    /// Returns the first lines of the page's text that are not empty.
+    pub(crate) async fn text(&self, max_lines: usize) -> Result<String, BrowserError> {
+        self.call_script("text", &json!([max_lines])).await
     }
 
-    /// The viewport as the page itself sees it.
-    pub(crate) async fn size(&self) -> Result<(u32, u32), BrowserError> {
-        let Size { width, height } = self.ask("size", &json!([])).await?;
+    /// Returns the size of the viewport, as the page sees it.
+    pub(crate) async fn viewport_size(&self) -> Result<(u32, u32), BrowserError> {
+        let ViewportSize { width, height } = self.call_script("viewportSize", &json!([])).await?;
         Ok((width, height))
     }
 }

@@ -1,5 +1,5 @@
-//! What the page is doing right now, kept up to date from the browser's events: navigations under way, requests
-//! in flight, the document on show. Owns that state; waiting on it is [`super::settle`]'s business.
+//! Tracks the state of a page from the browser's events: navigations in progress, requests in flight, the current
+//! document. Owns that state; [`super::settle`] waits on it.
 
 use std::{
     collections::HashMap,
@@ -11,34 +11,34 @@ use cdp::{SessionEnd, protocol as p};
 use serde::Deserialize;
 use tokio::sync::watch;
 
-/// A navigation the page asked for must start within this, else it came to nothing (`javascript:` links do).
-const ASKED_LIMIT: Duration = Duration::from_millis(400);
+/// A requested navigation that does not start within this time is dropped; `javascript:` links never start one.
+const NAVIGATION_START_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// How long an answer on a socket is worth waiting for: most of what is said on one wants none.
-const SOCKET_PATIENCE: Duration = Duration::from_millis(300);
+/// The longest wait for the reply to a WebSocket message; many messages get none.
+const SOCKET_REPLY_TIMEOUT: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct PageState {
     pub(crate) main_frame: String,
-    /// The document on show. Changes with every commit.
+    /// The number of the current document; changes with every commit.
     pub(crate) document: u64,
     pub(crate) url: String,
-    /// The page asked to go somewhere; the browser has not started yet.
-    asked: Option<Instant>,
-    /// The loader of a main-frame navigation that has started and not ended.
-    under_way: Option<String>,
-    /// Committed, but its load event has not fired.
+    /// When the page requested a navigation that the browser has not started yet.
+    requested_navigation: Option<Instant>,
+    /// The loader id of a main-frame navigation that has started and not ended.
+    navigation_loader: Option<String>,
+    /// Whether the document is committed but its load event has not fired.
     pub(crate) loading: bool,
     requests: HashMap<String, Instant>,
-    /// Sockets on which the page has said something that was not answered yet.
-    asked_sockets: HashMap<String, Instant>,
-    /// The document that was seen never to come to rest.
-    restless: Option<u64>,
-    pub(crate) gone: Option<SessionEnd>,
+    /// WebSockets on which the page has sent a message that was not answered yet.
+    awaited_sockets: HashMap<String, Instant>,
+    /// The document that has used up its settle budget.
+    busy_document: Option<u64>,
+    pub(crate) ended: Option<SessionEnd>,
 }
 
 pub(crate) struct Tracker {
-    state: Mutex<State>,
+    state: Mutex<PageState>,
     changed: watch::Sender<u64>,
 }
 
@@ -86,97 +86,100 @@ impl Tracker {
         Self { state: Mutex::default(), changed: watch::Sender::new(0) }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, PageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes whenever the state changes after the call.
+    /// Returns a receiver that is notified of every state change after this call.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         let mut changes = self.changed.subscribe();
         changes.mark_unchanged();
         changes
     }
 
-    /// Waits until the state is such.
-    pub(crate) async fn until(&self, such: impl Fn(&State) -> bool) {
+    /// Waits until the predicate holds.
+    pub(crate) async fn wait_until(&self, predicate: impl Fn(&PageState) -> bool) {
         let mut changes = self.changes();
-        while !such(&self.state()) {
+        while !predicate(&self.state()) {
             if changes.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    pub(crate) fn poke(&self) {
+    /// Notifies the waiters of a state change.
+    pub(crate) fn notify(&self) {
         self.changed.send_modify(|version| *version += 1);
     }
 
-    pub(crate) fn lose(&self, gone: &SessionEnd) {
-        self.state().gone.get_or_insert_with(|| gone.clone());
-        self.poke();
+    /// Records that the page's session has ended.
+    pub(crate) fn set_ended(&self, end: &SessionEnd) {
+        self.state().ended.get_or_insert_with(|| end.clone());
+        self.notify();
     }
 
-    /// Takes note of an event of the page's session.
-    pub(crate) fn note(&self, method: &str, params: &[u8]) {
-        let noted = match method {
+    /// Updates the state from an event of the page's session.
+    pub(crate) fn handle_event(&self, method: &str, params: &[u8]) {
+        let changed = match method {
             p::NETWORK_REQUEST_WILL_BE_SENT
             | p::NETWORK_LOADING_FINISHED
             | p::NETWORK_LOADING_FAILED
-            | p::NETWORK_RESPONSE_RECEIVED => self.note_request(method, params),
+            | p::NETWORK_RESPONSE_RECEIVED => self.on_request_event(method, params),
             p::NETWORK_WEB_SOCKET_FRAME_SENT
             | p::NETWORK_WEB_SOCKET_FRAME_RECEIVED
-            | p::NETWORK_WEB_SOCKET_CLOSED => self.note_socket(method, params),
-            p::PAGE_FRAME_NAVIGATED => self.note_commit(params),
+            | p::NETWORK_WEB_SOCKET_CLOSED => self.on_socket_event(method, params),
+            p::PAGE_FRAME_NAVIGATED => self.on_commit(params),
             p::PAGE_FRAME_REQUESTED_NAVIGATION
             | p::PAGE_FRAME_STARTED_NAVIGATING
             | p::PAGE_FRAME_STARTED_LOADING
             | p::PAGE_FRAME_STOPPED_LOADING
             | p::PAGE_NAVIGATED_WITHIN_DOCUMENT
-            | p::PAGE_LIFECYCLE_EVENT => self.note_frame(method, params),
+            | p::PAGE_LIFECYCLE_EVENT => self.on_frame_event(method, params),
             _ => return,
         };
-        match noted {
-            Ok(true) => self.poke(),
+        match changed {
+            Ok(true) => self.notify(),
             Ok(false) => {}
-            Err(why) => tracing::debug!(method, why, "an event was not understood"),
+            Err(reason) => tracing::debug!(method, reason, "ignored an invalid event"),
         }
     }
 
-    fn note_request(&self, method: &str, params: &[u8]) -> Result<bool, String> {
+    fn on_request_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
         let event: RequestEvent = cdp::parse_params(params)?;
         let mut state = self.state();
         match method {
-            // Streams and beacons never end or matter to nobody who looks at the page.
-            p::NETWORK_REQUEST_WILL_BE_SENT if lasting(&event.kind) => return Ok(false),
+            // Streams never end, and beacons do not change the page.
+            p::NETWORK_REQUEST_WILL_BE_SENT if is_long_lived(&event.kind) => return Ok(false),
             p::NETWORK_REQUEST_WILL_BE_SENT => {
                 state.requests.entry(event.request_id).or_insert_with(Instant::now);
             }
-            p::NETWORK_RESPONSE_RECEIVED if lasting(&event.kind) => {
+            p::NETWORK_RESPONSE_RECEIVED if is_long_lived(&event.kind) => {
                 state.requests.remove(&event.request_id);
             }
             p::NETWORK_RESPONSE_RECEIVED => return Ok(false),
             _ => {
                 state.requests.remove(&event.request_id);
-                if method == p::NETWORK_LOADING_FAILED && state.under_way.as_ref() == Some(&event.request_id)
+                if method == p::NETWORK_LOADING_FAILED
+                    && state.navigation_loader.as_ref() == Some(&event.request_id)
                 {
-                    state.under_way = None;
+                    state.navigation_loader = None;
                 }
             }
         }
         Ok(true)
     }
 
-    fn note_socket(&self, method: &str, params: &[u8]) -> Result<bool, String> {
+    fn on_socket_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
         let event: RequestEvent = cdp::parse_params(params)?;
         let mut state = self.state();
         if method == p::NETWORK_WEB_SOCKET_FRAME_SENT {
-            state.asked_sockets.insert(event.request_id, Instant::now());
+            state.awaited_sockets.insert(event.request_id, Instant::now());
             return Ok(true);
         }
-        Ok(state.asked_sockets.remove(&event.request_id).is_some())
+        Ok(state.awaited_sockets.remove(&event.request_id).is_some())
     }
 
-    fn note_commit(&self, params: &[u8]) -> Result<bool, String> {
+    fn on_commit(&self, params: &[u8]) -> Result<bool, String> {
         let FrameNavigated { frame } = cdp::parse_params(params)?;
         if frame.parent_id.is_some() {
             return Ok(false);
@@ -185,16 +188,16 @@ impl Tracker {
         state.main_frame = frame.id;
         state.url = frame.url + frame.url_fragment.as_deref().unwrap_or_default();
         state.document += 1;
-        state.asked = None;
-        state.under_way = None;
+        state.requested_navigation = None;
+        state.navigation_loader = None;
         state.loading = true;
-        // Whatever the last document was waiting for died with it.
+        // The requests of the previous document were cancelled with it.
         state.requests.clear();
-        state.asked_sockets.clear();
+        state.awaited_sockets.clear();
         Ok(true)
     }
 
-    fn note_frame(&self, method: &str, params: &[u8]) -> Result<bool, String> {
+    fn on_frame_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
         let event: FrameEvent = cdp::parse_params(params)?;
         let mut state = self.state();
         if !state.main_frame.is_empty() && event.frame_id != state.main_frame {
@@ -202,19 +205,19 @@ impl Tracker {
         }
         match method {
             p::PAGE_FRAME_REQUESTED_NAVIGATION if event.disposition == "currentTab" => {
-                state.asked = Some(Instant::now());
+                state.requested_navigation = Some(Instant::now());
             }
             p::PAGE_FRAME_STARTED_NAVIGATING if !event.navigation_type.ends_with("ameDocument") => {
-                state.asked = None;
-                state.under_way = Some(event.loader_id);
+                state.requested_navigation = None;
+                state.navigation_loader = Some(event.loader_id);
             }
             p::PAGE_NAVIGATED_WITHIN_DOCUMENT => {
                 state.url = event.url;
-                state.asked = None;
+                state.requested_navigation = None;
             }
             p::PAGE_FRAME_STOPPED_LOADING => {
                 state.loading = false;
-                state.under_way = None;
+                state.navigation_loader = None;
             }
             p::PAGE_LIFECYCLE_EVENT if event.name == "load" => state.loading = false,
             _ => return Ok(false),
@@ -223,34 +226,36 @@ impl Tracker {
     }
 }
 
-fn lasting(kind: &str) -> bool {
+fn is_long_lived(kind: &str) -> bool {
     matches!(kind, "WebSocket" | "EventSource" | "Ping" | "Media" | "CSPViolationReport" | "Preflight")
 }
 
-impl State {
-    /// A main-frame navigation is on its way.
-    pub(crate) fn navigating(&self) -> bool {
-        self.under_way.is_some() || self.asked.is_some_and(|at| at.elapsed() < ASKED_LIMIT)
+impl PageState {
+    /// Whether a main-frame navigation is in progress or about to start.
+    pub(crate) fn is_navigating(&self) -> bool {
+        self.navigation_loader.is_some()
+            || self.requested_navigation.is_some_and(|time| time.elapsed() < NAVIGATION_START_TIMEOUT)
     }
 
-    /// We are about to make the page navigate: count it as on its way before the browser says so.
+    /// Records that we are about to start a navigation, before the browser reports it.
     pub(crate) fn expect_navigation(&mut self) {
-        self.asked = Some(Instant::now());
+        self.requested_navigation = Some(Instant::now());
     }
 
-    /// Requests that began after `since`: the action's own, not a long poll that was there before.
+    /// The number of open requests that began after `since`. Earlier ones, such as long polls, do not count.
     pub(crate) fn requests_since(&self, since: Instant) -> usize {
-        let fresh = |asked: &&Instant| **asked >= since && asked.elapsed() < SOCKET_PATIENCE;
+        let is_recent = |sent: &&Instant| **sent >= since && sent.elapsed() < SOCKET_REPLY_TIMEOUT;
         self.requests.values().filter(|began| **began >= since).count()
-            + self.asked_sockets.values().filter(fresh).count()
+            + self.awaited_sockets.values().filter(is_recent).count()
     }
 
-    pub(crate) fn restless(&self) -> bool {
-        self.restless == Some(self.document)
+    /// Whether the current document has used up its settle budget before.
+    pub(crate) fn is_busy_page(&self) -> bool {
+        self.busy_document == Some(self.document)
     }
 
-    pub(crate) fn mark_restless(&mut self) {
-        self.restless = Some(self.document);
+    pub(crate) fn mark_busy_page(&mut self) {
+        self.busy_document = Some(self.document);
     }
 }
 
@@ -259,91 +264,91 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn note(tracker: &Tracker, method: &str, params: &Value) {
-        tracker.note(method, params.to_string().as_bytes());
+    fn handle(tracker: &Tracker, method: &str, params: &Value) {
+        tracker.handle_event(method, params.to_string().as_bytes());
     }
 
-    fn on_page() -> Tracker {
+    fn loaded_page() -> Tracker {
         let tracker = Tracker::new();
-        note(&tracker, p::PAGE_FRAME_NAVIGATED, &json!({"frame": {"id": "F", "url": "http://a/"}}));
-        note(&tracker, p::PAGE_LIFECYCLE_EVENT, &json!({"frameId": "F", "name": "load"}));
+        handle(&tracker, p::PAGE_FRAME_NAVIGATED, &json!({"frame": {"id": "F", "url": "http://a/"}}));
+        handle(&tracker, p::PAGE_LIFECYCLE_EVENT, &json!({"frameId": "F", "name": "load"}));
         tracker
     }
 
     #[test]
-    fn a_navigation_is_under_way_from_start_to_commit() {
-        let tracker = on_page();
+    fn navigation_lasts_from_start_to_commit() {
+        let tracker = loaded_page();
         let started = json!({"frameId": "F", "loaderId": "L", "navigationType": "differentDocument"});
-        note(&tracker, p::PAGE_FRAME_STARTED_NAVIGATING, &started);
-        assert!(tracker.state().navigating());
-        note(&tracker, p::PAGE_FRAME_NAVIGATED, &json!({"frame": {"id": "F", "url": "http://b/"}}));
+        handle(&tracker, p::PAGE_FRAME_STARTED_NAVIGATING, &started);
+        assert!(tracker.state().is_navigating());
+        handle(&tracker, p::PAGE_FRAME_NAVIGATED, &json!({"frame": {"id": "F", "url": "http://b/"}}));
         let state = tracker.state();
-        assert!(!state.navigating() && state.loading);
+        assert!(!state.is_navigating() && state.loading);
         assert_eq!((state.document, state.url.as_str()), (2, "http://b/"));
     }
 
     #[test]
-    fn a_navigation_that_fails_is_over() {
-        let tracker = on_page();
+    fn failed_navigation_ends() {
+        let tracker = loaded_page();
         let started = json!({"frameId": "F", "loaderId": "L", "navigationType": "differentDocument"});
-        note(&tracker, p::PAGE_FRAME_STARTED_NAVIGATING, &started);
-        note(&tracker, p::NETWORK_LOADING_FAILED, &json!({"requestId": "L"}));
-        assert!(!tracker.state().navigating());
+        handle(&tracker, p::PAGE_FRAME_STARTED_NAVIGATING, &started);
+        handle(&tracker, p::NETWORK_LOADING_FAILED, &json!({"requestId": "L"}));
+        assert!(!tracker.state().is_navigating());
     }
 
     #[test]
-    fn frames_inside_the_page_do_not_count_as_navigation() {
-        let tracker = on_page();
+    fn subframe_navigation_is_ignored() {
+        let tracker = loaded_page();
         let started = json!({"frameId": "INNER", "loaderId": "L", "navigationType": "differentDocument"});
-        note(&tracker, p::PAGE_FRAME_STARTED_NAVIGATING, &started);
-        note(
+        handle(&tracker, p::PAGE_FRAME_STARTED_NAVIGATING, &started);
+        handle(
             &tracker,
             p::PAGE_FRAME_NAVIGATED,
             &json!({"frame": {"id": "INNER", "parentId": "F", "url": "x"}}),
         );
         let state = tracker.state();
-        assert!(!state.navigating());
+        assert!(!state.is_navigating());
         assert_eq!(state.document, 1);
     }
 
     #[test]
-    fn long_polls_from_before_and_streams_do_not_count() {
-        let tracker = on_page();
-        note(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &json!({"requestId": "old", "type": "Fetch"}));
+    fn earlier_requests_and_streams_are_ignored() {
+        let tracker = loaded_page();
+        handle(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &json!({"requestId": "old", "type": "Fetch"}));
         let since = Instant::now();
-        note(
+        handle(
             &tracker,
             p::NETWORK_REQUEST_WILL_BE_SENT,
             &json!({"requestId": "stream", "type": "EventSource"}),
         );
         assert_eq!(tracker.state().requests_since(since), 0);
-        note(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &json!({"requestId": "new", "type": "Fetch"}));
+        handle(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &json!({"requestId": "new", "type": "Fetch"}));
         assert_eq!(tracker.state().requests_since(since), 1);
-        note(&tracker, p::NETWORK_LOADING_FINISHED, &json!({"requestId": "new"}));
+        handle(&tracker, p::NETWORK_LOADING_FINISHED, &json!({"requestId": "new"}));
         assert_eq!(tracker.state().requests_since(since), 0);
     }
 
     #[test]
-    fn a_word_on_a_socket_waits_a_while_for_its_answer() {
-        let tracker = on_page();
+    fn socket_message_awaits_reply_until_timeout() {
+        let tracker = loaded_page();
         let since = Instant::now();
-        note(&tracker, p::NETWORK_WEB_SOCKET_FRAME_SENT, &json!({"requestId": "s", "response": {}}));
+        handle(&tracker, p::NETWORK_WEB_SOCKET_FRAME_SENT, &json!({"requestId": "s", "response": {}}));
         assert_eq!(tracker.state().requests_since(since), 1);
-        note(&tracker, p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, &json!({"requestId": "other"}));
+        handle(&tracker, p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, &json!({"requestId": "other"}));
         assert_eq!(tracker.state().requests_since(since), 1);
-        note(&tracker, p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, &json!({"requestId": "s"}));
+        handle(&tracker, p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, &json!({"requestId": "s"}));
         assert_eq!(tracker.state().requests_since(since), 0);
-        note(&tracker, p::NETWORK_WEB_SOCKET_FRAME_SENT, &json!({"requestId": "s"}));
-        let long_ago = Instant::now().checked_sub(SOCKET_PATIENCE).unwrap();
-        tracker.state().asked_sockets.insert("s".into(), long_ago);
-        assert_eq!(tracker.state().requests_since(long_ago), 0, "nobody answers");
+        handle(&tracker, p::NETWORK_WEB_SOCKET_FRAME_SENT, &json!({"requestId": "s"}));
+        let long_ago = Instant::now().checked_sub(SOCKET_REPLY_TIMEOUT).unwrap();
+        tracker.state().awaited_sockets.insert("s".into(), long_ago);
+        assert_eq!(tracker.state().requests_since(long_ago), 0, "no reply within the timeout");
     }
 
     #[test]
     fn unknown_events_and_fields_are_tolerated() {
-        let tracker = on_page();
-        note(&tracker, "Page.somethingNew", &json!({"a": 1}));
-        note(&tracker, p::PAGE_LIFECYCLE_EVENT, &json!({"unexpected": true}));
+        let tracker = loaded_page();
+        handle(&tracker, "Page.somethingNew", &json!({"a": 1}));
+        handle(&tracker, p::PAGE_LIFECYCLE_EVENT, &json!({"unexpected": true}));
         assert_eq!(tracker.state().document, 1);
     }
 }

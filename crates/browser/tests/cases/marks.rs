@@ -1,5 +1,5 @@
-//! The set of marks against what a person sees: everything clickable in sight is marked, nothing hidden is, and
-//! the number on a mark leads to the element under it.
+//! Checks set-of-marks against an independent search for clickable elements: all visible ones are marked, no hidden one is,
+//! and a click on a mark hits its element.
 
 use browser::ObserveRequest;
 use practice::course::{ObstacleResponse, obstacles};
@@ -8,36 +8,36 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::common::{
-    stage::with_instance,
-    table::{Holds, Says, at, on, table},
-    tester::{Found, Tester, rects, region, same_place},
+    fixture::with_instance,
+    table::{IsTrue, Logged, by_id, by_point, table},
+    tester::{Found, Tester, rects, region, same_position},
 };
 
-const PEOPLE: &str = include_str!("../common/people.js");
+const VISIBLE_ELEMENTS: &str = include_str!("../common/visible_elements.js");
 
 table! {
-    options_of_a_focused_drop_down_are_listed_and_chosen: "/course/select" => [on("click_id", "#animal"), on("click_id", "=Perch"), Says("animal change perch"),
-        Holds("animal.value === 'perch'")];
-    an_element_over_nine_tenths_is_clickable: "/course/huge-target" => [at("click_coords", "#huge"), Says("clicked huge")];
+    options_of_focused_dropdown_are_selectable: "/course/select" => [by_id("click_id", "#animal"), by_id("click_id", "=Perch"), Logged("animal change perch"),
+        IsTrue("animal.value === 'perch'")];
+    huge_element_is_clickable: "/course/huge-target" => [by_point("click_coords", "#huge"), Logged("clicked huge")];
 }
 
 #[derive(Deserialize)]
-struct Seen {
-    found: Vec<Person>,
-    hidden: Vec<Person>,
+struct FoundElements {
+    found: Vec<FoundElement>,
+    hidden: Vec<FoundElement>,
 }
 
-/// An element as a person sees it.
+/// An element that the independent search found.
 #[derive(Deserialize)]
-struct Person {
+struct FoundElement {
     label: String,
     #[serde(flatten)]
-    at: Found,
+    position: Found,
 }
 
-/// Pages that hold still while they are looked at.
-fn still_pages() -> Vec<&'static str> {
-    const RESTLESS: &[&str] = &[
+/// Returns the pages that do not change by themselves.
+fn static_pages() -> Vec<&'static str> {
+    const CHANGING: &[&str] = &[
         "/course/blank",
         "/course/meta-refresh",
         "/course/js-redirect",
@@ -58,7 +58,7 @@ fn still_pages() -> Vec<&'static str> {
     let course = obstacles()
         .filter(|obstacle| obstacle.response == ObstacleResponse::Page)
         .map(|obstacle| obstacle.path);
-    let mut pages: Vec<&str> = course.filter(|path| !RESTLESS.contains(path)).collect();
+    let mut pages: Vec<&str> = course.filter(|path| !CHANGING.contains(path)).collect();
     pages.extend([
         "/",
         "/course/",
@@ -78,39 +78,39 @@ fn still_pages() -> Vec<&'static str> {
     pages
 }
 
-async fn see(tester: &Tester) -> Seen {
-    serde_json::from_value(tester.js(PEOPLE).await).expect("what a person sees")
+async fn find_elements(tester: &Tester) -> FoundElements {
+    serde_json::from_value(tester.js(VISIBLE_ELEMENTS).await).expect("a list of elements")
 }
 
-fn marked<'a>(info: &'a ScreenshotInfo, place: &Found) -> Option<&'a String> {
+fn find_mark<'a>(info: &'a ScreenshotInfo, element: &Found) -> Option<&'a String> {
     info.visible_rects.iter().find(|shown| {
         let region = region(info, shown);
         let tag = region["tag_name"].as_str().unwrap_or_default();
-        tag.split(',').next() == Some(&place.tag) && same_place(&rects(region), &place.boxes)
+        tag.split(',').next() == Some(&element.tag) && same_position(&rects(region), &element.boxes)
     })
 }
 
 async fn check_marks(tester: &mut Tester, page: &str) {
-    let info = tester.look().await;
-    let seen = see(tester).await;
-    for person in &seen.found {
+    let info = tester.observe_elements().await;
+    let elements = find_elements(tester).await;
+    for element in &elements.found {
         assert!(
-            marked(&info, &person.at).is_some(),
+            find_mark(&info, &element.position).is_some(),
             "{page}: no mark on {}\n{}",
-            person.label,
+            element.label,
             info.ac_tree()
         );
     }
-    for person in &seen.hidden {
-        assert!(marked(&info, &person.at).is_none(), "{page}: a mark on {}", person.label);
+    for element in &elements.hidden {
+        assert!(find_mark(&info, &element.position).is_none(), "{page}: a mark on {}", element.label);
     }
     let shown: Vec<String> = (1..=info.visible_rects.len()).map(|number| number.to_string()).collect();
-    assert_eq!(info.visible_rects, shown, "{page}: shown ids count from 1");
-    let again = tester.look().await;
-    assert_eq!(again.id_mapping, info.id_mapping, "{page}: an element keeps its id");
+    assert_eq!(info.visible_rects, shown, "{page}: mark ids do not count from 1");
+    let again = tester.observe_elements().await;
+    assert_eq!(again.id_mapping, info.id_mapping, "{page}: an element id changed");
 }
 
-/// Two screens of every page. In two tests, so that they can run side by side.
+/// Checks the first two screens of every page. Used by two tests, so that they run in parallel.
 fn check_pages(pages: &[&str]) {
     with_instance(async |tester| {
         for page in pages {
@@ -125,39 +125,40 @@ fn check_pages(pages: &[&str]) {
 }
 
 #[test]
-fn whatever_a_person_sees_and_can_click_is_marked() {
-    let pages = still_pages();
+fn visible_clickable_elements_are_marked() {
+    let pages = static_pages();
     check_pages(&pages[..pages.len() / 2]);
 }
 
 #[test]
-fn whatever_a_person_sees_and_can_click_is_marked_on_the_other_pages_too() {
-    let pages = still_pages();
+fn visible_clickable_elements_are_marked_on_remaining_pages() {
+    let pages = static_pages();
     check_pages(&pages[pages.len() / 2..]);
 }
 
-/// Clicks every mark of a page and looks where the click arrives.
+/// Clicks every mark of a page and checks where the click arrives.
 fn check_clicks(page: &str) {
     with_instance(async |tester| {
         tester.visit(page).await;
-        let info = tester.look().await;
-        see(tester).await;
+        let info = tester.observe_elements().await;
+        find_elements(tester).await;
         for shown in &info.visible_rects {
             let region = region(&info, shown);
             if region["tag_name"] == "option" {
                 continue;
             }
-            tester.js("window.__arrived = null").await;
+            tester.js("window.__clickPath = null").await;
             tester.run(json!({"click_id": {"id": shown}})).await;
-            let arrived: Option<Vec<Person>> =
-                serde_json::from_value(tester.js("window.__arrived").await).expect("a path");
+            let click_path: Option<Vec<FoundElement>> =
+                serde_json::from_value(tester.js("window.__clickPath").await).expect("a path");
             let tag = region["tag_name"].as_str().unwrap_or_default();
-            let right = |person: &Person| {
-                tag.split(',').next() == Some(&person.at.tag) && same_place(&rects(region), &person.at.boxes)
+            let is_target = |element: &FoundElement| {
+                tag.split(',').next() == Some(&element.position.tag)
+                    && same_position(&rects(region), &element.position.boxes)
             };
-            let path = arrived.unwrap_or_default();
+            let path = click_path.unwrap_or_default();
             assert!(
-                path.iter().any(right),
+                path.iter().any(is_target),
                 "{page}: the click on mark {shown}, {region}, arrived at {:?}",
                 path.first().map(|first| &first.label)
             );
@@ -166,26 +167,26 @@ fn check_clicks(page: &str) {
 }
 
 #[test]
-fn every_mark_of_64_small_buttons_is_hit() {
+fn click_hits_each_of_64_buttons() {
     check_clicks("/course/buttons");
 }
 
 #[test]
-fn every_mark_is_hit_in_shadow_roots_and_frames() {
+fn clicks_hit_marks_in_shadow_roots_and_frames() {
     for page in ["/course/shadow", "/course/iframes", "/course/iframes-nested"] {
         check_clicks(page);
     }
 }
 
 #[test]
-fn every_mark_is_hit_on_turned_and_zoomed_pages() {
+fn clicks_hit_marks_on_transformed_pages() {
     for page in ["/course/transform", "/course/zoom", "/course/sticky", "/course/scroll", "/course/wide"] {
         check_clicks(page);
     }
 }
 
 #[test]
-fn every_mark_is_hit_whatever_makes_it_clickable() {
+fn clicks_hit_marks_of_all_clickable_kinds() {
     for page in
         ["/course/clickable", "/course/hidden", "/course/listbox", "/course/modal", "/course/languages"]
     {
@@ -194,24 +195,24 @@ fn every_mark_is_hit_whatever_makes_it_clickable() {
 }
 
 #[test]
-fn every_mark_of_a_form_is_hit() {
+fn clicks_hit_marks_of_forms() {
     for page in ["/course/inputs", "/course/select", "/course/editable", "/shop/checkout"] {
         check_clicks(page);
     }
 }
 
 #[test]
-fn every_mark_of_a_shop_is_hit() {
+fn clicks_hit_marks_of_sites() {
     for page in ["/shop/", "/jobs/"] {
         check_clicks(page);
     }
 }
 
 #[test]
-fn an_element_over_nine_tenths_is_not_marked() {
+fn huge_element_is_not_marked() {
     with_instance(async |tester| {
         tester.visit("/course/huge-target").await;
-        let info = tester.look().await;
+        let info = tester.observe_elements().await;
         for shown in &info.visible_rects {
             for rect in rects(region(&info, shown)) {
                 assert!(rect.width * rect.height <= 0.9 * 1280.0 * 768.0, "{}", region(&info, shown));
@@ -221,14 +222,14 @@ fn an_element_over_nine_tenths_is_not_marked() {
 }
 
 #[test]
-fn above_and_below_are_told_apart() {
+fn elements_above_and_below_are_listed() {
     with_instance(async |tester| {
         tester.visit("/course/long").await;
-        let top = tester.look().await;
+        let top = tester.observe_elements().await;
         assert_eq!(top.rects_above, Vec::<String>::new());
         assert_eq!(top.rects_below.len(), 9);
         tester.run(json!({"page_down": {"amount": 3000}})).await;
-        let middle = tester.look().await;
+        let middle = tester.observe_elements().await;
         assert_eq!(middle.rects_above.len() + middle.visible_rects.len() + middle.rects_below.len(), 11);
         assert!(!middle.rects_above.is_empty() && !middle.rects_below.is_empty());
         let name =
@@ -238,15 +239,15 @@ fn above_and_below_are_told_apart() {
         for element in top.rects_below {
             assert_eq!(
                 name(&middle, &element),
-                name(&tester.look().await, &element),
-                "ids stay with their elements"
+                name(&tester.observe_elements().await, &element),
+                "an element id changed"
             );
         }
     });
 }
 
 #[test]
-fn a_drop_down_lists_its_options_only_while_it_has_the_focus() {
+fn dropdown_lists_options_only_while_focused() {
     with_instance(async |tester| {
         tester.visit("/course/select").await;
         let names = |info: &ScreenshotInfo| -> Vec<String> {
@@ -259,43 +260,43 @@ fn a_drop_down_lists_its_options_only_while_it_has_the_focus() {
         };
         let boxes = ["Olives", "Onions", "Peppers", "Capers", "Small", "Medium", "Large"];
         assert_eq!(
-            names(&tester.look().await),
+            names(&tester.observe_elements().await),
             boxes,
-            "list boxes show theirs always, without the disabled ones"
+            "list boxes always show their enabled options"
         );
-        tester.take(&on("click_id", "#colour")).await;
-        let open = names(&tester.look().await);
-        assert_eq!(open[..4], ["Choose…", "Red", "Green", "Blue"], "what is sold out is not offered");
-        tester.take(&on("click_id", "=Red")).await;
-        assert_eq!(names(&tester.look().await), boxes, "a choice closes the list");
-        tester.take(&on("click_id", "#animal")).await;
-        assert_eq!(names(&tester.look().await)[..4], ["Heron", "Wren", "Perch", "Trout"]);
-        tester.take(&on("click_id", "#size")).await;
-        assert_eq!(names(&tester.look().await), boxes);
+        tester.run_step(&by_id("click_id", "#colour")).await;
+        let open = names(&tester.observe_elements().await);
+        assert_eq!(open[..4], ["Choose…", "Red", "Green", "Blue"], "disabled options are not listed");
+        tester.run_step(&by_id("click_id", "=Red")).await;
+        assert_eq!(names(&tester.observe_elements().await), boxes, "selecting closes the list");
+        tester.run_step(&by_id("click_id", "#animal")).await;
+        assert_eq!(names(&tester.observe_elements().await)[..4], ["Heron", "Wren", "Perch", "Trout"]);
+        tester.run_step(&by_id("click_id", "#size")).await;
+        assert_eq!(names(&tester.observe_elements().await), boxes);
     });
 }
 
 #[test]
-fn an_open_drop_down_is_in_every_picture() {
+fn open_dropdown_is_on_every_screenshot() {
     with_instance(async |tester| {
         tester.visit("/course/select").await;
         let plain = ObserveRequest::screenshot(InteractionMode::Coordinates);
-        let shut = tester.instance.observe(&plain).await.unwrap().screenshot.unwrap().bytes;
+        let closed = tester.instance.observe(&plain).await.unwrap().screenshot.unwrap().bytes;
         let (x, y) = tester.find("#colour").await.centre();
         tester.run(json!({"click_coords": {"x": x, "y": y}})).await;
         let open = tester.instance.observe(&plain).await.unwrap().screenshot.unwrap().bytes;
         tester.run(json!({"keypress": {"keys": ["esc"]}})).await;
         tester.run(json!({"click_coords": {"x": 5, "y": 700}})).await;
         let again = tester.instance.observe(&plain).await.unwrap().screenshot.unwrap().bytes;
-        assert!(again == shut, "closed, it looks as before");
-        // Chromium's own window would be there too, or not, by kind; ours is drawn by us, so always.
-        assert!(open != shut, "the rows are drawn");
+        assert!(again == closed, "the closed list is still drawn");
+        // Whether Chromium's own popup is on the screenshot depends on the browser kind; our rows always are.
+        assert!(open != closed, "the rows are not drawn");
     });
 }
 
-/// Frames that are scaled or zoomed: their elements are where they look to be.
+/// The elements of scaled and zoomed frames are clicked at their visual position.
 #[test]
-fn every_mark_is_hit_in_scaled_frames() {
+fn clicks_hit_marks_in_scaled_frames() {
     with_instance(async |tester| {
         tester.visit("/course/arrived").await;
         let frame = |style: &str, name: &str| {
@@ -307,20 +308,20 @@ fn every_mark_is_hit_in_scaled_frames() {
         let frames =
             frame("transform: scale(0.5)", "half") + &frame("zoom: 1.4", "zoomed") + &frame("", "plain");
         tester.js(&format!("document.body.innerHTML = {}; 0", json!(frames))).await;
-        tester.until("[...document.querySelectorAll('iframe')].every((one) => one.contentDocument?.querySelector('button'))").await;
+        tester.wait_until("[...document.querySelectorAll('iframe')].every((frame) => frame.contentDocument?.querySelector('button'))").await;
         for name in ["half", "zoomed", "plain"] {
-            tester.take_named(name).await;
+            tester.click_named(name).await;
             assert_eq!(tester.js("window.clicked").await, name);
         }
     });
 }
 
 #[test]
-fn a_long_drop_down_shows_what_fits_and_lists_the_rest() {
+fn long_dropdown_shows_rows_that_fit() {
     with_instance(async |tester| {
         tester.visit("/course/select").await;
-        tester.take(&on("click_id", "#year")).await;
-        let info = tester.look().await;
+        tester.run_step(&by_id("click_id", "#year")).await;
+        let info = tester.observe_elements().await;
         let years = |list: &[String]| -> Vec<String> {
             let regions = list.iter().map(|element| &info.interactive_regions[element]);
             regions

@@ -1,15 +1,15 @@
-//! The cases, by theme. Most are rows of a table; what a row cannot say is a test below its table.
+//! The cases by topic. Most are rows of a table; a case that a row cannot express is a test below its table.
 
-mod choosing;
-mod failures;
-mod faults;
+mod click_and_hover;
+mod crashes;
+mod isolation;
 mod marks;
-mod pointing;
+mod navigation;
 mod reading;
 mod scrolling;
+mod select;
 mod settling;
-mod stepping;
-mod tenants;
+mod step;
 mod typing;
 mod windows;
 
@@ -18,19 +18,19 @@ use std::collections::BTreeSet;
 use crate::common::table::{Case, Step};
 
 const TABLES: &[&[Case]] = &[
-    choosing::TABLE,
-    failures::TABLE,
+    click_and_hover::TABLE,
     marks::TABLE,
-    pointing::TABLE,
+    navigation::TABLE,
     reading::TABLE,
     scrolling::TABLE,
+    select::TABLE,
     settling::TABLE,
     typing::TABLE,
     windows::TABLE,
 ];
 
-/// What the tests below the tables send besides, and where.
-const BESIDES: &[(&str, &str)] = &[
+/// Paths and commands of the tests that are not in a table.
+const OTHER_TESTS: &[(&str, &str)] = &[
     ("/course/metadata", "get_page_metadata"),
     ("/course/text", "get_webpage_text"),
     ("/course/inputs", "get_interactive_rects"),
@@ -48,23 +48,23 @@ const BESIDES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_command_and_every_obstacle_is_in_the_tables() {
-    let plain = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
+fn all_commands_and_obstacles_are_covered() {
+    let without_query = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
     let cases = || TABLES.iter().copied().flatten();
     let commands: BTreeSet<String> = cases()
         .flat_map(|case| case.steps.iter().filter_map(Step::command))
-        .chain(BESIDES.iter().map(|(_, command)| (*command).to_owned()))
+        .chain(OTHER_TESTS.iter().map(|(_, command)| (*command).to_owned()))
         .collect();
     let all: BTreeSet<String> = proto::Command::names().map(str::to_owned).collect();
     assert_eq!(commands, all);
     let visited: BTreeSet<String> = cases()
-        .flat_map(|case| case.steps.iter().filter_map(Step::address).chain([case.path]))
-        .chain(BESIDES.iter().map(|(path, _)| *path))
-        .map(plain)
+        .flat_map(|case| case.steps.iter().filter_map(Step::visited_path).chain([case.path]))
+        .chain(OTHER_TESTS.iter().map(|(path, _)| *path))
+        .map(without_query)
         .collect();
-    let missed: Vec<&str> = practice::course::obstacles()
+    let uncovered: Vec<&str> = practice::course::obstacles()
         .map(|obstacle| obstacle.path)
-        .filter(|path| !visited.contains(&plain(path)))
+        .filter(|path| !visited.contains(&without_query(path)))
         .collect();
-    assert_eq!(missed, Vec::<&str>::new(), "obstacles that no test gets past");
+    assert_eq!(uncovered, Vec::<&str>::new(), "obstacles without a test");
 }

@@ -1,37 +1,37 @@
-//! Reading a page: text, metadata, elements, the last screenshot; odd and huge content.
+//! Reading a page: text, metadata, elements, screenshots; unusual and huge content.
 
 use proto::{ImageFormat, InteractionMode};
 use serde_json::{Value, json};
 
 use crate::common::{
-    stage::with_instance,
-    table::{Holds, Run, Says, Shows, on, table},
+    fixture::with_instance,
+    table::{HasText, IsTrue, Logged, Run, by_id, table},
 };
 
 table! {
-    a_storm_of_changes: "/course/storm" => [on("click_id", "#go"), Shows("#result", "done"), on("click_id", "#stop"), Says("stopped")];
-    ten_thousand_links: "/course/links" => [on("click_id", "#link-30"), Shows("#field-link", "30")];
-    ten_thousand_links_further_down: "/course/links" => [Run(r#"{"page_down":{"amount":9000}}"#), on("click_id", "=Link 4100"), Shows("#field-link", "4100")];
-    lone_surrogates: "/course/surrogate" => [on("click_id", "#broken"), Holds("document.getElementById('log').dataset.last.startsWith('clicked broken')"),
-        on("click_id", "#link"), Holds("location.hash === '#here'")];
+    click_works_during_constant_changes: "/course/storm" => [by_id("click_id", "#go"), HasText("#result", "done"), by_id("click_id", "#stop"), Logged("stopped")];
+    click_works_among_ten_thousand_links: "/course/links" => [by_id("click_id", "#link-30"), HasText("#field-link", "30")];
+    scrolled_click_works_among_ten_thousand_links: "/course/links" => [Run(r#"{"page_down":{"amount":9000}}"#), by_id("click_id", "=Link 4100"), HasText("#field-link", "4100")];
+    click_works_with_lone_surrogates: "/course/surrogate" => [by_id("click_id", "#broken"), IsTrue("document.getElementById('log').dataset.last.startsWith('clicked broken')"),
+        by_id("click_id", "#link"), IsTrue("location.hash === '#here'")];
 }
 
-async fn metadata(tester: &mut crate::common::tester::Tester) -> Value {
+async fn read_metadata(tester: &mut crate::common::tester::Tester) -> Value {
     tester.run(json!({"get_page_metadata": {}})).await
 }
 
 #[test]
-fn metadata_of_a_rich_page() {
+fn metadata_contains_structured_data() {
     with_instance(async |tester| {
         tester.visit("/course/metadata").await;
-        let seen = metadata(tester).await;
-        assert_eq!(seen["title"], "Walnut stool by Halden");
-        assert_eq!(seen["url"], tester.address("/course/metadata"));
-        assert_eq!(seen["meta_tags"]["description"], "A three-legged stool of oiled walnut.");
-        assert_eq!(seen["meta_tags"]["og:price:amount"], "149.00");
-        assert_eq!(seen["jsonld"][0]["offers"]["price"], "149.00");
-        assert_eq!(seen["jsonld"].as_array().unwrap().len(), 2, "what is not JSON is left out");
-        let product = &seen["microdata"][0];
+        let metadata = read_metadata(tester).await;
+        assert_eq!(metadata["title"], "Walnut stool by Halden");
+        assert_eq!(metadata["url"], tester.url("/course/metadata"));
+        assert_eq!(metadata["meta_tags"]["description"], "A three-legged stool of oiled walnut.");
+        assert_eq!(metadata["meta_tags"]["og:price:amount"], "149.00");
+        assert_eq!(metadata["jsonld"][0]["offers"]["price"], "149.00");
+        assert_eq!(metadata["jsonld"].as_array().unwrap().len(), 2, "invalid JSON is skipped");
+        let product = &metadata["microdata"][0];
         assert_eq!(product["type"], "https://schema.org/Product");
         assert_eq!(product["properties"]["name"], json!(["Walnut stool"]));
         assert_eq!(product["properties"]["brand"][0]["properties"]["name"], json!(["Halden"]));
@@ -39,47 +39,47 @@ fn metadata_of_a_rich_page() {
             product["properties"]["offers"][0]["properties"]["priceValidUntil"],
             json!(["2026-12-31"])
         );
-        assert_eq!(product["properties"]["url"][0], tester.address("/course/metadata"));
+        assert_eq!(product["properties"]["url"][0], tester.url("/course/metadata"));
     });
 }
 
 #[test]
-fn metadata_falls_back_and_stays_bounded() {
+fn metadata_has_defaults_and_is_bounded() {
     with_instance(async |tester| {
-        let seen = metadata(tester).await;
-        assert_eq!(seen, json!({"title": "Unknown Page", "url": "about:blank"}), "a new instance");
+        let metadata = read_metadata(tester).await;
+        assert_eq!(metadata, json!({"title": "Unknown Page", "url": "about:blank"}), "a new instance");
         tester.visit("/course/blank").await;
-        let seen = metadata(tester).await;
-        assert_eq!(seen["title"], "Unknown Page");
-        assert!(seen["url"].as_str().unwrap().ends_with("/course/blank"));
+        let metadata = read_metadata(tester).await;
+        assert_eq!(metadata["title"], "Unknown Page");
+        assert!(metadata["url"].as_str().unwrap().ends_with("/course/blank"));
         assert!(
-            seen.get("meta_tags").is_none()
-                && seen.get("jsonld").is_none()
-                && seen.get("microdata").is_none()
+            metadata.get("meta_tags").is_none()
+                && metadata.get("jsonld").is_none()
+                && metadata.get("microdata").is_none()
         );
         tester.visit("/course/big-title").await;
-        let title = metadata(tester).await["title"].as_str().unwrap().to_owned();
+        let title = read_metadata(tester).await["title"].as_str().unwrap().to_owned();
         assert!(title.starts_with("A very long title.") && title.len() <= 4096, "{}", title.len());
         tester.visit("/course/surrogate").await;
-        assert_eq!(metadata(tester).await["title"], "Half \u{fffd} a title");
+        assert_eq!(read_metadata(tester).await["title"], "Half \u{fffd} a title");
     });
 }
 
 #[test]
-fn the_address_is_that_of_now() {
+fn metadata_has_the_current_url() {
     with_instance(async |tester| {
         tester.visit("/course/push-state").await;
-        tester.take(&on("click_id", "#next")).await;
-        let seen = metadata(tester).await;
+        tester.run_step(&by_id("click_id", "#next")).await;
+        let metadata = read_metadata(tester).await;
         assert_eq!(
-            (seen["title"].as_str(), seen["url"].as_str()),
-            (Some("Step 2"), Some(&*tester.address("/course/push-state?step=2")))
+            (metadata["title"].as_str(), metadata["url"].as_str()),
+            (Some("Step 2"), Some(&*tester.url("/course/push-state?step=2")))
         );
     });
 }
 
 #[test]
-fn text_is_cut_at_the_right_line() {
+fn text_is_limited_to_n_lines() {
     with_instance(async |tester| {
         tester.visit("/course/text").await;
         let lines = async |tester: &mut crate::common::tester::Tester, arguments: Value| -> Vec<String> {
@@ -103,19 +103,19 @@ fn text_is_cut_at_the_right_line() {
         tester.visit("/course/hidden").await;
         assert!(
             !lines(tester, json!({})).await.iter().any(|line| line.contains("display: none")),
-            "what is hidden is not read"
+            "hidden text is not read"
         );
     });
 }
 
 #[test]
-fn interactive_rects_tell_what_an_element_is() {
+fn interactive_rects_have_tag_and_role() {
     with_instance(async |tester| {
         tester.visit("/course/inputs").await;
         let regions = tester.run(json!({"get_interactive_rects": {}})).await;
         let named = |name: &str| {
             let found = regions.as_object().unwrap().values().find(|region| region["aria_name"] == name);
-            found.unwrap_or_else(|| panic!("nothing is called {name:?}"))
+            found.unwrap_or_else(|| panic!("no element is named {name:?}"))
         };
         for (name, tag, role) in [
             ("Text", "input, type=text", "textbox"),
@@ -152,10 +152,10 @@ fn interactive_rects_tell_what_an_element_is() {
 }
 
 #[test]
-fn names_come_from_where_people_read_them() {
+fn accessible_names_come_from_labels() {
     with_instance(async |tester| {
         tester
-            .write(
+            .visit_html(
                 "<button aria-label='By label'>x</button><span id=l1>Labelled</span> <span id=l2>by two</span>\
                  <button aria-labelledby='l1 l2'>x</button><label>Wrapping <input></label><label for=f>For it</label><input id=f>\
                  <input name=by-name><a href='#'><img alt='By alt' width=20 height=20></a><button title='By title'></button>\
@@ -163,7 +163,7 @@ fn names_come_from_where_people_read_them() {
                  <label>Colour <select><option>Red<option>Green</select></label>",
             )
             .await;
-        let info = tester.look().await;
+        let info = tester.observe_elements().await;
         let names: Vec<&str> = info
             .visible_rects
             .iter()
@@ -189,7 +189,7 @@ fn names_come_from_where_people_read_them() {
 }
 
 #[test]
-fn screenshot_info_is_that_of_the_last_set_of_marks() {
+fn screenshot_info_describes_last_set_of_marks() {
     with_instance(async |tester| {
         assert_eq!(
             tester.run(json!({"get_screenshot_info": {}})).await,
@@ -217,7 +217,7 @@ fn screenshot_info_is_that_of_the_last_set_of_marks() {
 }
 
 #[test]
-fn pictures_are_of_the_size_and_kind_asked_for() {
+fn screenshots_have_requested_size_and_format() {
     with_instance(async |tester| {
         tester.visit("/course/buttons").await;
         for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
@@ -233,42 +233,42 @@ fn pictures_are_of_the_size_and_kind_asked_for() {
                     metadata: true,
                     elements: true,
                 };
-                let seen = tester.instance.observe(&request).await.unwrap();
-                let picture = seen.screenshot.unwrap();
-                assert!(picture.bytes.starts_with(magic), "{mode:?} {format:?}");
-                assert_eq!((picture.width, picture.height, picture.format), (1280, 768, format));
+                let observation = tester.instance.observe(&request).await.unwrap();
+                let screenshot = observation.screenshot.unwrap();
+                assert!(screenshot.bytes.starts_with(magic), "{mode:?} {format:?}");
+                assert_eq!((screenshot.width, screenshot.height, screenshot.format), (1280, 768, format));
                 if format == ImageFormat::Png {
                     assert_eq!(
-                        &picture.bytes[16..24],
+                        &screenshot.bytes[16..24],
                         &[0, 0, 5, 0, 0, 0, 3, 0],
                         "1280 by 768 in the header"
                     );
                 }
-                assert_eq!(seen.metadata.unwrap().title, "Buttons · Obstacle course");
-                assert!(seen.elements.unwrap().visible_rects.len() > 64);
+                assert_eq!(observation.metadata.unwrap().title, "Buttons · Obstacle course");
+                assert!(observation.elements.unwrap().visible_rects.len() > 64);
             }
         }
-        assert_eq!(tester.instance.size().await.unwrap(), (1280, 768));
+        assert_eq!(tester.instance.viewport_size().await.unwrap(), (1280, 768));
     });
 }
 
 #[test]
-fn ten_thousand_links_are_marked_within_the_limit_of_a_look() {
+fn ten_thousand_links_are_marked_in_time() {
     with_instance(async |tester| {
         tester.visit("/course/links").await;
         for _ in 0..3 {
-            let info = tester.look().await;
+            let info = tester.observe_elements().await;
             assert!(info.visible_rects.len() > 100 && info.rects_below.len() > 9000);
         }
     });
 }
 
 #[test]
-fn a_captcha_page_is_a_page() {
+fn captcha_page_is_observed_like_others() {
     with_instance(async |tester| {
         tester.visit("/course/captcha").await;
-        let info = tester.look().await;
-        assert!(info.ac_tree().contains("text: Screenshot 9, tag: button"), "{}", info.ac_tree());
-        assert!(!info.ac_tree().contains("Verify"), "a disabled button is not offered");
+        let info = tester.observe_elements().await;
+        assert!(info.ac_tree().contains("text: Picture 9, tag: button"), "{}", info.ac_tree());
+        assert!(!info.ac_tree().contains("Verify"), "a disabled button is listed");
     });
 }

@@ -1,4 +1,4 @@
-//! When is a page done? The very next look after a command shows its effect, and nobody waits longer than that.
+//! Settling: when a command returns, its effect is on the page, and it does not wait longer than needed.
 
 use std::time::{Duration, Instant};
 
@@ -7,35 +7,35 @@ use proto::{Command, InteractionMode};
 use serde_json::json;
 
 use crate::common::{
-    stage::{with_instance, with_options},
-    table::{Holds, IsAt, Shows, on, table},
+    fixture::{with_instance, with_options},
+    table::{HasText, IsTrue, UrlEndsWith, by_id, table},
 };
 
 table! {
-    a_fetch_of_300_ms_is_waited_for: "/course/settle/fetch" => [on("click_id", "#go"), Shows("#result", "done")];
-    three_fetches_in_a_row: "/course/settle/chain" => [on("click_id", "#go"), Shows("#result", "done")];
-    a_slow_navigation_by_link: "/course/settle/navigate" => [on("click_id", "#go"), IsAt("/course/slow?ms=500"), Shows("#result", "done")];
-    a_slow_navigation_by_form: "/course/settle/navigate" => [on("click_id", "#form"), IsAt("/course/slow?ms=500"), Shows("#result", "done")];
-    location_is_assigned: "/course/settle/location" => [on("click_id", "#go"), IsAt("/course/arrived?by=location"), Shows("#result", "done")];
-    location_is_assigned_slowly: "/course/settle/location" => [on("click_id", "#slow"), Shows("#result", "done")];
-    a_navigation_from_a_timer_of_zero: "/course/settle/timeout" => [on("click_id", "#go"), IsAt("/course/arrived?by=timeout")];
-    a_slow_navigation_from_a_timer_of_zero: "/course/settle/timeout" => [on("click_id", "#slow"), Shows("#result", "done")];
-    a_form_submitted_by_script: "/course/settle/submit" => [on("click_id", "#go"), Shows("#method", "POST"), Shows("#field-word", "hello")];
-    two_redirects: "/course/settle/redirect" => [on("click_id", "#go"), IsAt("/course/arrived?by=redirect"), Shows("#result", "done")];
-    two_slow_redirects: "/course/settle/redirect" => [on("click_id", "#slow"), IsAt("/course/arrived?by=redirect"), Shows("#result", "done")];
-    a_rewritten_document: "/course/settle/write" => [on("click_id", "#go"), Shows("#result", "done"), Holds("document.title === 'Rewritten'")];
-    a_transition_runs_to_its_end: "/course/settle/transition" => [on("click_id", "#go"), Shows("#result", "done"),
-        Holds("new DOMMatrix(getComputedStyle(ball).transform).e === 700")];
-    polling: "/course/settle/polling" => [on("click_id", "#go"), Shows("#result", "done")];
-    a_socket_that_echoes: "/course/settle/websocket" => [on("click_id", "#go"), Shows("#result", "done")];
-    a_stream_of_events: "/course/settle/events" => [on("click_id", "#go"), Shows("#result", "done")];
-    an_endless_css_animation: "/course/settle/css-animation" => [on("click_id", "#go"), Shows("#result", "done")];
-    a_change_in_the_frame_after_next: "/course/settle/second-frame" => [on("click_id", "#go"), Shows("#result", "done")];
-    an_endless_script_animation: "/course/settle/raf" => [on("click_id", "#go"), Shows("#result", "done")];
-    a_fetch_that_never_answers: "/course/settle/never-fetch" => [on("click_id", "#go"), Shows("#result", "asked")];
+    click_waits_for_fetch: "/course/settle/fetch" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_waits_for_chained_fetches: "/course/settle/chain" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_waits_for_slow_link: "/course/settle/navigate" => [by_id("click_id", "#go"), UrlEndsWith("/course/slow?ms=500"), HasText("#result", "done")];
+    click_waits_for_slow_form: "/course/settle/navigate" => [by_id("click_id", "#form"), UrlEndsWith("/course/slow?ms=500"), HasText("#result", "done")];
+    click_waits_for_assigned_location: "/course/settle/location" => [by_id("click_id", "#go"), UrlEndsWith("/course/arrived?by=location"), HasText("#result", "done")];
+    click_waits_for_slow_assigned_location: "/course/settle/location" => [by_id("click_id", "#slow"), HasText("#result", "done")];
+    click_waits_for_navigation_by_timer: "/course/settle/timeout" => [by_id("click_id", "#go"), UrlEndsWith("/course/arrived?by=timeout")];
+    click_waits_for_slow_navigation_by_timer: "/course/settle/timeout" => [by_id("click_id", "#slow"), HasText("#result", "done")];
+    click_waits_for_form_submitted_by_script: "/course/settle/submit" => [by_id("click_id", "#go"), HasText("#method", "POST"), HasText("#field-word", "hello")];
+    click_waits_for_redirects: "/course/settle/redirect" => [by_id("click_id", "#go"), UrlEndsWith("/course/arrived?by=redirect"), HasText("#result", "done")];
+    click_waits_for_slow_redirects: "/course/settle/redirect" => [by_id("click_id", "#slow"), UrlEndsWith("/course/arrived?by=redirect"), HasText("#result", "done")];
+    click_waits_for_rewritten_document: "/course/settle/write" => [by_id("click_id", "#go"), HasText("#result", "done"), IsTrue("document.title === 'Rewritten'")];
+    click_waits_for_end_of_transition: "/course/settle/transition" => [by_id("click_id", "#go"), HasText("#result", "done"),
+        IsTrue("new DOMMatrix(getComputedStyle(ball).transform).e === 700")];
+    click_settles_on_polling_page: "/course/settle/polling" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_waits_for_websocket_reply: "/course/settle/websocket" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_settles_on_event_stream: "/course/settle/events" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_settles_during_css_animation: "/course/settle/css-animation" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_waits_for_change_in_second_frame: "/course/settle/second-frame" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_settles_during_script_animation: "/course/settle/raf" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_settles_with_unanswered_fetch: "/course/settle/never-fetch" => [by_id("click_id", "#go"), HasText("#result", "asked")];
 }
 
-/// What other helpers on this machine may add to any wait.
+/// What a busy machine may add to any wait.
 const MARGIN: Duration = Duration::from_secs(4);
 
 async fn click(tester: &mut crate::common::tester::Tester, selector: &str) -> Settled {
@@ -44,20 +44,20 @@ async fn click(tester: &mut crate::common::tester::Tester, selector: &str) -> Se
 }
 
 #[test]
-fn pages_that_never_stop_stay_within_the_budget() {
+fn pages_without_rest_stay_within_budget() {
     for page in ["polling", "websocket", "events", "css-animation", "raf", "never-fetch"] {
         with_instance(async |tester| {
             tester.visit(&format!("/course/settle/{page}")).await;
-            let begun = Instant::now();
+            let started = Instant::now();
             let settled = click(tester, "#go").await;
             let budget = SettleOptions::default().budget;
-            assert!(begun.elapsed() < budget + MARGIN, "{page}: {settled:?}");
+            assert!(started.elapsed() < budget + MARGIN, "{page}: {settled:?}");
         });
     }
 }
 
 #[test]
-fn a_page_known_never_to_rest_is_not_waited_for_again() {
+fn busy_page_gets_shorter_budget() {
     with_instance(async |tester| {
         tester.visit("/course/settle/raf").await;
         let mut times = Vec::new();
@@ -69,9 +69,9 @@ fn a_page_known_never_to_rest_is_not_waited_for_again() {
     });
 }
 
-/// A picture that follows at once has the page draw a frame of its own: what happens in it is on the picture.
+/// A step takes its screenshot without waiting for frames, but must show a change in the second frame.
 #[test]
-fn a_picture_taken_at_once_shows_the_frame_after_next() {
+fn step_screenshot_shows_second_frame() {
     with_instance(async |tester| {
         for round in 0..5 {
             tester.visit("/course/settle/second-frame").await;
@@ -80,9 +80,9 @@ fn a_picture_taken_at_once_shows_the_frame_after_next() {
             let body = json!({"click_coords": {"x": go_x, "y": go_y}});
             let command = Command::from_json(body.as_object().unwrap(), &[]).unwrap();
             let request = ObserveRequest::screenshot(InteractionMode::Coordinates);
-            let stepped = tester.instance.step(&command, &request).await.unwrap();
-            let picture = stepped.observation.screenshot.unwrap();
-            assert_eq!(colour_at(&picture.bytes, x, y), [255, 0, 0], "round {round}: {:?}", stepped.settled);
+            let step = tester.instance.step(&command, &request).await.unwrap();
+            let screenshot = step.observation.screenshot.unwrap();
+            assert_eq!(colour_at(&screenshot.bytes, x, y), [255, 0, 0], "round {round}: {:?}", step.settled);
         }
     });
 }
@@ -91,12 +91,12 @@ fn colour_at(png: &[u8], x: f64, y: f64) -> [u8; 3] {
     let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut pixels).unwrap();
-    let at = y as usize * info.line_size + x as usize * info.color_type.samples();
-    [pixels[at], pixels[at + 1], pixels[at + 2]]
+    let index = y as usize * info.line_size + x as usize * info.color_type.samples();
+    [pixels[index], pixels[index + 1], pixels[index + 2]]
 }
 
 #[test]
-fn budgets_are_options() {
+fn settle_budget_is_configurable() {
     let settle = SettleOptions { budget: Duration::from_millis(300), ..SettleOptions::default() };
     with_options(&Options { settle, ..Options::default() }, async |tester| {
         tester.visit("/course/settle/never-fetch").await;
@@ -109,38 +109,38 @@ fn budgets_are_options() {
     });
 }
 
-/// The best of several tries: the machine may be busy with other things, the browser may not.
+/// Uses the best of several attempts, because the machine may be busy.
 #[test]
-fn doing_nothing_takes_well_under_150_ms() {
+fn click_without_effect_settles_quickly() {
     with_instance(async |tester| {
         tester.visit("/course/settle/nothing").await;
         let mut times = Vec::new();
         for _ in 0..12 {
-            let begun = Instant::now();
+            let started = Instant::now();
             let settled = click(tester, "#words").await;
             assert!(settled.quiet, "{settled:?}");
-            times.push(begun.elapsed());
+            times.push(started.elapsed());
         }
         assert!(times.iter().min().unwrap() < &Duration::from_millis(120), "{times:?}");
     });
 }
 
 #[test]
-fn a_failed_visit_is_told_quickly() {
+fn failed_visit_is_reported_quickly() {
     with_instance(async |tester| {
         tester.visit("/course/settle/nothing").await;
         let mut times = Vec::new();
         for _ in 0..4 {
-            let begun = Instant::now();
-            tester.fails(json!({"visit_page": {"url": "http://127.0.0.1:1/"}})).await;
-            times.push(begun.elapsed());
+            let started = Instant::now();
+            tester.expect_error(json!({"visit_page": {"url": "http://127.0.0.1:1/"}})).await;
+            times.push(started.elapsed());
         }
         assert!(times.iter().min().unwrap() < &Duration::from_millis(800), "{times:?}");
     });
 }
 
 #[test]
-fn a_lazy_link_far_away_is_no_navigation() {
+fn javascript_link_settles_quickly() {
     with_instance(async |tester| {
         tester.visit("/course/schemes").await;
         let mut times = Vec::new();

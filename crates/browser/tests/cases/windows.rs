@@ -1,102 +1,105 @@
-//! Whatever opens a window ends in the one page the agent sees; whatever asks a question is answered.
+//! Windows, dialogs, permissions and downloads: every window ends in the single page, and nothing blocks it.
 
 use proto::ErrorCode;
 use serde_json::json;
 
 use crate::common::{
-    stage::with_instance,
-    table::{Fails, Holds, IsAt, Later, NeverSays, OneWindow, Run, Says, Shows, Visit, on, on_with, table},
+    fixture::with_instance,
+    table::{
+        Eventually, Fails, HasText, IsTrue, Logged, NotLogged, Run, SingleWindow, UrlEndsWith, Visit, by_id,
+        by_id_with, table,
+    },
 };
 
 const BACK: crate::common::table::Step = Run(r#"{"back":{}}"#);
 
 table! {
-    target_blank: "/course/popups" => [on("click_id", "#blank"), IsAt("/course/opened?by=blank"), OneWindow, on("click_id", "#here"),
-        Shows("#here", "Clicked"), BACK, IsAt("/course/popups")];
-    target_blank_noopener: "/course/popups" => [on("click_id", "#noopener"), IsAt("/course/opened?by=noopener"), OneWindow, BACK, IsAt("/course/popups")];
-    target_with_a_name: "/course/popups" => [on("click_id", "#named"), IsAt("/course/opened?by=named"), OneWindow, BACK, IsAt("/course/popups")];
-    get_form_into_a_window: "/course/popups" => [on_with("fill_id", "#get-word", r#"{"value":"tea","delete_existing":true}"#),
-        IsAt("/course/opened?by=get-form&word=tea"), OneWindow, BACK, IsAt("/course/popups")];
-    post_form_into_a_window: "/course/popups" => [on("click_id", "#post-form"), IsAt("/course/opened"), Shows("#method", "POST"),
-        Shows("#field-word", "hello"), OneWindow, on("click_id", "#here"), Shows("#here", "Clicked"), BACK, IsAt("/course/popups"), OneWindow,
-        on("click_id", "#blank"), IsAt("/course/opened?by=blank"), BACK, IsAt("/course/popups")];
-    window_open: "/course/popups" => [on("click_id", "#open"), IsAt("/course/opened?by=open"), OneWindow, BACK, IsAt("/course/popups")];
-    window_open_with_a_size: "/course/popups" => [on("click_id", "#open-features"), IsAt("/course/opened?by=open-features"), OneWindow,
-        Holds("innerWidth === 1280 && innerHeight === 768"), BACK, IsAt("/course/popups")];
-    window_open_then_location: "/course/popups" => [on("click_id", "#open-then-set"), IsAt("/course/opened?by=open-then-set"), OneWindow, BACK,
-        IsAt("/course/popups")];
-    window_open_then_location_later: "/course/popups" => [on("click_id", "#open-then-later"), IsAt("/course/opened?by=open-then-later"), OneWindow, BACK,
-        IsAt("/course/popups")];
-    window_open_then_write: "/course/popups" => [on("click_id", "#open-then-write"), Shows("#written", "Written into a new window"), OneWindow,
-        Holds("innerWidth === 1280 && innerHeight === 768"), BACK, IsAt("/course/popups")];
-    window_open_from_a_timer: "/course/popups" => [on("click_id", "#open-timer"), Later("location.search === '?by=open-timer'"), OneWindow];
-    window_open_after_a_fetch: "/course/popups" => [on("click_id", "#open-fetch"), IsAt("/course/opened?by=open-fetch"), OneWindow, BACK,
-        IsAt("/course/popups")];
-    twenty_windows_at_once: "/course/popups" => [on("click_id", "#flood"), Holds("location.search.startsWith('?by=flood')"), OneWindow, on("click_id", "#here"),
-        Shows("#here", "Clicked"), BACK, IsAt("/course/popups"), OneWindow];
-    a_window_nobody_asked_for: "/course/popup-timer" => [Later("document.getElementById('log').textContent.includes('window')"), OneWindow,
-        on("click_id", "#here"), Says("clicked here"), IsAt("/course/popup-timer"), OneWindow];
+    target_blank_loads_in_page: "/course/popups" => [by_id("click_id", "#blank"), UrlEndsWith("/course/opened?by=blank"), SingleWindow, by_id("click_id", "#here"),
+        HasText("#here", "Clicked"), BACK, UrlEndsWith("/course/popups")];
+    target_blank_noopener_loads_in_page: "/course/popups" => [by_id("click_id", "#noopener"), UrlEndsWith("/course/opened?by=noopener"), SingleWindow, BACK, UrlEndsWith("/course/popups")];
+    named_target_loads_in_page: "/course/popups" => [by_id("click_id", "#named"), UrlEndsWith("/course/opened?by=named"), SingleWindow, BACK, UrlEndsWith("/course/popups")];
+    get_form_target_loads_in_page: "/course/popups" => [by_id_with("fill_id", "#get-word", r#"{"value":"tea","delete_existing":true}"#),
+        UrlEndsWith("/course/opened?by=get-form&word=tea"), SingleWindow, BACK, UrlEndsWith("/course/popups")];
+    post_form_target_replaces_page: "/course/popups" => [by_id("click_id", "#post-form"), UrlEndsWith("/course/opened"), HasText("#method", "POST"),
+        HasText("#field-word", "hello"), SingleWindow, by_id("click_id", "#here"), HasText("#here", "Clicked"), BACK, UrlEndsWith("/course/popups"), SingleWindow,
+        by_id("click_id", "#blank"), UrlEndsWith("/course/opened?by=blank"), BACK, UrlEndsWith("/course/popups")];
+    window_open_loads_in_page: "/course/popups" => [by_id("click_id", "#open"), UrlEndsWith("/course/opened?by=open"), SingleWindow, BACK, UrlEndsWith("/course/popups")];
+    window_open_with_size_loads_in_page: "/course/popups" => [by_id("click_id", "#open-features"), UrlEndsWith("/course/opened?by=open-features"), SingleWindow,
+        IsTrue("innerWidth === 1280 && innerHeight === 768"), BACK, UrlEndsWith("/course/popups")];
+    window_open_then_location_loads_in_page: "/course/popups" => [by_id("click_id", "#open-then-set"), UrlEndsWith("/course/opened?by=open-then-set"), SingleWindow, BACK,
+        UrlEndsWith("/course/popups")];
+    window_open_then_later_location_loads_in_page: "/course/popups" => [by_id("click_id", "#open-then-later"), UrlEndsWith("/course/opened?by=open-then-later"), SingleWindow, BACK,
+        UrlEndsWith("/course/popups")];
+    written_window_replaces_page: "/course/popups" => [by_id("click_id", "#open-then-write"), HasText("#written", "Written into a new window"), SingleWindow,
+        IsTrue("innerWidth === 1280 && innerHeight === 768"), BACK, UrlEndsWith("/course/popups")];
+    window_opened_by_timer_loads_in_page: "/course/popups" => [by_id("click_id", "#open-timer"), Eventually("location.search === '?by=open-timer'"), SingleWindow];
+    window_opened_after_fetch_loads_in_page: "/course/popups" => [by_id("click_id", "#open-fetch"), UrlEndsWith("/course/opened?by=open-fetch"), SingleWindow, BACK,
+        UrlEndsWith("/course/popups")];
+    only_one_of_twenty_windows_loads: "/course/popups" => [by_id("click_id", "#flood"), IsTrue("location.search.startsWith('?by=flood')"), SingleWindow, by_id("click_id", "#here"),
+        HasText("#here", "Clicked"), BACK, UrlEndsWith("/course/popups"), SingleWindow];
+    window_without_gesture_is_closed: "/course/popup-timer" => [Eventually("document.getElementById('log').textContent.includes('window')"), SingleWindow,
+        by_id("click_id", "#here"), Logged("clicked here"), UrlEndsWith("/course/popup-timer"), SingleWindow];
 
-    alert_is_closed: "/course/dialogs" => [on("click_id", "#alert"), Says("alert closed")];
-    confirm_is_confirmed: "/course/dialogs" => [on("click_id", "#confirm"), Says("confirm true")];
-    prompt_gets_its_default: "/course/dialogs" => [on("click_id", "#prompt"), Says("prompt nobody")];
-    two_dialogs: "/course/dialogs" => [on("click_id", "#two"), Says("both closed"), on("click_id", "#after"), Says("clicked after")];
-    a_late_dialog: "/course/dialogs" => [on("click_id", "#later"), Later("document.getElementById('log').textContent.includes('late alert closed')"),
-        on("click_id", "#after"), Says("clicked after")];
-    printing_returns: "/course/dialogs" => [on("click_id", "#print"), Says("print returned"), on("click_id", "#after"), Says("clicked after"), OneWindow];
-    a_dialog_on_load: "/course/dialog-onload" => [Says("alert closed"), on("click_id", "#after"), Says("clicked after")];
-    fifty_dialogs: "/course/dialog-loop" => [on("click_id", "#loop"), Says("fifty closed"), on("click_id", "#after"), Says("clicked after")];
-    beforeunload_by_link: "/course/beforeunload" => [on_with("fill_id", "#touch", r#"{"value":"x"}"#), on("click_id", "#leave"),
-        IsAt("/course/arrived?by=beforeunload")];
-    beforeunload_by_script: "/course/beforeunload" => [on_with("fill_id", "#touch", r#"{"value":"x"}"#), on("click_id", "#assign"),
-        IsAt("/course/arrived?by=assign")];
-    beforeunload_by_reload: "/course/beforeunload" => [on_with("fill_id", "#touch", r#"{"value":"x"}"#), on("click_id", "#reload"),
-        Holds("document.getElementById('log').textContent === ''")];
-    beforeunload_by_visit: "/course/beforeunload" => [on_with("fill_id", "#touch", r#"{"value":"x"}"#), Visit("/course/arrived"), Shows("#result", "done")];
-    beforeunload_by_back: "/course/arrived" => [Visit("/course/beforeunload"), on_with("fill_id", "#touch", r#"{"value":"x"}"#), BACK,
-        IsAt("/course/arrived")];
+    alert_is_accepted: "/course/dialogs" => [by_id("click_id", "#alert"), Logged("alert closed")];
+    confirm_is_accepted: "/course/dialogs" => [by_id("click_id", "#confirm"), Logged("confirm true")];
+    prompt_returns_its_default: "/course/dialogs" => [by_id("click_id", "#prompt"), Logged("prompt nobody")];
+    two_dialogs_are_accepted: "/course/dialogs" => [by_id("click_id", "#two"), Logged("both closed"), by_id("click_id", "#after"), Logged("clicked after")];
+    late_dialog_is_accepted: "/course/dialogs" => [by_id("click_id", "#later"), Eventually("document.getElementById('log').textContent.includes('late alert closed')"),
+        by_id("click_id", "#after"), Logged("clicked after")];
+    print_does_not_block: "/course/dialogs" => [by_id("click_id", "#print"), Logged("print returned"), by_id("click_id", "#after"), Logged("clicked after"), SingleWindow];
+    dialog_on_load_is_accepted: "/course/dialog-onload" => [Logged("alert closed"), by_id("click_id", "#after"), Logged("clicked after")];
+    fifty_dialogs_are_accepted: "/course/dialog-loop" => [by_id("click_id", "#loop"), Logged("fifty closed"), by_id("click_id", "#after"), Logged("clicked after")];
+    link_leaves_beforeunload_page: "/course/beforeunload" => [by_id_with("fill_id", "#touch", r#"{"value":"x"}"#), by_id("click_id", "#leave"),
+        UrlEndsWith("/course/arrived?by=beforeunload")];
+    script_leaves_beforeunload_page: "/course/beforeunload" => [by_id_with("fill_id", "#touch", r#"{"value":"x"}"#), by_id("click_id", "#assign"),
+        UrlEndsWith("/course/arrived?by=assign")];
+    reload_leaves_beforeunload_page: "/course/beforeunload" => [by_id_with("fill_id", "#touch", r#"{"value":"x"}"#), by_id("click_id", "#reload"),
+        IsTrue("document.getElementById('log').textContent === ''")];
+    visit_leaves_beforeunload_page: "/course/beforeunload" => [by_id_with("fill_id", "#touch", r#"{"value":"x"}"#), Visit("/course/arrived"), HasText("#result", "done")];
+    back_leaves_beforeunload_page: "/course/arrived" => [Visit("/course/beforeunload"), by_id_with("fill_id", "#touch", r#"{"value":"x"}"#), BACK,
+        UrlEndsWith("/course/arrived")];
 
-    permissions_are_denied: "/course/permissions" => [on("click_id", "#notifications"), Says("notifications: denied"), on("click_id", "#geolocation"),
-        Holds("document.getElementById('log').textContent.includes('geolocation: refused')"), on("click_id", "#camera"),
-        Later("document.getElementById('log').textContent.includes('camera: refused')"), on("click_id", "#microphone"),
-        Later("document.getElementById('log').textContent.includes('microphone: refused')"), on("click_id", "#clipboard-read"),
-        Later("document.getElementById('log').textContent.includes('clipboard-read: refused')"), on("click_id", "#midi"),
-        Later("document.getElementById('log').textContent.includes('midi: refused')")];
-    screen_fullscreen_and_pointer_lock_never_block: "/course/permissions" => [on("click_id", "#screen"),
-        Later("/screen: (refused|granted)/.test(document.getElementById('log').textContent)"), on("click_id", "#persistent-storage"),
-        Later("/persistent-storage: (true|false)/.test(document.getElementById('log').textContent)"), on("click_id", "#pointer-lock"),
-        Later("/pointer-lock: (refused|granted)/.test(document.getElementById('log').textContent)"), on("click_id", "#fullscreen"),
-        Later("/fullscreen: (refused|granted)/.test(document.getElementById('log').textContent)"),
-        Holds("innerWidth === 1280 && innerHeight === 768")];
-    a_locked_pointer_still_clicks: "/course/permissions" => [on("click_id", "#pointer-lock"),
-        Later("/pointer-lock: granted/.test(document.getElementById('log').textContent)"), on("click_id", "#persistent-storage"),
-        Later("/persistent-storage: (true|false)/.test(document.getElementById('log').textContent)"), on("click_id", "#pointer-lock"),
-        Later("document.getElementById('log').textContent.split('pointer-lock: granted').length === 3"),
-        crate::common::table::at("click_coords", "#screen"), Later("/screen: asked/.test(document.getElementById('log').textContent)")];
-    permissions_asked_for_on_load: "/course/permissions-onload" => [on("click_id", "#here"), Says("clicked here"), OneWindow];
+    permissions_are_denied: "/course/permissions" => [by_id("click_id", "#notifications"), Logged("notifications: denied"), by_id("click_id", "#geolocation"),
+        IsTrue("document.getElementById('log').textContent.includes('geolocation: refused')"), by_id("click_id", "#camera"),
+        Eventually("document.getElementById('log').textContent.includes('camera: refused')"), by_id("click_id", "#microphone"),
+        Eventually("document.getElementById('log').textContent.includes('microphone: refused')"), by_id("click_id", "#clipboard-read"),
+        Eventually("document.getElementById('log').textContent.includes('clipboard-read: refused')"), by_id("click_id", "#midi"),
+        Eventually("document.getElementById('log').textContent.includes('midi: refused')")];
+    fullscreen_and_pointer_lock_do_not_block: "/course/permissions" => [by_id("click_id", "#screen"),
+        Eventually("/screen: (refused|granted)/.test(document.getElementById('log').textContent)"), by_id("click_id", "#persistent-storage"),
+        Eventually("/persistent-storage: (true|false)/.test(document.getElementById('log').textContent)"), by_id("click_id", "#pointer-lock"),
+        Eventually("/pointer-lock: (refused|granted)/.test(document.getElementById('log').textContent)"), by_id("click_id", "#fullscreen"),
+        Eventually("/fullscreen: (refused|granted)/.test(document.getElementById('log').textContent)"),
+        IsTrue("innerWidth === 1280 && innerHeight === 768")];
+    click_works_with_locked_pointer: "/course/permissions" => [by_id("click_id", "#pointer-lock"),
+        Eventually("/pointer-lock: granted/.test(document.getElementById('log').textContent)"), by_id("click_id", "#persistent-storage"),
+        Eventually("/persistent-storage: (true|false)/.test(document.getElementById('log').textContent)"), by_id("click_id", "#pointer-lock"),
+        Eventually("document.getElementById('log').textContent.split('pointer-lock: granted').length === 3"),
+        crate::common::table::by_point("click_coords", "#screen"), Eventually("/screen: asked/.test(document.getElementById('log').textContent)")];
+    permission_request_on_load_does_not_block: "/course/permissions-onload" => [by_id("click_id", "#here"), Logged("clicked here"), SingleWindow];
 
-    downloads_leave_the_page: "/course/downloads" => [on("click_id", "#attachment"), Says("clicked attachment"), on("click_id", "#download"),
-        Says("clicked download"), on("click_id", "#binary"), Says("clicked binary"), on("click_id", "#blob"), Says("clicked blob"),
-        on("click_id", "#location"), Says("clicked location"), on("click_id", "#after"), Says("clicked after"), IsAt("/course/downloads")];
-    a_download_in_a_window: "/course/downloads" => [on("click_id", "#blank"), Says("clicked blank"), OneWindow, on("click_id", "#after"), Says("clicked after"),
-        IsAt("/course/downloads")];
-    a_download_on_load: "/course/download-onload" => [on("click_id", "#here"), IsAt("/course/download-onload"), OneWindow];
-    visiting_a_download_is_an_error: "/course/downloads" => [Fails(&Visit("/course/download/report.csv"), ErrorCode::NavigationFailed, "download"),
-        on("click_id", "#after"), Says("clicked after"), IsAt("/course/downloads")];
+    denied_downloads_keep_page: "/course/downloads" => [by_id("click_id", "#attachment"), Logged("clicked attachment"), by_id("click_id", "#download"),
+        Logged("clicked download"), by_id("click_id", "#binary"), Logged("clicked binary"), by_id("click_id", "#blob"), Logged("clicked blob"),
+        by_id("click_id", "#location"), Logged("clicked location"), by_id("click_id", "#after"), Logged("clicked after"), UrlEndsWith("/course/downloads")];
+    download_in_window_keeps_page: "/course/downloads" => [by_id("click_id", "#blank"), Logged("clicked blank"), SingleWindow, by_id("click_id", "#after"), Logged("clicked after"),
+        UrlEndsWith("/course/downloads")];
+    download_on_load_keeps_page: "/course/download-onload" => [by_id("click_id", "#here"), UrlEndsWith("/course/download-onload"), SingleWindow];
+    visit_to_download_fails: "/course/downloads" => [Fails(&Visit("/course/download/report.csv"), ErrorCode::NavigationFailed, "download"),
+        by_id("click_id", "#after"), Logged("clicked after"), UrlEndsWith("/course/downloads")];
 
-    other_schemes_lead_nowhere: "/course/schemes" => [on("click_id", "#mailto"), on("click_id", "#tel"), on("click_id", "#javascript"), Says("ran javascript"),
-        on("click_id", "#javascript-void"), Says("clicked void"), on("click_id", "#file"), Says("clicked file"), on("click_id", "#data"),
-        Says("clicked data"), on("click_id", "#unknown"), Says("clicked unknown"), on("click_id", "#after"), Says("clicked after"),
-        IsAt("/course/schemes"), OneWindow];
-    about_blank_by_a_link: "/course/schemes" => [on("click_id", "#about"), IsAt("about:blank"), BACK, IsAt("/course/schemes")];
-    chrome_addresses_lead_nowhere: "/course/crash" => [on("click_id", "#chrome-crash"), on("click_id", "#after"), Says("clicked after"),
-        NeverSays("clicked die"), IsAt("/course/crash")];
+    links_to_other_schemes_keep_page: "/course/schemes" => [by_id("click_id", "#mailto"), by_id("click_id", "#tel"), by_id("click_id", "#javascript"), Logged("ran javascript"),
+        by_id("click_id", "#javascript-void"), Logged("clicked void"), by_id("click_id", "#file"), Logged("clicked file"), by_id("click_id", "#data"),
+        Logged("clicked data"), by_id("click_id", "#unknown"), Logged("clicked unknown"), by_id("click_id", "#after"), Logged("clicked after"),
+        UrlEndsWith("/course/schemes"), SingleWindow];
+    link_to_about_blank_works: "/course/schemes" => [by_id("click_id", "#about"), UrlEndsWith("about:blank"), BACK, UrlEndsWith("/course/schemes")];
+    links_to_chrome_urls_keep_page: "/course/crash" => [by_id("click_id", "#chrome-crash"), by_id("click_id", "#after"), Logged("clicked after"),
+        NotLogged("clicked die"), UrlEndsWith("/course/crash")];
 }
 
-/// Windows the course does not have: what they try must not get the agent anywhere it may not go.
+/// Opens windows with URLs that the agent must not reach, and windows without a URL.
 #[test]
-fn odd_windows_do_no_harm() {
-    for (opens, then) in [
+fn unusual_windows_keep_page_usable() {
+    for (open_script, expected) in [
         ("window.open('file:///etc/hostname')", "location.protocol === 'http:'"),
         ("window.open('chrome://version')", "location.protocol === 'http:'"),
         ("window.open('javascript:alert(1)')", "location.protocol === 'http:'"),
@@ -110,36 +113,36 @@ fn odd_windows_do_no_harm() {
         with_instance(async |tester| {
             tester.visit("/course/arrived").await;
             let button = format!(
-                "document.body.insertAdjacentHTML('afterbegin', '<button id=go>Go</button>'); go.onclick = () => {{ {opens} }}; 0"
+                "document.body.insertAdjacentHTML('afterbegin', '<button id=go>Go</button>'); go.onclick = () => {{ {open_script} }}; 0"
             );
             tester.js(&button).await;
-            tester.take(&on("click_id", "#go")).await;
-            tester.until(then).await;
-            tester.until_one_window().await;
+            tester.run_step(&by_id("click_id", "#go")).await;
+            tester.wait_until(expected).await;
+            tester.wait_until_single_window().await;
             tester.visit("/course/buttons").await;
-            tester.take(&on("click_id", "#up")).await;
-            tester.take(&Shows("#count", "1")).await;
+            tester.run_step(&by_id("click_id", "#up")).await;
+            tester.run_step(&HasText("#count", "1")).await;
         });
     }
 }
 
 #[test]
-fn a_page_that_closes_itself_does_not_take_the_instance_along() {
+fn page_that_closes_itself_is_replaced() {
     with_instance(async |tester| {
         tester.visit("/course/popups").await;
-        tester.take(&on("click_id", "#post-form")).await;
-        tester.take(&Shows("#method", "POST")).await;
+        tester.run_step(&by_id("click_id", "#post-form")).await;
+        tester.run_step(&HasText("#method", "POST")).await;
         tester.js("setTimeout(() => window.close(), 0); 0").await;
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while tester
             .try_run(&json!({"get_page_metadata": {}}))
             .await
-            .is_ok_and(|seen| seen["title"] != "Popups · Obstacle course")
+            .is_ok_and(|metadata| metadata["title"] != "Popups · Obstacle course")
         {
-            assert!(std::time::Instant::now() < end, "the closed page is still there");
+            assert!(std::time::Instant::now() < deadline, "the closed page is still there");
         }
-        tester.take(&on("click_id", "#blank")).await;
-        tester.take(&IsAt("/course/opened?by=blank")).await;
-        tester.take(&OneWindow).await;
+        tester.run_step(&by_id("click_id", "#blank")).await;
+        tester.run_step(&UrlEndsWith("/course/opened?by=blank")).await;
+        tester.run_step(&SingleWindow).await;
     });
 }

@@ -1,12 +1,12 @@
-//! What the browser tests share: one runtime, one browser and one set of practice sites a test binary; an
-//! instance of its own for every test.
+//! Helpers for the browser tests. A test binary has one runtime, one browser and one set of practice sites; each test has
+//! its own instance.
 #![allow(
     dead_code,
     clippy::expect_used,
     clippy::unwrap_used,
-    reason = "a helper of tests; each test file uses its part"
+    reason = "test helpers; each test file uses some of them"
 )]
 
-pub(crate) mod stage;
+pub(crate) mod fixture;
 pub(crate) mod table;
 pub(crate) mod tester;

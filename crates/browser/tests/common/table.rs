@@ -1,10 +1,10 @@
-//! Rows of the table command × case: an obstacle, what the agent does there, and what must then be true, in the
-//! order it happens. Unless it says `later`, what must be true is true the moment the command has returned.
+//! Table-driven test cases: a page, and a list of commands and checks that run in order. A check must hold as soon as the
+//! command before it has returned, except `Eventually`.
 
 use proto::ErrorCode;
 use serde_json::{Map, Value, json};
 
-use super::{stage::with_instance, tester::Tester};
+use super::{fixture::with_instance, tester::Tester};
 
 pub(crate) struct Case {
     pub(crate) path: &'static str,
@@ -12,52 +12,66 @@ pub(crate) struct Case {
 }
 
 pub(crate) enum Step {
-    /// A command as JSON.
+    /// Runs a command, given as JSON.
     Run(&'static str),
-    /// A command that takes the number of an element, and its further arguments.
-    On(&'static str, &'static str, &'static str),
-    /// A command that takes a point: the middle of an element.
-    At(&'static str, &'static str, &'static str),
+    /// Runs a command on an element by its mark id: command, selector, further arguments.
+    ById(&'static str, &'static str, &'static str),
+    /// Runs a command at the centre of an element: command, selector, further arguments.
+    ByPoint(&'static str, &'static str, &'static str),
+    /// Visits a path of the practice sites, or a URL.
     Visit(&'static str),
-    /// This step fails for that reason, and says these words.
+    /// The step fails with this code and a message that contains this text.
     Fails(&'static Step, ErrorCode, &'static str),
-    /// A line of the page's log, word for word.
-    Says(&'static str),
-    NeverSays(&'static str),
-    /// A script that is true in the page.
-    Holds(&'static str),
-    /// True in the end: what the page does after the command on its own account.
-    Later(&'static str),
-    Shows(&'static str, &'static str),
-    /// The address of the page ends so.
-    IsAt(&'static str),
-    OneWindow,
+    /// The log of the page contains this line.
+    Logged(&'static str),
+    /// The log of the page does not contain this line.
+    NotLogged(&'static str),
+    /// The script evaluates to true in the page.
+    IsTrue(&'static str),
+    /// The script evaluates to true after some time, for what the page does later by itself.
+    Eventually(&'static str),
+    /// The element with this selector has this text.
+    HasText(&'static str, &'static str),
+    /// The URL of the page ends with this text.
+    UrlEndsWith(&'static str),
+    /// The instance has a single window, at the latest after some time.
+    SingleWindow,
 }
 
-pub(crate) use Step::{Fails, Holds, IsAt, Later, NeverSays, OneWindow, Run, Says, Shows, Visit};
+pub(crate) use Step::{
+    Eventually, Fails, HasText, IsTrue, Logged, NotLogged, Run, SingleWindow, UrlEndsWith, Visit,
+};
 
-pub(crate) const fn on(command: &'static str, element: &'static str) -> Step {
-    Step::On(command, element, "{}")
+pub(crate) const fn by_id(command: &'static str, element: &'static str) -> Step {
+    Step::ById(command, element, "{}")
 }
 
-pub(crate) const fn on_with(command: &'static str, element: &'static str, more: &'static str) -> Step {
-    Step::On(command, element, more)
+pub(crate) const fn by_id_with(
+    command: &'static str,
+    element: &'static str,
+    arguments: &'static str,
+) -> Step {
+    Step::ById(command, element, arguments)
 }
 
-pub(crate) const fn at(command: &'static str, element: &'static str) -> Step {
-    Step::At(command, element, "{}")
+pub(crate) const fn by_point(command: &'static str, element: &'static str) -> Step {
+    Step::ByPoint(command, element, "{}")
 }
 
-pub(crate) const fn at_with(command: &'static str, element: &'static str, more: &'static str) -> Step {
-    Step::At(command, element, more)
+pub(crate) const fn by_point_with(
+    command: &'static str,
+    element: &'static str,
+    arguments: &'static str,
+) -> Step {
+    Step::ByPoint(command, element, arguments)
 }
 
 impl Step {
-    /// The command this step sends, if it sends one.
+    /// The command that this step runs, if any.
     pub(crate) fn command(&self) -> Option<String> {
         match self {
             Self::Run(command) => parse(command).keys().next().cloned(),
-            Self::On(command, ..) | Self::At(command, ..) => Some((*command).to_owned()),
+            Self::ById(command, ..) | Self::ByPoint(command, ..) => Some((*command).to_owned()),
             Self::Visit(_) => Some("visit_page".to_owned()),
             Self::Fails(step, ..) => step.command(),
             _ => None,
@@ -66,11 +80,11 @@ impl Step {
 }
 
 impl Step {
-    /// Where this step leads, if it is a visit.
-    pub(crate) fn address(&self) -> Option<&'static str> {
+    /// The path that this step visits, if any.
+    pub(crate) fn visited_path(&self) -> Option<&'static str> {
         match self {
             Self::Visit(path) => Some(path),
-            Self::Fails(step, ..) => step.address(),
+            Self::Fails(step, ..) => step.visited_path(),
             _ => None,
         }
     }
@@ -87,74 +101,75 @@ pub(crate) fn run_case(case: &Case) {
     with_instance(async |tester| {
         tester.visit(case.path).await;
         for step in case.steps {
-            tester.take(step).await;
+            tester.run_step(step).await;
         }
     });
 }
 
 impl Tester {
+    /// Returns the command of a step as JSON, with element ids and points filled in.
     async fn resolve(&mut self, step: &Step) -> Value {
         match step {
             Step::Run(command) => Value::Object(parse(command)),
-            Step::Visit(path) => json!({"visit_page": {"url": self.address(path)}}),
-            Step::On(command, element, more) => {
+            Step::Visit(path) => json!({"visit_page": {"url": self.url(path)}}),
+            Step::ById(command, element, more) => {
                 let mut arguments = parse(more);
                 arguments.insert("id".into(), self.mark(element).await.into());
                 json!({ *command: arguments })
             }
-            Step::At(command, element, more) => {
+            Step::ByPoint(command, element, more) => {
                 let (x, y) = self.find(element).await.centre();
                 let mut arguments = parse(more);
                 arguments.extend([("x".to_owned(), x.into()), ("y".to_owned(), y.into())]);
                 json!({ *command: arguments })
             }
-            _ => panic!("not a command"),
+            _ => panic!("this step runs no command"),
         }
     }
 
-    pub(crate) async fn take(&mut self, step: &Step) {
+    pub(crate) async fn run_step(&mut self, step: &Step) {
         match step {
-            Step::Run(_) | Step::Visit(_) | Step::On(..) | Step::At(..) => {
+            Step::Run(_) | Step::Visit(_) | Step::ById(..) | Step::ByPoint(..) => {
                 let command = self.resolve(step).await;
                 self.run(command).await;
             }
-            Step::Fails(step, code, words) => {
+            Step::Fails(step, code, text) => {
                 let command = self.resolve(step).await;
-                let error = self.fails(command).await;
+                let error = self.expect_error(command).await;
                 assert_eq!(error.code(), *code, "{error}");
-                assert!(error.to_string().contains(words), "{error}");
+                assert!(error.to_string().contains(text), "{error}");
             }
-            Step::Later(script) => self.until(script).await,
-            Step::OneWindow => self.until_one_window().await,
-            truth => self.check(truth).await,
+            Step::Eventually(script) => self.wait_until(script).await,
+            Step::SingleWindow => self.wait_until_single_window().await,
+            check => self.check(check).await,
         }
     }
 
-    async fn check(&self, truth: &Step) {
-        match truth {
-            Step::Says(line) => {
+    async fn check(&self, step: &Step) {
+        match step {
+            Step::Logged(line) => {
                 let log = self.log().await;
-                assert!(log.iter().any(|said| said == line), "{line:?} is not in {log:?}");
+                assert!(log.iter().any(|logged| logged == line), "{line:?} is not in {log:?}");
             }
-            Step::NeverSays(line) => {
+            Step::NotLogged(line) => {
                 let log = self.log().await;
-                assert!(!log.iter().any(|said| said == line), "{line:?} is in {log:?}");
+                assert!(!log.iter().any(|logged| logged == line), "{line:?} is in {log:?}");
             }
-            Step::Holds(script) => {
-                let answer = self.js(script).await;
-                assert_eq!(answer, json!(true), "{script}; log: {:?}", self.log().await);
+            Step::IsTrue(script) => {
+                let result = self.js(script).await;
+                assert_eq!(result, json!(true), "{script}; log: {:?}", self.log().await);
             }
-            Step::Shows(selector, text) => assert_eq!(self.text(selector).await, *text, "{selector}"),
-            Step::IsAt(end) => {
+            Step::HasText(selector, text) => assert_eq!(self.text(selector).await, *text, "{selector}"),
+            Step::UrlEndsWith(end) => {
                 let url = self.js("location.href").await;
                 assert!(url.as_str().is_some_and(|url| url.ends_with(end)), "{url} does not end in {end}");
             }
-            _ => panic!("not something to check"),
+            _ => panic!("this step is not a check"),
         }
     }
 }
 
-/// Makes a test of every row, and keeps the rows so that the table as a whole can be checked.
+/// Defines one test per row, and a constant with all rows so that the coverage of the table can be checked.
 macro_rules! table {
     ($($name:ident: $path:literal => [$($step:expr),* $(,)?];)*) => {
         pub(crate) const TABLE: &[$crate::common::table::Case] = &[
@@ -164,7 +179,7 @@ macro_rules! table {
     };
     (@tests [$($name:ident)*]) => {
         #[derive(Clone, Copy)]
-        #[allow(non_camel_case_types, reason = "the names of the tests, counted")]
+        #[allow(non_camel_case_types, reason = "test names, used as row indices")]
         enum Row { $($name),* }
         $(#[test]
         fn $name() {

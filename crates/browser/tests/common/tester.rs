@@ -1,12 +1,12 @@
-//! An agent with good eyes: acts on an instance by commands as a client sends them, finds the number on an
-//! element's mark by looking where the element is, and sees what the page itself knows.
+//! A test client: runs commands on an instance as a client sends them, finds the mark of an element by its position, and
+//! evaluates scripts in the page.
 
 use std::{
     fmt::Write,
     time::{Duration, Instant},
 };
 
-use browser::{BrowserError, Instance, ObserveRequest, Screenshot, Settled};
+use browser::{BrowserError, Instance, ObserveRequest, Settled};
 use practice::Sites;
 use proto::{
     Command, InteractionMode,
@@ -15,7 +15,7 @@ use proto::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const FIND: &str = include_str!("find.js");
+const FIND_ELEMENT: &str = include_str!("find_element.js");
 
 pub(crate) struct Tester {
     pub(crate) instance: Instance,
@@ -40,7 +40,7 @@ impl Tester {
     }
 
     pub(crate) async fn try_run(&mut self, command: &Value) -> Result<Value, BrowserError> {
-        self.try_settled(command).await.map(|(answer, _)| answer)
+        self.try_settled(command).await.map(|(reply, _)| reply)
     }
 
     pub(crate) async fn try_settled(
@@ -48,7 +48,7 @@ impl Tester {
         command: &Value,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
         let body = command.as_object().expect("a command is an object");
-        let command = Command::from_json(body, &[]).expect("a well-formed command");
+        let command = Command::from_json(body, &[]).expect("a valid command");
         self.instance.execute_settled(&command).await
     }
 
@@ -57,29 +57,29 @@ impl Tester {
     }
 
     pub(crate) async fn settled(&mut self, command: Value) -> Settled {
-        let outcome = self.try_settled(&command).await.unwrap_or_else(|error| panic!("{command}: {error}"));
-        outcome.1.expect("a command that acts tells how the page settled")
+        let result = self.try_settled(&command).await.unwrap_or_else(|error| panic!("{command}: {error}"));
+        result.1.expect("a command that acts settles")
     }
 
-    pub(crate) async fn fails(&mut self, command: Value) -> BrowserError {
+    pub(crate) async fn expect_error(&mut self, command: Value) -> BrowserError {
         match self.try_run(&command).await {
-            Ok(answer) => panic!("{command} was answered with {answer}"),
+            Ok(reply) => panic!("{command} succeeded: {reply}"),
             Err(error) => error,
         }
     }
 
-    /// The address of a path of the practice sites; whole addresses stay as they are.
-    pub(crate) fn address(&self, path: &str) -> String {
+    /// Returns the URL of a path of the practice sites; complete URLs are returned unchanged.
+    pub(crate) fn url(&self, path: &str) -> String {
         if path.starts_with('/') { self.sites.url(path) } else { path.to_owned() }
     }
 
     pub(crate) async fn visit(&mut self, path: &str) {
-        let url = self.address(path);
+        let url = self.url(path);
         self.run(json!({"visit_page": {"url": url}})).await;
     }
 
-    /// A page made up on the spot.
-    pub(crate) async fn write(&mut self, html: &str) {
+    /// Visits a page with the given HTML.
+    pub(crate) async fn visit_html(&mut self, html: &str) {
         let mut url = String::from("data:text/html;charset=utf-8,");
         for byte in html.bytes() {
             write!(url, "%{byte:02x}").expect("writing to a string");
@@ -87,8 +87,8 @@ impl Tester {
         self.run(json!({"visit_page": {"url": url}})).await;
     }
 
-    /// The elements as a set-of-marks screenshot would number them; without the picture, which takes longer.
-    pub(crate) async fn look(&mut self) -> ScreenshotInfo {
+    /// Observes the elements with their marks, without the screenshot, which takes longer.
+    pub(crate) async fn observe_elements(&mut self) -> ScreenshotInfo {
         let request = ObserveRequest {
             screenshot: false,
             elements: true,
@@ -97,20 +97,14 @@ impl Tester {
         self.instance.observe(&request).await.expect("an observation").elements.expect("elements")
     }
 
-    pub(crate) async fn look_and_see(&mut self) -> (ScreenshotInfo, Screenshot) {
-        let request = ObserveRequest::screenshot(InteractionMode::SetOfMarks);
-        let seen = self.instance.observe(&request).await.expect("an observation");
-        (seen.elements.expect("marks"), seen.screenshot.expect("a picture"))
-    }
-
-    /// What the page's own scripts answer.
+    /// Evaluates a script in the page.
     pub(crate) async fn js(&self, script: &str) -> Value {
         self.instance.evaluate(script).await.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
     pub(crate) async fn text(&self, selector: &str) -> String {
         let script = format!("document.querySelector({})?.textContent ?? null", json!(selector));
-        self.js(&script).await.as_str().unwrap_or_else(|| panic!("there is no {selector}")).to_owned()
+        self.js(&script).await.as_str().unwrap_or_else(|| panic!("no element matches {selector}")).to_owned()
     }
 
     pub(crate) async fn log(&self) -> Vec<String> {
@@ -118,83 +112,83 @@ impl Tester {
         text.as_str().unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// Where an element is. `>>` leads into a shadow root or a frame.
+    /// Finds an element. `>>` in the selector enters a shadow root or a frame.
     pub(crate) async fn find(&self, selector: &str) -> Found {
-        let found = self.js(&format!("({FIND})({})", json!(selector))).await;
-        serde_json::from_value(found).unwrap_or_else(|_| panic!("there is no {selector} to be seen"))
+        let found = self.js(&format!("({FIND_ELEMENT})({})", json!(selector))).await;
+        serde_json::from_value(found).unwrap_or_else(|_| panic!("no visible element matches {selector}"))
     }
 
-    /// The number on the mark of an element, as a fresh screenshot has it. `=Name` finds it by its name.
+    /// Observes the elements and returns the mark id of one. `=Name` finds it by its accessible name.
     pub(crate) async fn mark(&mut self, selector: &str) -> String {
-        let info = self.look().await;
-        let shown = self.shown(&info, selector).await;
-        shown.unwrap_or_else(|| {
+        let info = self.observe_elements().await;
+        let mark = self.find_mark(&info, selector).await;
+        mark.unwrap_or_else(|| {
             let tree: String = info.ac_tree().chars().take(3000).collect();
             panic!("{selector} has no mark among:\n{tree}")
         })
     }
 
-    pub(crate) async fn shown(&self, info: &ScreenshotInfo, selector: &str) -> Option<String> {
+    pub(crate) async fn find_mark(&self, info: &ScreenshotInfo, selector: &str) -> Option<String> {
         if let Some(name) = selector.strip_prefix('=') {
-            return info.visible_rects.iter().find(|shown| region(info, shown)["aria_name"] == name).cloned();
+            return info.visible_rects.iter().find(|mark| region(info, mark)["aria_name"] == name).cloned();
         }
         let found = self.find(selector).await;
-        let at = |shown: &&String| {
-            let region = region(info, shown);
+        let is_at_position = |mark: &&String| {
+            let region = region(info, mark);
             let tag = region["tag_name"].as_str().unwrap_or_default();
-            tag.split(',').next() == Some(&found.tag) && same_place(&rects(region), &found.boxes)
+            tag.split(',').next() == Some(&found.tag) && same_position(&rects(region), &found.boxes)
         };
-        info.visible_rects.iter().find(at).cloned()
+        info.visible_rects.iter().find(is_at_position).cloned()
     }
 
-    /// Clicks the element of this name.
-    pub(crate) async fn take_named(&mut self, name: &str) {
+    /// Clicks the element with this accessible name.
+    pub(crate) async fn click_named(&mut self, name: &str) {
         let id = self.mark(&format!("={name}")).await;
         self.run(json!({"click_id": {"id": id}})).await;
     }
 
-    /// Waits for something the page does on its own account, after a command has returned.
-    pub(crate) async fn until(&self, script: &str) {
-        self.until_within(Duration::from_secs(20), script).await;
+    /// Waits until a script evaluates to true, for what the page does after a command has returned.
+    pub(crate) async fn wait_until(&self, script: &str) {
+        self.wait_until_within(Duration::from_secs(20), script).await;
     }
 
-    pub(crate) async fn until_within(&self, limit: Duration, script: &str) {
-        let end = Instant::now() + limit;
+    pub(crate) async fn wait_until_within(&self, timeout: Duration, script: &str) {
+        let deadline = Instant::now() + timeout;
         while self.instance.evaluate(script).await.ok() != Some(json!(true)) {
-            assert!(Instant::now() < end, "it never became true that {script}; log: {:?}", self.log().await);
+            assert!(Instant::now() < deadline, "never true: {script}; log: {:?}", self.log().await);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
     /// Waits until the instance has a single window left.
-    pub(crate) async fn until_one_window(&self) {
-        let end = Instant::now() + Duration::from_secs(20);
+    pub(crate) async fn wait_until_single_window(&self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let windows = self.instance.windows().await.expect("a list of windows");
             if windows.len() == 1 {
                 return;
             }
-            assert!(Instant::now() < end, "these windows stay: {windows:?}");
+            assert!(Instant::now() < deadline, "windows left open: {windows:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-pub(crate) fn region<'a>(info: &'a ScreenshotInfo, shown: &str) -> &'a Value {
-    let element = info.id_mapping[shown].as_str().expect("element ids are strings");
+pub(crate) fn region<'a>(info: &'a ScreenshotInfo, mark: &str) -> &'a Value {
+    let element = info.id_mapping[mark].as_str().expect("element ids are strings");
     &info.interactive_regions[element]
 }
 
 pub(crate) fn rects(region: &Value) -> Vec<Rect> {
-    serde_json::from_value(region["rects"].clone()).expect("boxes")
+    serde_json::from_value(region["rects"].clone()).expect("rects")
 }
 
-/// Whether two elements have a box in common.
-pub(crate) fn same_place(one: &[Rect], other: &[Rect]) -> bool {
+/// Whether two elements have a rectangle in common.
+pub(crate) fn same_position(first: &[Rect], second: &[Rect]) -> bool {
     let same = |a: &Rect, b: &Rect| {
         [(a.x, b.x), (a.y, b.y), (a.width, b.width), (a.height, b.height)]
             .iter()
             .all(|(a, b)| (a - b).abs() < 1.5)
     };
-    one.iter().any(|a| other.iter().any(|b| same(a, b)))
+    first.iter().any(|a| second.iter().any(|b| same(a, b)))
 }

@@ -1,58 +1,62 @@
-// What is interactive, and what it is called.
+// Which elements are interactive, and their names and roles.
 
-const ROLES = new Set(
+const INTERACTIVE_ROLES = new Set(
   ('button link checkbox radio tab menuitem menuitemcheckbox menuitemradio option combobox listbox textbox ' +
     'searchbox switch slider spinbutton treeitem scrollbar').split(' '),
 );
-const CURSORS = new Set('pointer grab zoom-in zoom-out cell copy alias context-menu'.split(' '));
-const NATIVE = 'input:not([type=hidden i]), select, textarea, button, [href], [onclick], summary, [contenteditable]:not([contenteditable=false i])';
+const INTERACTIVE_CURSORS = new Set('pointer grab zoom-in zoom-out cell copy alias context-menu'.split(' '));
+const INTERACTIVE_SELECTOR = 'input:not([type=hidden i]), select, textarea, button, [href], [onclick], summary, [contenteditable]:not([contenteditable=false i])';
 
-const disabled = (element) => element.matches(':disabled') || element.getAttribute('aria-disabled') === 'true';
-const seen = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true });
+const isDisabled = (element) => element.matches(':disabled') || element.getAttribute('aria-disabled') === 'true';
+const isVisible = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true });
 const explicitRole = (element) => (element.getAttribute('role') ?? '').trim().split(/\s+/)[0].toLowerCase();
 
-const invites = (element, cursor, parentCursor) => {
-  if (element.localName === 'option') return false; // handled with its select
+// A cursor counts only on the element that sets it, not where it is inherited.
+const isInteractive = (element, cursor, parentCursor) => {
+  if (element.localName === 'option') return false; // collected with its select
   if (element.localName === 'link' || element.localName === 'base') return false;
-  if (element.matches(NATIVE) || ROLES.has(explicitRole(element))) return true;
+  if (element.matches(INTERACTIVE_SELECTOR) || INTERACTIVE_ROLES.has(explicitRole(element))) return true;
   const tabindex = element.getAttribute('tabindex');
   if (tabindex !== null && parseInt(tabindex, 10) >= 0) return true;
-  // A styled check box: the input itself is invisible, its label is what a person clicks.
-  if (element.localName === 'label' && element.control && !disabled(element.control) && !seen(element.control)) return true;
-  return cursor !== parentCursor && CURSORS.has(cursor);
+  // A styled check box: the input itself is invisible and users click its label.
+  if (element.localName === 'label' && element.control && !isDisabled(element.control) && !isVisible(element.control)) return true;
+  return cursor !== parentCursor && INTERACTIVE_CURSORS.has(cursor);
 };
 
-const solid = (rect) => rect.width >= 1 && rect.height >= 1;
+const hasArea = (rect) => rect.width >= 1 && rect.height >= 1;
 
-const boxes = (element, view) => {
-  let rects = [...element.getClientRects()].filter(solid);
-  // An inline link around a block or a float has no box of its own worth clicking: its children have.
-  if (rects.length === 0) rects = [...element.children].flatMap((child) => [...child.getClientRects()]).filter(solid);
-  return rects.slice(0, 20).map((rect) => onPage(rect, view));
+const MAX_RECTS = 20;
+const pageRects = (element, transform) => {
+  let rects = [...element.getClientRects()].filter(hasArea);
+  // An inline link around a block or a float has no clickable box of its own; use those of its children.
+  if (rects.length === 0) rects = [...element.children].flatMap((child) => [...child.getClientRects()]).filter(hasArea);
+  return rects.slice(0, MAX_RECTS).map((rect) => toPageRect(rect, transform));
 };
 
-// Whether a click at this point of the page would reach the element.
-const hits = (element, x, y) => {
-  const hit = deepest(x, y);
-  return hit && (within(element, hit) || (element.localName === 'label' && hit === element.control));
+// Whether a click at this point of the page reaches the element.
+const receivesClick = (element, x, y) => {
+  const hit = topmostElement(x, y);
+  return hit && (isInside(hit, element) || (element.localName === 'label' && hit === element.control));
 };
 
-const squeeze = (text) => (text ?? '').replace(/\s+/g, ' ').trim().slice(0, 300);
+const MAX_NAME_LENGTH = 300;
+const collapseSpaces = (text) => (text ?? '').replace(/\s+/g, ' ').trim().slice(0, MAX_NAME_LENGTH);
 
-// The words of a label, without those of the list or field it holds.
+// The text of a label, without the text of a select or textarea inside it.
 const labelText = (label, control) => {
   if (!label.contains(control) || !/^(select|textarea)$/.test(control.localName)) return label.innerText;
-  const words = (node) => (node === control ? '' : node.nodeType === Node.TEXT_NODE ? node.data : [...node.childNodes].map(words).join(' '));
-  return words(label);
+  const textOf = (node) => (node === control ? '' : node.nodeType === Node.TEXT_NODE ? node.data : [...node.childNodes].map(textOf).join(' '));
+  return textOf(label);
 };
 
+// The first candidate that is not empty is the name.
 const nameOf = (element) => {
-  const byIdText = (list) =>
+  const textByIds = (list) =>
     list.split(/\s+/).map((id) => element.getRootNode().getElementById?.(id)?.textContent ?? '').join(' ');
   const button = /^(submit|button|reset)$/i.test(element.type ?? '') && element.localName === 'input';
   const candidates = [
     () => element.getAttribute('aria-label'),
-    () => element.hasAttribute('aria-labelledby') && byIdText(element.getAttribute('aria-labelledby')),
+    () => element.hasAttribute('aria-labelledby') && textByIds(element.getAttribute('aria-labelledby')),
     () => element.labels && [...element.labels].map((label) => labelText(label, element)).join(' '),
     () => button && element.value,
     () => element.getAttribute('name'),
@@ -65,7 +69,7 @@ const nameOf = (element) => {
     () => button && element.type,
   ];
   for (const candidate of candidates) {
-    const name = squeeze(candidate() || '');
+    const name = collapseSpaces(candidate() || '');
     if (name) return name;
   }
   return '';
@@ -83,7 +87,7 @@ const roleOf = (element) => {
   return TAG_ROLES[element.localName] ?? (element.isContentEditable ? 'textbox' : '');
 };
 
-const scrollsVertically = (element, style) =>
+const isVerticallyScrollable = (element, style) =>
   /(auto|scroll|overlay)/.test(style.overflowY) && element.scrollHeight > element.clientHeight + 1;
 
 const region = (element, rects, style) => ({
@@ -91,6 +95,6 @@ const region = (element, rects, style) => ({
   tag_name: element.localName === 'input' ? `input, type=${element.type}` : element.localName,
   role: roleOf(element),
   aria_name: nameOf(element),
-  v_scrollable: scrollsVertically(element, style),
+  v_scrollable: isVerticallyScrollable(element, style),
   rects,
 });

@@ -1,5 +1,5 @@
-// What a person sees and could click, found without any help from the code under test. Also records where clicks
-// arrive, and keeps them from doing anything.
+// Finds the elements that a user sees and can click, independently of the code under test. Also records where clicks arrive
+// and suppresses their effect.
 (() => {
   const roles = ['button', 'link', 'checkbox', 'radio', 'tab', 'menuitem', 'option', 'switch', 'combobox', 'textbox', 'slider'];
   const clickable = ['a[href]', 'button', 'input:not([type=hidden])', 'select', 'textarea', 'summary', '[onclick]', '[data-visible]',
@@ -30,8 +30,8 @@
     }
   };
 
-  const holds = (outer, node) => {
-    for (let at = node; at; at = at.assignedSlot || at.parentNode || at.host) if (at === outer) return true;
+  const contains = (outer, node) => {
+    for (let current = node; current; current = current.assignedSlot || current.parentNode || current.host) if (current === outer) return true;
     return false;
   };
 
@@ -41,14 +41,14 @@
     boxes: boxesOf(element, x, y),
   });
 
-  const judge = (element, x, y) => {
+  const addIfClickable = (element, x, y) => {
     if (element.matches(':disabled') || element.getAttribute('aria-disabled') === 'true' || element.closest('[inert]')) return;
     if (element.matches('[data-hidden]')) return;
     for (const box of boxesOf(element, x, y)) {
       const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
       if (box.width < 2 || box.height < 2 || middle.x < 0 || middle.y < 0 || middle.x >= screen.width || middle.y >= screen.height) continue;
       if (box.width * box.height > 0.9 * screen.width * screen.height) return;
-      if (element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && holds(element, hit(middle.x, middle.y))) {
+      if (element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && contains(element, hit(middle.x, middle.y))) {
         found.push(describe(element, x, y));
         return;
       }
@@ -60,7 +60,7 @@
       event.preventDefault();
       event.stopImmediatePropagation();
       const path = event.composedPath().filter((node) => node.nodeType === 1);
-      top.__arrived = path.map((element) => describe(element, x, y));
+      top.__clickPath = path.map((element) => describe(element, x, y));
     }, { capture: true });
     for (const kind of ['submit', 'mousedown', 'pointerdown'])
       view.addEventListener(kind, (event) => event.stopImmediatePropagation(), { capture: true });
@@ -69,7 +69,7 @@
   const walk = (root, x, y) => {
     for (const element of root.querySelectorAll('*')) {
       if (element.matches('[data-hidden]')) hidden.push(describe(element, x, y));
-      if (element.localName !== 'option' && element.matches(clickable)) judge(element, x, y);
+      if (element.localName !== 'option' && element.matches(clickable)) addIfClickable(element, x, y);
       if (element.shadowRoot) walk(element.shadowRoot, x, y);
       if (element.localName === 'iframe') {
         let inside = null;
@@ -77,12 +77,12 @@
         if (!inside) continue;
         const box = element.getBoundingClientRect();
         const [dx, dy] = [x + box.left + element.clientLeft, y + box.top + element.clientTop];
-        if (!inside.defaultView.__heard) { inside.defaultView.__heard = true; listen(inside.defaultView, dx, dy); }
+        if (!inside.defaultView.__listening) { inside.defaultView.__listening = true; listen(inside.defaultView, dx, dy); }
         walk(inside, dx, dy);
       }
     }
   };
-  if (!window.__heard) { window.__heard = true; listen(window, 0, 0); }
+  if (!window.__listening) { window.__listening = true; listen(window, 0, 0); }
   walk(document, 0, 0);
   return { found, hidden };
 })()
