@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::common::{
     fixture::{with_instance, with_options},
-    table::{HasText, IsTrue, UrlEndsWith, by_id, table},
+    table::{Eventually, HasText, IsTrue, UrlEndsWith, by_id, table},
 };
 
 table! {
@@ -27,7 +27,7 @@ table! {
     click_waits_for_end_of_transition: "/course/settle/transition" => [by_id("click_id", "#go"), HasText("#result", "done"),
         IsTrue("new DOMMatrix(getComputedStyle(ball).transform).e === 700")];
     click_settles_on_polling_page: "/course/settle/polling" => [by_id("click_id", "#go"), HasText("#result", "done")];
-    click_waits_for_websocket_reply: "/course/settle/websocket" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    click_waits_for_websocket_reply: "/course/settle/websocket" => [Eventually("echo.readyState === WebSocket.OPEN"), by_id("click_id", "#go"), HasText("#result", "done")];
     click_settles_on_event_stream: "/course/settle/events" => [by_id("click_id", "#go"), HasText("#result", "done")];
     click_settles_during_css_animation: "/course/settle/css-animation" => [by_id("click_id", "#go"), HasText("#result", "done")];
     click_waits_for_change_in_second_frame: "/course/settle/second-frame" => [by_id("click_id", "#go"), HasText("#result", "done")];
