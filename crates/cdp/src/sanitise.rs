@@ -12,7 +12,7 @@ pub(crate) fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
         let escape = position + offset;
         match surrogate(json, escape) {
             Some(Half::High) if matches!(surrogate(json, escape + 6), Some(Half::Low)) => {
-                position = escape + 12
+                position = escape + 12;
             }
             Some(_) => {
                 let out = out.get_or_insert_with(|| Vec::with_capacity(json.len()));

@@ -1,6 +1,8 @@
 //! Checks a chat server before a run: whether it is one, which models it serves, and whether the wanted one is among them. A
 //! server that does not list its models gets a short request instead.
 
+use std::fmt::Write as _;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -76,7 +78,7 @@ fn listed(names: &[String]) -> String {
     let mut text =
         names.iter().take(MAX_SHOWN).map(|name| http::excerpt(name)).collect::<Vec<_>>().join(", ");
     if names.len() > MAX_SHOWN {
-        text += &format!(" and {} more", names.len() - MAX_SHOWN);
+        let _ = write!(text, " and {} more", names.len() - MAX_SHOWN);
     }
     if text.is_empty() { "no models that it lists".to_owned() } else { text }
 }
