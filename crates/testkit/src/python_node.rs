@@ -112,7 +112,8 @@ fn routes(state: SharedState, capacity: usize) -> Router {
         .with_state(state)
 }
 
-fn detail(status: u16, detail: Value) -> Response {
+fn detail(status: u16, detail: impl Into<Value>) -> Response {
+    let detail = detail.into();
     (StatusCode::from_u16(status).expect("a status"), Json(json!({ "detail": detail }))).into_response()
 }
 
@@ -121,30 +122,30 @@ fn internal_error() -> Response {
 }
 
 async fn check_key(headers: HeaderMap, request: Request, next: Next) -> Response {
-    match headers.get("x-api-key").map(|key| key.as_bytes()) {
-        None => detail(401, "API Key is missing".into()),
+    match headers.get("x-api-key").map(hyper::http::HeaderValue::as_bytes) {
+        None => detail(401, "API Key is missing"),
         Some(b"default_key") => next.run(request).await,
-        Some(_) => detail(401, "Invalid API Key.".into()),
+        Some(_) => detail(401, "Invalid API Key."),
     }
 }
 
 /// Returns the lease named by a query, or the error response.
-fn find_lease(state: &SharedState, query: &HashMap<String, String>) -> Result<String, Response> {
+fn find_lease(state: &SharedState, query: &HashMap<String, String>) -> Result<String, Box<Response>> {
     let Some(id) = query.get("instance_id") else {
         let missing = json!([{"loc": ["query", "instance_id"], "msg": "field required", "type": "value_error.missing"}]);
-        return Err(detail(422, missing));
+        return Err(Box::new(detail(422, missing)));
     };
     if state.lock().unwrap().in_use.contains(id) {
         Ok(id.clone())
     } else {
-        Err(detail(400, "Invalid instance UUID".into()))
+        Err(Box::new(detail(400, "Invalid instance UUID")))
     }
 }
 
 async fn get_instance(State(state): State<SharedState>, Query(query): Pairs) -> Response {
     let mut state = state.lock().unwrap();
     state.get_queries.push(query);
-    let Some(port) = state.free.pop_first() else { return detail(503, "No available instances".into()) };
+    let Some(port) = state.free.pop_first() else { return detail(503, "No available instances") };
     let id = format!("{}:{port}", uuid::Uuid::new_v4());
     state.in_use.insert(id.clone());
     Json(json!({ "instance_id": id })).into_response()
@@ -154,7 +155,7 @@ async fn reset(State(state): State<SharedState>, Query(query): Pairs) -> Respons
     let id = query.get("instance_id").cloned().unwrap_or_default();
     let mut state = state.lock().unwrap();
     if !state.in_use.remove(&id) {
-        return detail(400, "Instance not in use or already released".into());
+        return detail(400, "Instance not in use or already released");
     }
     let port = id.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("an id of this node");
     state.free.insert(port);
@@ -163,7 +164,7 @@ async fn reset(State(state): State<SharedState>, Query(query): Pairs) -> Respons
 
 async fn screenshot(State(state): State<SharedState>, Query(query): Pairs) -> Response {
     if let Err(answer) = find_lease(&state, &query) {
-        return answer;
+        return *answer;
     }
     let content_type = [("content-type", "image/png")];
     match state.lock().unwrap().fault {
@@ -174,7 +175,7 @@ async fn screenshot(State(state): State<SharedState>, Query(query): Pairs) -> Re
 
 async fn execute(State(state): State<SharedState>, Query(query): Pairs, Json(body): Json<Value>) -> Response {
     if let Err(answer) = find_lease(&state, &query) {
-        return answer;
+        return *answer;
     }
     let mut state = state.lock().unwrap();
     state.executed.push(body);
@@ -187,17 +188,17 @@ async fn execute(State(state): State<SharedState>, Query(query): Pairs, Json(bod
 async fn metadata(State(state): State<SharedState>, Query(query): Pairs) -> Response {
     match find_lease(&state, &query) {
         Ok(_) => Json(json!({"width": 1280, "height": 768})).into_response(),
-        Err(answer) => answer,
+        Err(answer) => *answer,
     }
 }
 
 async fn probe(State(state): State<SharedState>, Query(query): Pairs) -> Response {
     match (find_lease(&state, &query), state.lock().unwrap().fault) {
-        (Err(answer), _) => answer,
+        (Err(answer), _) => *answer,
         (Ok(_), NodeFault::None) => {
             Json(json!({"status": "success", "message": "Probe successful"})).into_response()
         }
-        (Ok(_), NodeFault::DeadBrowsers) => detail(500, "Probe failed".into()),
+        (Ok(_), NodeFault::DeadBrowsers) => detail(500, "Probe failed"),
     }
 }
 

@@ -50,8 +50,8 @@ impl RecordingServer {
     pub async fn start_at(address: &str) -> Self {
         let listener = TcpListener::bind(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
         let address = listener.local_addr().expect("an address");
-        let (served, requests): (Arc<Mutex<HashMap<String, Served>>>, Arc<Mutex<Vec<String>>>) =
-            Default::default();
+        let served = Arc::<Mutex<HashMap<String, Served>>>::default();
+        let requests = Arc::<Mutex<Vec<String>>>::default();
         let (pages, log) = (Arc::clone(&served), Arc::clone(&requests));
         let answer = async move |request: Request| {
             let path = request.uri().path().to_owned();

@@ -2,6 +2,7 @@
 //! password and TLS, or on a simulated host.
 
 use std::{
+    fmt::Write as _,
     net::{IpAddr, Ipv4Addr, TcpListener},
     path::PathBuf,
     process::Stdio,
@@ -175,9 +176,9 @@ impl Redis {
         setup.push(vec!["SELECT", &database]);
         let mut request = String::new();
         for command in setup.iter().map(Vec::as_slice).chain([command]) {
-            request += &format!("*{}\r\n", command.len());
+            let _ = write!(request, "*{}\r\n", command.len());
             for argument in command {
-                request += &format!("${}\r\n{argument}\r\n", argument.len());
+                let _ = write!(request, "${}\r\n{argument}\r\n", argument.len());
             }
         }
         request += "*1\r\n$4\r\nQUIT\r\n";

@@ -120,7 +120,7 @@ impl Webgym {
             let line = match line {
                 Ok(Ok(Some(line))) => line,
                 Ok(_) => panic!("{} exited before its event {event:?}:\n{}", self.command, self.log()),
-                Err(_) => {
+                Err(tokio::time::error::Elapsed { .. }) => {
                     panic!("{}: no event {event:?} within {START_TIMEOUT:?}:\n{}", self.command, self.log())
                 }
             };

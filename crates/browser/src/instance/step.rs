@@ -29,7 +29,7 @@ impl Instance {
         command: &Command,
         request: &ObserveRequest,
     ) -> Result<StepResult, BrowserError> {
-        let min_frames = frames_before_capture(command, request);
+        let min_frames = frames_before_capture(command, *request);
         let start = ActionStart { min_frames, ..self.page.action_start() };
         let (result, settled) = match self.execute_with_frames(command, min_frames).await {
             Ok((reply, settled)) => (Ok(reply), settled),
@@ -70,7 +70,7 @@ impl Instance {
 
 /// How many frames the page must draw before the capture. A capture draws pending changes, but a turn of the mouse wheel
 /// reaches the page only with a frame.
-fn frames_before_capture(command: &Command, request: &ObserveRequest) -> u8 {
+fn frames_before_capture(command: &Command, request: ObserveRequest) -> u8 {
     match command {
         _ if !request.screenshot => SETTLE_FRAMES,
         Command::PageDown(_)

@@ -1,9 +1,7 @@
 //! Checks a chat server before a run: whether it is one, which models it serves, and whether the wanted one is among them. A
 //! server that does not list its models gets a short request instead.
 
-use std::fmt::Write as _;
-
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use serde_json::{Value, json};
 

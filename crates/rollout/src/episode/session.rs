@@ -244,6 +244,8 @@ fn is_session_lost(error: &ClientError) -> bool {
     error.is_infrastructure() && !matches!(error, ClientError::ResponseLost(_))
 }
 
+// By value, so that it can be passed to `map_err`.
+#[allow(clippy::needless_pass_by_value)]
 fn lost(error: ClientError) -> Ending {
     Ending::Lost(error.to_string())
 }

@@ -58,7 +58,7 @@ pub(super) fn find_plan(
             }
             (Unfinished::SetAside, Some(false)) => set_aside(&path)?,
             (Unfinished::SetAside, None) if is_abandoned(save_path, id, iteration, &path) => {
-                set_aside(&path)?
+                set_aside(&path)?;
             }
             _ => return Ok(Some((path, plan))),
         }

@@ -1,6 +1,8 @@
 //! Detects the rank of this collector from the command line, the configuration or the launcher (Slurm, torchrun), in this
 //! order. Every value keeps its source, so that an error about contradictory values can name both.
 
+use std::fmt::Write as _;
+
 use crate::{
     config::{Config, EnvConfig, RankWeights, Split},
     plan::ranks::Ranks,
@@ -56,7 +58,7 @@ pub fn detect(
         rank.value, count.value, rank.source, count.source
     );
     if let Some(weights) = &weights {
-        line += &format!(", weights {} from {}", String::from(weights.value.clone()), weights.source);
+        let _ = write!(line, ", weights {} from {}", String::from(weights.value.clone()), weights.source);
     }
     env.multinode_rank = Some(rank.value);
     env.multinode_total_workers = Some(count.value);
@@ -163,9 +165,12 @@ impl DetectedRank {
     }
 }
 
+/// Rank and number of ranks as a launcher gives them.
+type LaunchedRank = (Sourced<usize>, Sourced<usize>);
+
 /// Reads rank and number of ranks from the launchers. A launcher of a single process is ignored; two that differ are an error.
-fn launcher(variables: Variables<'_>) -> Result<Option<(Sourced<usize>, Sourced<usize>)>, String> {
-    let mut found: Option<(Sourced<usize>, Sourced<usize>)> = None;
+fn launcher(variables: Variables<'_>) -> Result<Option<LaunchedRank>, String> {
+    let mut found: Option<LaunchedRank> = None;
     for (rank_name, count_name) in LAUNCHER_VARIABLES {
         let (Some(rank), Some(count)) = (variables(rank_name), variables(count_name)) else { continue };
         let (rank, count) = (number(rank_name, &rank)?, number(count_name, &count)?);

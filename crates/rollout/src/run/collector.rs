@@ -229,15 +229,12 @@ impl Collector {
 
     /// Counts finished tasks. With a queue, its own count is used instead of `more`.
     pub(super) fn add_done(self: &Arc<Self>, more: usize) {
-        let (before, done) = match &self.queue {
-            Some(queue) => {
-                let done = queue.done();
-                (self.done.fetch_max(done, Ordering::Relaxed), done)
-            }
-            None => {
-                let before = self.done.fetch_add(more, Ordering::Relaxed);
-                (before, before + more)
-            }
+        let (before, done) = if let Some(queue) = &self.queue {
+            let done = queue.done();
+            (self.done.fetch_max(done, Ordering::Relaxed), done)
+        } else {
+            let before = self.done.fetch_add(more, Ordering::Relaxed);
+            (before, before + more)
         };
         self.start_grace_if_due(Some(before), done);
     }

@@ -77,7 +77,9 @@ impl LeaseLog {
             if file.try_lock().is_ok() {
                 let found = read_held(&file)?;
                 // Recorded here before the other file is removed, because this run may be killed as well.
-                found.iter().for_each(|lease| self.record_acquired(lease));
+                for lease in &found {
+                    self.record_acquired(lease);
+                }
                 fs::remove_file(&path)?;
                 left.extend(found);
             }

@@ -98,7 +98,7 @@ impl Merge {
             if (may_be_complete && !is_finishing) || absent.is_empty() {
                 match Arc::clone(&merge).attempt(false).await {
                     Err(AggregateError::Incomplete { .. } | AggregateError::NoFiles { .. }) => {
-                        may_be_complete = false
+                        may_be_complete = false;
                     }
                     other => return other.map(Merged::from),
                 }

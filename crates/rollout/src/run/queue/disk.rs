@@ -21,12 +21,21 @@ pub(super) struct RunFiles {
 }
 
 impl RunFiles {
-    /// Reads the files of all ranks, or of one rank. Blocks on the disk.
-    pub(super) fn read(&self, only: Option<Option<u32>>) -> Result<FoundIndices, String> {
+    /// Reads the files of all ranks. Blocks on the disk.
+    pub(super) fn read_all(&self) -> Result<FoundIndices, String> {
+        self.read(|_| true)
+    }
+
+    /// Reads the files of one rank. Blocks on the disk.
+    pub(super) fn read_rank(&self, rank: Option<u32>) -> Result<FoundIndices, String> {
+        self.read(|found| found == rank)
+    }
+
+    fn read(&self, includes: impl Fn(Option<u32>) -> bool) -> Result<FoundIndices, String> {
         let files = aggregate::files_of_run(&self.save_path, self.id.split, self.id.iteration)
             .map_err(|error| error.to_string())?;
         let mut found = FoundIndices::default();
-        for file in files.iter().filter(|file| only.is_none_or(|rank| file.id.rank == rank)) {
+        for file in files.iter().filter(|file| includes(file.id.rank)) {
             let file = match IterationFile::open_found(file) {
                 Ok(file) => file,
                 // The journal has just become a finished file, which the next call reads.

@@ -69,6 +69,9 @@ fn header((digest, generation): (Option<String>, Option<String>)) -> Option<Head
     Some(Header { digest: digest?, generation: generation? })
 }
 
+/// Digest and generation of the plan, the bitmap of finished trajectories, whether the stream exists.
+type StatusReply = ((Option<String>, Option<String>), Option<Vec<u8>>, bool);
+
 impl RedisQueue {
     pub(super) fn new(connection: RedisConnection, run: &str, consumer: &str) -> Self {
         // The keys share a hash tag, so that a Redis cluster keeps them on one server.
@@ -180,8 +183,7 @@ impl RedisQueue {
         }
         commands.cmd("HMGET").arg(&self.plan_key).arg("digest").arg("generation");
         commands.cmd("GET").arg(&self.finished_key).cmd("EXISTS").arg(&self.stream_key);
-        let (found, finished, has_stream): ((Option<String>, Option<String>), Option<Vec<u8>>, bool) =
-            self.run_all(&commands).await?;
+        let (found, finished, has_stream) = self.run_all::<StatusReply>(&commands).await?;
         let header = header(found).filter(|_| has_stream);
         Ok(QueueStatus { header, finished: finished.unwrap_or_default() })
     }

@@ -82,7 +82,7 @@ impl QueueInner {
     /// Reads what a dead collector saved: it may have died between saving a trajectory and reporting it.
     async fn read_files_of(&self, rank: Option<u32>) {
         let files = self.files.clone();
-        let Ok(Ok(found)) = tokio::task::spawn_blocking(move || files.read(Some(rank))).await else { return };
+        let Ok(Ok(found)) = tokio::task::spawn_blocking(move || files.read_rank(rank)).await else { return };
         let mut state = self.state();
         for index in found.finished.into_iter().filter(|index| *index < self.total) {
             if state.finished.insert(index) {

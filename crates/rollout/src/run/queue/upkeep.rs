@@ -72,7 +72,7 @@ impl QueueInner {
     /// Fills the stream from the disk. Tasks that no collector has started come first, because the others may be running.
     async fn fill(&self) -> Result<Header, QueueError> {
         let files = self.files.clone();
-        let read = tokio::task::spawn_blocking(move || files.read(None)).await;
+        let read = tokio::task::spawn_blocking(move || files.read_all()).await;
         let found = read.map_err(|error| QueueError::Disk(error.to_string()))?.map_err(QueueError::Disk)?;
         let mut finished = found.finished;
         finished.extend(&self.state().own);

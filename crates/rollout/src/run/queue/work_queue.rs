@@ -201,7 +201,9 @@ impl QueueState {
         let own: BTreeSet<usize> =
             plan.finished.keys().filter_map(|index| usize::try_from(*index).ok()).collect();
         let mut finished = IndexBitmap::default();
-        own.iter().for_each(|index| _ = finished.insert(*index));
+        for index in &own {
+            finished.insert(*index);
+        }
         Self {
             unreported: own.iter().map(|index| (*index, None)).collect(),
             own,
