@@ -38,7 +38,7 @@ impl Pool {
             addresses.iter().filter_map(|address| refusal_reason(rules, host, port, *address)).collect();
         match reasons.first() {
             Some(reason) if reasons.len() == addresses.len() => {
-                Err(BrowserError::UrlRefused { url: url.to_owned(), why: reason.clone() })
+                Err(BrowserError::UrlRefused { url: url.to_owned(), reason: reason.clone() })
             }
             _ => Ok(()),
         }

@@ -168,7 +168,7 @@ impl Session {
         Ok(match operation {
             Operation::Execute(command) => Outcome::Answer(instance.execute(&command).await?),
             Operation::Size => {
-                let (width, height) = instance.size().await?;
+                let (width, height) = instance.viewport_size().await?;
                 Outcome::Size(width, height)
             }
             Operation::Probe => {
