@@ -1,5 +1,5 @@
-//! What one instance costs: milliseconds to make, look at, act on and end it, and memory for each one more.
-//! `cargo bench -p webgym-browser`; a plain program, because what is measured is a browser, not a function.
+//! Measures the cost of an instance: the time to create it, observe it, act on it and dispose it, and the memory of each
+//! further one. Run with `cargo bench -p webgym-browser`. A plain program, because it measures a browser, not a function.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,8 +17,8 @@ use practice::Sites;
 use proto::{Command, InteractionMode, command::Point};
 use serde_json::{Value, json};
 
-const TRIES: usize = 40;
-const MORE_INSTANCES: usize = 8;
+const ROUNDS: usize = 40;
+const FURTHER_INSTANCES: usize = 8;
 
 #[tokio::main]
 async fn main() {
@@ -34,7 +34,7 @@ async fn main() {
         let launch = launched.elapsed();
         let mut rows = times(&host, &sites).await;
         rows.insert(0, Row::new("start of the browser", vec![launch]));
-        let memory = memory_of_one_more(&host, &sites).await;
+        let memory = memory_per_instance(&host, &sites).await;
         results.push(report(&host, &rows, memory));
         host.close().await;
     }
@@ -42,7 +42,7 @@ async fn main() {
     sites.stop().await;
 }
 
-/// One thing that was timed.
+/// The measured durations of one operation, sorted.
 struct Row {
     what: &'static str,
     times: Vec<Duration>,
@@ -54,30 +54,30 @@ impl Row {
         Self { what, times }
     }
 
-    /// In milliseconds.
+    /// Returns a percentile in milliseconds.
     fn percentile(&self, percent: usize) -> f64 {
-        let at = (self.times.len() * percent / 100).min(self.times.len() - 1);
-        (self.times[at].as_secs_f64() * 10_000.0).round() / 10.0
+        let index = (self.times.len() * percent / 100).min(self.times.len() - 1);
+        (self.times[index].as_secs_f64() * 10_000.0).round() / 10.0
     }
 }
 
 async fn times(host: &Host, sites: &Sites) -> Vec<Row> {
     let (mut create, mut dispose) = (Vec::new(), Vec::new());
-    for _ in 0..TRIES {
-        let begun = Instant::now();
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
         let instance = host.instance(&Options::default()).await.expect("an instance");
-        create.push(begun.elapsed());
-        let begun = Instant::now();
+        create.push(started.elapsed());
+        let started = Instant::now();
         instance.dispose().await.expect("disposing");
-        dispose.push(begun.elapsed());
+        dispose.push(started.elapsed());
     }
     let mut instance = host.instance(&Options::default()).await.expect("an instance");
     let (shop, nothing) = (visit(sites, "/shop/"), visit(sites, "/course/settle/nothing"));
     let visits = time(&mut instance, async |instance| run(instance, &shop).await).await;
     let plain = ObserveRequest::screenshot(InteractionMode::Coordinates);
-    let coordinates = time(&mut instance, async |instance| look(instance, &plain).await).await;
+    let coordinates = time(&mut instance, async |instance| observe(instance, &plain).await).await;
     let marks = ObserveRequest::screenshot(InteractionMode::SetOfMarks);
-    let set_of_marks = time(&mut instance, async |instance| look(instance, &marks).await).await;
+    let set_of_marks = time(&mut instance, async |instance| observe(instance, &marks).await).await;
     run(&mut instance, &nothing).await;
     let idle = Command::ClickCoords { point: Point { x: 640.0, y: 600.0 } };
     let clicks = time(&mut instance, async |instance| run(instance, &idle).await).await;
@@ -94,11 +94,11 @@ async fn times(host: &Host, sites: &Sites) -> Vec<Row> {
 
 async fn time(instance: &mut Instance, act: impl AsyncFn(&mut Instance)) -> Vec<Duration> {
     act(instance).await;
-    let mut times = Vec::with_capacity(TRIES);
-    for _ in 0..TRIES {
-        let begun = Instant::now();
+    let mut times = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
         act(instance).await;
-        times.push(begun.elapsed());
+        times.push(started.elapsed());
     }
     times
 }
@@ -111,27 +111,27 @@ async fn run(instance: &mut Instance, command: &Command) {
     instance.execute(command).await.expect("the command succeeds");
 }
 
-async fn look(instance: &mut Instance, request: &ObserveRequest) {
+async fn observe(instance: &mut Instance, request: &ObserveRequest) {
     instance.observe(request).await.expect("a screenshot");
 }
 
-/// MiB that each further instance adds once it shows a page: the slope over several, so that what the browser
-/// needs for itself does not count.
-async fn memory_of_one_more(host: &Host, sites: &Sites) -> f64 {
+/// Returns the MiB that each further instance adds once it shows a page. Averages over several, so that the memory of the
+/// browser itself does not count.
+async fn memory_per_instance(host: &Host, sites: &Sites) -> f64 {
     let shop = visit(sites, "/shop/");
     let mut first = host.instance(&Options::default()).await.expect("an instance");
     run(&mut first, &shop).await;
     let before = memory(host.process_group());
     let mut more = Vec::new();
-    for _ in 0..MORE_INSTANCES {
+    for _ in 0..FURTHER_INSTANCES {
         let mut instance = host.instance(&Options::default()).await.expect("an instance");
         run(&mut instance, &shop).await;
         more.push(instance);
     }
-    (memory(host.process_group()) - before) / MORE_INSTANCES as f64
+    (memory(host.process_group()) - before) / FURTHER_INSTANCES as f64
 }
 
-/// Memory of a process group in MiB, shared pages counted in proportion.
+/// Returns the memory of a process group in MiB; shared pages count in proportion.
 fn memory(group: u32) -> f64 {
     let mut kib = 0;
     for entry in fs::read_dir("/proc").expect("/proc").flatten() {

@@ -63,7 +63,7 @@ const FEWER_PROCESSES: &[&str] = &[
      AutofillServerCommunication,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup",
 ];
 
-/// With less shared memory pages crash, so the browser is told to use files instead.
+/// With less shared memory pages crash, so the browser must use files instead.
 const MIN_SHARED_MEMORY: u64 = 512 << 20;
 
 pub(crate) fn flags(kind: BrowserKind, profile: &Path, sandbox: bool, size: (u32, u32)) -> Vec<String> {

@@ -104,7 +104,7 @@ impl Page {
         Ok(())
     }
 
-    /// Sets the value of the focused field, if it is a select or a picker. `element` names the frame to look in; `None` is
+    /// Sets the value of the focused field, if it is a select or a picker. `element` selects the frame; `None` is
     /// the page.
     pub(crate) async fn set_focused_value(
         &self,
