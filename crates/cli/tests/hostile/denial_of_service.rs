@@ -154,7 +154,7 @@ async fn oversized_websocket_message_is_dropped(_: Arc<Environment>) {
     let lease = env.lease_on(&page).await;
     env.wait_for_text(&lease, "received 16777216").await;
     eventually("the oversized message is dropped", TIMEOUT, async || {
-        env.webgym.log().contains("a message that is too long")
+        env.webgym.log().contains("a message from the browser that is too long")
     })
     .await;
     env.assert_usable(&neighbour).await;
