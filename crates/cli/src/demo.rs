@@ -69,7 +69,7 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         monitor: crate::monitor::RunMonitorArgs::default(),
         browser: args.browser,
     };
-    let code = rollout(run, quiet).await?;
+    let code = Box::pin(rollout(run, quiet)).await?;
     println!("{}", next_steps(&relative(&out)));
     Ok(code)
 }

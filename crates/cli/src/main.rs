@@ -127,7 +127,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Node(args) => serve::node(args, quiet).await,
         Command::Drain(args) => drain::run(&args).await,
         Command::Instance(args) => serve::instance(args, quiet).await,
-        Command::Rollout(args) => rollout::rollout(args, quiet).await,
+        Command::Rollout(args) => Box::pin(rollout::rollout(args, quiet)).await,
         Command::Config(command) => config::run(&command),
         Command::Monitor(args) => monitor::run(&args).await,
         Command::Metrics(args) => metrics::run(&args),
@@ -139,7 +139,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Aggregate(args) => export::run_aggregate(&args),
         Command::NginxConfig(args) => Ok(nginx_config::run(&args)),
         Command::Doctor(args) => doctor::doctor(&args).await,
-        Command::Demo(args) => demo::demo(args, quiet).await,
+        Command::Demo(args) => Box::pin(demo::demo(args, quiet)).await,
         Command::Baseline(args) => baseline::run(&args).await,
         Command::Bench(args) => bench::run(&args).await,
     }

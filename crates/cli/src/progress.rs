@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     io::IsTerminal,
     sync::Arc,
     time::{Duration, Instant},
@@ -61,17 +62,17 @@ fn describe(state: &RunState) -> String {
     let judged = count(&totals, "success") + count(&totals, "failure");
     if judged > 0 {
         let share = 100.0 * count(&totals, "success") as f64 / judged as f64;
-        text.push_str(&format!(" · {share:.0} % success"));
+        let _ = write!(text, " · {share:.0} % success");
     }
     if done > 0 && done < totals.tasks {
         let left = seconds / done as f64 * (totals.tasks - done) as f64;
-        text.push_str(&format!(" · {} left", human_duration(left)));
+        let _ = write!(text, " · {} left", human_duration(left));
     }
     for (label, number) in
         [("lost", count(&totals, "infra_lost")), ("unjudged", count(&totals, "judge_error"))]
     {
         if number > 0 {
-            text.push_str(&format!(" · {number} {label}"));
+            let _ = write!(text, " · {number} {label}");
         }
     }
     let active = describe_stages(&state.stages());

@@ -102,7 +102,9 @@ fn report_merge(merge: &Merge, report: &AggregateReport, format: ReportFormat, m
     }
     if format != ReportFormat::Json {
         print!("{report}");
-        metrics.iter().for_each(|metrics| print!("{metrics}"));
+        if let Some(metrics) = &metrics {
+            print!("{metrics}");
+        }
     }
     if format == ReportFormat::Text {
         return;

@@ -56,7 +56,7 @@ pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<Ex
     let mut resolved = args.config.load()?;
     args.ranks.apply(&mut resolved.config)?;
     let signals = Signals::listen()?;
-    let collected = run_to_end(&args, resolved, quiet, signals).await?;
+    let collected = Box::pin(run_to_end(&args, resolved, quiet, signals)).await?;
     let all_lost = collected.lost.is_some_and(|(count, _)| count >= collected.finished);
     Ok(match collected.unfinished {
         0 if all_lost => ExitCode::FAILURE,

@@ -155,25 +155,22 @@ fn ls(
     if !root.is_dir() {
         anyhow::bail!("{}", explain_empty(root));
     }
-    match number {
-        Some(number) => {
-            let summaries = iteration::summaries_of(&save_path, split, number)?;
-            if json {
-                println!("{}", serde_json::to_string_pretty(&summaries)?);
-            } else {
-                print!("{}", render_summaries(&summaries));
-            }
+    if let Some(number) = number {
+        let summaries = iteration::summaries_of(&save_path, split, number)?;
+        if json {
+            println!("{}", serde_json::to_string_pretty(&summaries)?);
+        } else {
+            print!("{}", render_summaries(&summaries));
         }
-        None => {
-            let listing = list(&save_path)?;
-            if listing.files.is_empty() && !json {
-                println!("{}", explain_empty(root));
-            } else if json {
-                println!("{}", serde_json::to_string_pretty(&listing)?);
-            } else {
-                print!("{listing}");
-            }
-        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let listing = list(&save_path)?;
+    if listing.files.is_empty() && !json {
+        println!("{}", explain_empty(root));
+    } else if json {
+        println!("{}", serde_json::to_string_pretty(&listing)?);
+    } else {
+        print!("{listing}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,7 @@
 //! Compares the crate graph of `cargo metadata` with the table of crates in ARCHITECTURE.md. They must be equal.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,

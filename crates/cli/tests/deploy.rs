@@ -123,8 +123,7 @@ async fn every_used_flag_exists() {
     };
     let arguments = |path: &str| -> String {
         let text = read(path);
-        let after = text.split("args:").nth(1).expect("arguments").split("env:").next().unwrap().to_owned();
-        after
+        text.split("args:").nth(1).expect("arguments").split("env:").next().unwrap().to_owned()
     };
     for (subcommand, given) in [
         ("master", line_of("deploy/systemd/webgym-master.service", "ExecStart=")),

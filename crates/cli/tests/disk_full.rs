@@ -91,7 +91,7 @@ async fn full_disk_stops_run_and_resume_finishes() {
     assert!(!before.is_empty() && before.len() < TASKS, "{} finished before the disk was full", before.len());
     assert_eq!(read("second.code").trim(), "0", "{}", read("second.err"));
     let run = SavePath::new(kept.join("run"));
-    assert_eq!(indices(&run.iteration_file(id)), (0..TASKS as i64).collect());
+    assert_eq!(indices(&run.iteration_file(id)), (0..i64::try_from(TASKS).unwrap()).collect());
     let image_folders = std::fs::read_dir(run.images()).unwrap().count();
     assert_eq!(image_folders, TASKS, "screenshots of interrupted attempts are removed");
     let record = std::fs::read_to_string(run.root().join("hyperparameters.yaml")).unwrap();

@@ -1,5 +1,7 @@
 //! Checks that docs/reliability.md and the Markdown links of all pages refer to things that exist.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::{
     collections::BTreeSet,
     fs,

@@ -89,7 +89,9 @@ async fn terminal_output_has_no_machine_readable_lines() {
     // Killing `script` would leave its child running.
     let started = descendants(child.id().unwrap());
     assert!(!started.is_empty());
-    started.iter().for_each(|process| signal(process.pid, Signal::TERM));
+    for process in &started {
+        signal(process.pid, Signal::TERM);
+    }
     tokio::time::timeout(TIMEOUT, child.wait()).await.expect("it exits with its child").unwrap();
 }
 

@@ -155,9 +155,8 @@ async fn unfinished_run_is_refused_or_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
     write_tasks(folder.path(), &sites);
-    let stuck = SimModel::start(|request| match request.task().ends_with("part 0") {
-        true => ModelReply::answer("42"),
-        false => ModelReply::Never,
+    let stuck = SimModel::start(|request| {
+        if request.task().ends_with("part 0") { ModelReply::answer("42") } else { ModelReply::Never }
     })
     .await;
     let mut run = webgym(folder.path(), &stuck.url(), "coordinates", &[]);

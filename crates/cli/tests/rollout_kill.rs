@@ -105,7 +105,7 @@ fn reply(request: &ModelRequest) -> ModelReply {
     let number: usize = request.task().split(' ').nth(2).and_then(|number| number.parse().ok()).unwrap();
     match request.step() > 1 + number % 4 {
         false => ModelReply::click(500, 500),
-        true if number % 3 == 0 => ModelReply::answer("no idea"),
+        true if number.is_multiple_of(3) => ModelReply::answer("no idea"),
         true => ModelReply::answer("42"),
     }
 }

@@ -1,5 +1,7 @@
 //! `webgym view` and `webgym plot`: error messages, and that the viewer serves and stops.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     process::{Command, Output, Stdio},

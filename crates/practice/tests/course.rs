@@ -1,5 +1,7 @@
 //! The obstacle course over HTTP: every obstacle responds as its table entry says.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod common;
 
 use std::time::Duration;

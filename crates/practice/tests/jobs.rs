@@ -1,5 +1,7 @@
 //! The job board over HTTP: search, job pages, applications.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod common;
 
 use common::{between, client, get, sites};

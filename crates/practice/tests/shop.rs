@@ -1,5 +1,7 @@
 //! The shop over HTTP: search, filters, pages, cart, checkout.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod common;
 
 use common::{client, get, post, sites, visitor};

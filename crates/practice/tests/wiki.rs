@@ -1,5 +1,7 @@
 //! The encyclopedia over HTTP.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod common;
 
 use common::{between, client, get, sites};

@@ -2,6 +2,8 @@
 //! through a master, a node and a single instance, in one process and in several, with and without Redis. Real
 //! processes, real browsers, real pages.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod commands;
 mod invalid_requests;
 mod leases;

@@ -19,8 +19,8 @@ async fn run_webgym(arguments: &str) -> (Option<i32>, String) {
 }
 
 async fn master_of(nodes: &[&Webgym]) -> Webgym {
-    let named: String = nodes.iter().map(|node| format!(" --node {}", node.url("node"))).collect();
-    webgym(&format!("master --port 0{named}")).await
+    let named = nodes.iter().map(|node| format!("--node {}", node.url("node"))).collect::<Vec<_>>().join(" ");
+    webgym(&format!("master --port 0 {named}")).await
 }
 
 async fn node_info(master: &Farm, node: &str) -> Value {
@@ -159,13 +159,12 @@ async fn rolling_restart_under_load() {
         clients.spawn(lease_in_loop(front.master(), std::sync::Arc::clone(&stop)));
     }
     let started = Instant::now();
-    for index in 0..nodes.len() {
-        let url = nodes[index].url("node");
-        let node = &mut nodes[index];
+    for node in &mut nodes {
+        let url = node.url("node");
         node.signal(Signal::TERM);
         assert_eq!(node.wait_for_exit(TIMEOUT * 2).await.code(), Some(0), "{}", node.log());
         let port = url.rsplit(':').next().expect("a port").to_owned();
-        nodes[index] = webgym(&format!("node 1 --port {port}")).await;
+        *node = webgym(&format!("node 1 --port {port}")).await;
         eventually("the master uses it again", TIMEOUT, async || {
             node_info(&front.master(), &url).await["healthy"] == true
         })

@@ -1,6 +1,8 @@
 //! Hostile pages and clients against a real farm with real Chromium and real connections. Most attacks share one farm, so
 //! that each also checks that its neighbours are not affected; attacks on the farm as a whole start their own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod clients;
 mod denial_of_service;
 mod dns_server;

@@ -22,7 +22,9 @@ use crate::{
     environment::serve,
 };
 
-const ATTACKS: &[(&str, fn() -> AttackFuture)] = &[
+type Attack = (&'static str, fn() -> AttackFuture);
+
+const ATTACKS: &[Attack] = &[
     ("private_addresses_are_unreachable", || Box::pin(reaches_private_addresses())),
     ("dns_rebinding_is_blocked", || Box::pin(rebinds_dns())),
 ];

@@ -23,10 +23,8 @@ impl Balancer {
     pub(crate) async fn start(masters: &[Member]) -> Self {
         let host = Host::new("balancer");
         let folder = TempDir::new().expect("a folder");
-        let servers: String = masters
-            .iter()
-            .map(|master| format!("server {}:7000 max_fails=1 fail_timeout=1s; ", master.host.ip))
-            .collect();
+        let server = |master: &Member| format!("server {}:7000 max_fails=1 fail_timeout=1s;", master.host.ip);
+        let servers = masters.iter().map(server).collect::<Vec<_>>().join(" ");
         let root = folder.path().display();
         let config = format!(
             "daemon off; worker_processes 1; user root; pid {root}/pid; error_log {root}/error.log;

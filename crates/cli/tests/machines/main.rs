@@ -2,6 +2,8 @@
 //! the test connects and disconnects. Tests are named after faults; after each, every task has been collected exactly
 //! once, no slot is missing, and the audit log is consistent.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod balancer;
 mod cluster;
 mod collectors;

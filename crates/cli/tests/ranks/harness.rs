@@ -134,7 +134,7 @@ impl TestRun {
 
     pub(crate) fn assert_all_merged(&self) {
         let indices: Vec<i64> = self.merged().into_keys().collect();
-        assert_eq!(indices, (0..TASKS as i64).collect::<Vec<_>>());
+        assert_eq!(indices, (0..i64::try_from(TASKS).unwrap()).collect::<Vec<_>>());
         assert!(!self.save_path().plan(Split::Train, 0).exists(), "the plan is removed after the merge");
     }
 }

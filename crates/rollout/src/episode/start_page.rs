@@ -60,18 +60,16 @@ mod tests {
 
     const START: &str = "http://a.test/";
 
-    fn back() -> Result<ResolvedAction, ActionError> {
-        Ok(ResolvedAction::Command(Command::Back))
-    }
+    const BACK: Result<ResolvedAction, ActionError> = Ok(ResolvedAction::Command(Command::Back));
 
     #[test]
     fn first_back_reloads_and_third_ends_episode() {
         let mut page = StartPage::new(START);
         assert!(!page.count_back(true, "http://a.test", Split::Train));
         let reload = Ok(ResolvedAction::Command(Command::VisitPage { url: START.into() }));
-        assert_eq!(page.resolve(true, "http://a.test/#top", START, back()), reload);
+        assert_eq!(page.resolve(true, "http://a.test/#top", START, BACK), reload);
         assert!(!page.count_back(true, START, Split::Train));
-        assert_eq!(page.resolve(true, START, START, back()), Ok(ResolvedAction::Wait { seconds: 0.0 }));
+        assert_eq!(page.resolve(true, START, START, BACK), Ok(ResolvedAction::Wait { seconds: 0.0 }));
         assert!(page.count_back(true, START, Split::Train), "the third ends a train episode");
     }
 
@@ -81,7 +79,7 @@ mod tests {
         for _ in 0..5 {
             assert!(!page.count_back(true, START, Split::Test));
         }
-        assert_eq!(page.resolve(true, START, START, back()), Ok(ResolvedAction::Wait { seconds: 0.0 }));
+        assert_eq!(page.resolve(true, START, START, BACK), Ok(ResolvedAction::Wait { seconds: 0.0 }));
     }
 
     #[test]
@@ -92,6 +90,6 @@ mod tests {
         page.count_back(false, START, Split::Train);
         assert!(!page.count_back(true, START, Split::Train));
         page.count_back(true, "http://a.test/else", Split::Train);
-        assert_eq!(page.resolve(true, "http://a.test/else", START, back()), back());
+        assert_eq!(page.resolve(true, "http://a.test/else", START, BACK), BACK);
     }
 }

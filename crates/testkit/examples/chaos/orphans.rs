@@ -105,8 +105,13 @@ fn half_closed(all: &[Process]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for service in all.iter().filter(|one| one.parent == own && !one.zombie) {
         let Ok(process) = procfs::process::Process::new(service.pid.cast_signed()) else { continue };
-        let sockets: BTreeSet<u64> =
-            process.fd().into_iter().flatten().flatten().filter_map(socket_inode).collect();
+        let sockets: BTreeSet<u64> = process
+            .fd()
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|descriptor| socket_inode(&descriptor))
+            .collect();
         for connection in process.tcp().unwrap_or_default() {
             if connection.state == TcpState::CloseWait && sockets.contains(&connection.inode) {
                 let (local, remote) = (connection.local_address, connection.remote_address);
@@ -117,7 +122,7 @@ fn half_closed(all: &[Process]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-fn socket_inode(descriptor: FDInfo) -> Option<u64> {
+fn socket_inode(descriptor: &FDInfo) -> Option<u64> {
     match descriptor.target {
         FDTarget::Socket(inode) => Some(inode),
         _ => None,
