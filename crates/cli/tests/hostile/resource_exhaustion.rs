@@ -147,11 +147,15 @@ fn niceness(pid: u32) -> Vec<i64> {
     stats.filter_map(|stat| stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()).collect()
 }
 
+/// So many that the page gets more than one processor even on a machine where a dozen other threads are busy.
+const SPINNING_WORKERS: usize = 48;
+
 /// Returns whether the machine is overloaded, not counting the workers of our page.
 fn is_overloaded() -> bool {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: f64 = load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    load > 24.0 + 2.0 * std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64)
+    load > SPINNING_WORKERS as f64
+        + 2.0 * std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64)
 }
 
 async fn spinning_workers_are_throttled(_: Arc<Environment>) {
@@ -159,7 +163,9 @@ async fn spinning_workers_are_throttled(_: Arc<Environment>) {
     let neighbour = env.lease_on(&env.plain_page()).await;
     env.site
         .serve("/spin.js", Served::File(vec![("content-type", "text/javascript")], b"for (;;);".to_vec()));
-    let page = env.page("<body>workers<script>for (let n = 0; n < 24; n++) new Worker('/spin.js')</script>");
+    let page = env.page(&format!(
+        "<body>workers<script>for (let n = 0; n < {SPINNING_WORKERS}; n++) new Worker('/spin.js')</script>"
+    ));
     let lease = env.lease_on(&page).await;
     let browser = env.webgym.browsers().remove(0);
     for _ in 0..5 {
@@ -167,7 +173,8 @@ async fn spinning_workers_are_throttled(_: Arc<Environment>) {
     }
     let busiest = |browser: &Browser| {
         let renderers = browser.renderers();
-        renderers.into_iter().find(|one| niceness(one.pid).iter().filter(|nice| **nice == 19).count() >= 24)
+        let throttled = |pid: u32| niceness(pid).iter().filter(|nice| **nice == 19).count();
+        renderers.into_iter().find(|one| throttled(one.pid) >= SPINNING_WORKERS)
     };
     // On an overloaded machine the page may never get more than one processor; then it is not throttled.
     let throttled = poll_until("the busy page is throttled", TIMEOUT * 2, async || {
