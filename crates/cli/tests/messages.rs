@@ -43,7 +43,7 @@ async fn wrong_arguments_are_explained() {
         (&["node", "1.5"], "give a whole number"),
         (
             &["rollout", "save_path=a", "data_path=b", "env_config.server_size=two"],
-            "a whole number, 0 or more, is wanted",
+            "a whole number, 0 or more, is expected",
         ),
         (&["rollout", "--config-name", "nope"], "there are default, rollout, rollout_train, rollout_test"),
         (&["monitor", "--url", "127.0.0.1:5000"], "expected something like http://HOST:5000"),

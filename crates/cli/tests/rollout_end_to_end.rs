@@ -192,12 +192,12 @@ async fn unusable_policy_fails_before_the_run() {
     assert!(!folder.path().join("run").exists(), "no run was started");
     let mut run = webgym(folder.path(), &sites.url(""), "coordinates", &[]);
     assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(1));
-    assert!(run.log().contains("no chat server"), "{}", run.log());
+    assert!(run.log().contains("not a chat server"), "{}", run.log());
     let wrong_model = SimModel::start(|_| ModelReply::Status(404, "no such model".into())).await;
     let mut run =
         webgym(folder.path(), &wrong_model.url(), "coordinates", &["policy_config.base_model=typo"]);
     assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(1));
-    assert!(run.log().contains("does not serve typo, but sim"), "{}", run.log());
+    assert!(run.log().contains("does not serve typo; it serves sim"), "{}", run.log());
     assert!(!folder.path().join("run").exists(), "no run was started");
 }
 

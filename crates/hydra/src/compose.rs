@@ -1,5 +1,5 @@
-//! Composes files as Hydra does: a `defaults:` list of files in the same folder, `_self_` for the file's own
-//! place in it, later ones over earlier ones. Files come from a folder, then from those inside the binary.
+//! Composes files as Hydra does: `defaults:` lists files of the same folder, `_self_` marks the position of the file itself, and
+//! later files override earlier ones. Files come from a folder, or else from inside the binary.
 
 use std::path::{Path, PathBuf};
 
@@ -31,23 +31,23 @@ impl SearchPath {
         Self { folder: Some(folder.to_owned()), embedded: &[] }
     }
 
-    fn load(&self, name: &str, wanted_by: &str) -> Result<Node, ConfigError> {
+    fn load(&self, name: &str, included_by: &str) -> Result<Node, ConfigError> {
         let stem = name.strip_suffix(".yaml").unwrap_or(name);
         if let Some(folder) = &self.folder {
             let path = folder.join(format!("{stem}.yaml"));
             match std::fs::read_to_string(&path) {
                 Ok(text) => return file(&text, &path.display().to_string()),
-                Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(source) => return Err(ConfigError::Read { file: path.display().to_string(), source }),
             }
         }
         match self.embedded.iter().find(|(known, _)| *known == stem) {
             Some((_, text)) => file(text, &format!("{stem}.yaml (built in)")),
-            None => Err(self.missing(stem, wanted_by)),
+            None => Err(self.missing(stem, included_by)),
         }
     }
 
-    fn missing(&self, name: &str, wanted_by: &str) -> ConfigError {
+    fn missing(&self, name: &str, included_by: &str) -> ConfigError {
         let mut searched: Vec<String> = self.folder.iter().map(|f| f.display().to_string()).collect();
         let mut names: Vec<String> = Vec::new();
         for entry in self.folder.iter().filter_map(|f| std::fs::read_dir(f).ok()).flatten().flatten() {
@@ -59,12 +59,16 @@ impl SearchPath {
             names.extend(self.embedded.iter().map(|(name, _)| (*name).to_owned()));
         }
         let hint = nearest(name, names.iter().map(String::as_str)).map_or_else(
-            || format!("; there are {}", names.join(", ")),
-            |near| format!("; did you mean {near:?}?"),
+            || format!("; available: {}", names.join(", ")),
+            |suggestion| format!("; did you mean {suggestion:?}?"),
         );
         ConfigError::NoSuchConfig {
             name: name.to_owned(),
-            wanted_by: if wanted_by.is_empty() { String::new() } else { format!(", wanted by {wanted_by}") },
+            included_by: if included_by.is_empty() {
+                String::new()
+            } else {
+                format!(", included by {included_by}")
+            },
             searched: searched.join(" and "),
             hint,
         }
@@ -84,12 +88,12 @@ fn file(text: &str, name: &str) -> Result<Node, ConfigError> {
         _ => Err(ConfigError::Yaml {
             file: name.to_owned(),
             line: 1,
-            reason: "a configuration file holds keys and values".into(),
+            reason: "a configuration file must contain keys and values".into(),
         }),
     }
 }
 
-/// Hydra reads `# @package …` comments at the top of a file; only the ones that change nothing are understood.
+/// Refuses `# @package …` comments at the top of a file unless they have no effect.
 fn check_package(text: &str, name: &str) -> Result<(), ConfigError> {
     let comments =
         text.lines().enumerate().take_while(|(_, line)| line.trim().is_empty() || line.starts_with('#'));
@@ -106,7 +110,7 @@ fn check_package(text: &str, name: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The tree of a configuration by name, before overrides.
+/// Composes the tree of a configuration, before overrides.
 pub(crate) fn compose(name: &str, search: &SearchPath) -> Result<Node, ConfigError> {
     let mut root = Node::new(Value::Map(NodeMap::new()), Origin::Default);
     include(&mut root, name, "", search, &mut Vec::new())?;
@@ -119,11 +123,11 @@ pub(crate) fn compose(name: &str, search: &SearchPath) -> Result<Node, ConfigErr
 fn include(
     root: &mut Node,
     name: &str,
-    wanted_by: &str,
+    included_by: &str,
     search: &SearchPath,
     open: &mut Vec<String>,
 ) -> Result<(), ConfigError> {
-    let mut own = search.load(name, wanted_by)?;
+    let mut own = search.load(name, included_by)?;
     let defaults = match &mut own.value {
         Value::Map(map) => map.shift_remove("defaults"),
         _ => None,
@@ -133,19 +137,19 @@ fn include(
     if let Some(defaults) = defaults {
         for entry in entries(&defaults)? {
             match entry {
-                Entry::Own(origin) => {
-                    let own = own.take().ok_or_else(|| refuse(&origin, "_self_ is there twice".into()))?;
+                Entry::SelfFile(origin) => {
+                    let own = own.take().ok_or_else(|| refuse(&origin, "_self_ occurs twice".into()))?;
                     merge(root, own);
                 }
                 Entry::File(name, origin) if open.contains(&name) => {
-                    let circle = open.join(" → ");
-                    return Err(refuse(&origin, format!("{circle} → {name} goes in a circle")));
+                    let chain = open.join(" → ");
+                    return Err(refuse(&origin, format!("{chain} → {name} is circular")));
                 }
                 Entry::File(name, origin) => include(root, &name, &origin.to_string(), search, open)?,
             }
         }
     }
-    // Without `_self_` the file itself comes last.
+    // Without `_self_`, the file itself comes last.
     if let Some(own) = own {
         merge(root, own);
     }
@@ -153,8 +157,9 @@ fn include(
     Ok(())
 }
 
+/// An entry of a `defaults:` list.
 enum Entry {
-    Own(Origin),
+    SelfFile(Origin),
     File(String, Origin),
 }
 
@@ -164,19 +169,19 @@ fn refuse(origin: &Origin, reason: String) -> ConfigError {
 
 fn entries(defaults: &Node) -> Result<Vec<Entry>, ConfigError> {
     let Value::List(list) = &defaults.value else {
-        return Err(refuse(&defaults.origin, "a list of file names was expected".into()));
+        return Err(refuse(&defaults.origin, "expected a list of file names".into()));
     };
     let mut entries = Vec::new();
     for node in list {
         match &node.value {
-            Value::Text(name) if name == "_self_" => entries.push(Entry::Own(node.origin.clone())),
+            Value::Text(name) if name == "_self_" => entries.push(Entry::SelfFile(node.origin.clone())),
             Value::Text(name) => {
                 entries.push(Entry::File(file_name(name, &node.origin)?, node.origin.clone()));
             }
-            // `override hydra/job_logging: …` and the like steer Hydra's own runtime, which is not here.
+            // Entries such as `override hydra/job_logging: …` configure Hydra's runtime, which does not exist here.
             Value::Map(map) if map.keys().all(|key| key.contains("hydra/")) => {}
             other => {
-                let what = match other {
+                let problem = match other {
                     Value::Map(map) => {
                         format!("{:?} names a config group", map.keys().next().cloned().unwrap_or_default())
                     }
@@ -184,7 +189,7 @@ fn entries(defaults: &Node) -> Result<Vec<Entry>, ConfigError> {
                 };
                 return Err(refuse(
                     &node.origin,
-                    format!("{what}; only names of files in the same folder and `_self_` are supported"),
+                    format!("{problem}; only names of files in the same folder and `_self_` are supported"),
                 ));
             }
         }
@@ -201,19 +206,19 @@ fn file_name(name: &str, origin: &Origin) -> Result<String, ConfigError> {
     Ok(plain.to_owned())
 }
 
-/// Lays `over` on `base`: maps key by key, everything else replaced. `???` never hides a value.
+/// Merges `over` into `base`: maps key by key, other values are replaced. `???` does not replace a value.
 fn merge(base: &mut Node, over: Node) {
     match (&mut base.value, over) {
-        (Value::Map(below), Node { value: Value::Map(above), .. }) => {
-            for (key, node) in above {
-                match below.get_mut(&key) {
+        (Value::Map(map), Node { value: Value::Map(over), .. }) => {
+            for (key, node) in over {
+                match map.get_mut(&key) {
                     Some(existing) => {
                         if !node.is_missing() {
                             merge(existing, node);
                         }
                     }
                     None => {
-                        below.insert(key, node);
+                        map.insert(key, node);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Why a configuration cannot be used. Every sentence names the key and the place it was written.
+//! Why a configuration cannot be used. Every message names the key and its origin.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ pub enum ConfigError {
     Yaml { file: String, line: usize, reason: String },
     #[error("cannot read {file}: {source}")]
     Read { file: String, source: std::io::Error },
-    #[error("there is no configuration {name:?}{wanted_by}; looked in {searched}{hint}")]
-    NoSuchConfig { name: String, wanted_by: String, searched: String, hint: String },
+    #[error("there is no configuration {name:?}{included_by}; looked in {searched}{hint}")]
+    NoSuchConfig { name: String, included_by: String, searched: String, hint: String },
     #[error("{origin}: defaults: {reason}")]
     Defaults { origin: Origin, reason: String },
     #[error("argument {argument:?}: {reason}")]
@@ -22,7 +22,7 @@ pub enum ConfigError {
     Invalid(Vec<Problem>),
 }
 
-/// One thing that is wrong with one key.
+/// A problem with one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub key: String,

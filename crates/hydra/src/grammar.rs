@@ -1,13 +1,13 @@
-//! The values of command line overrides: Hydra's grammar for elements (quoted and plain words, lists, dicts,
-//! interpolations). Sweeps and functions are refused by name. Characters that Hydra would reject although they
-//! mean nothing to it (`~`, `#`, letters beyond ASCII…) are ordinary text here.
+//! Parses the values of command line overrides in Hydra's grammar: quoted and plain text, lists, dicts and interpolations.
+//! Sweeps and functions are refused with a message. Characters that Hydra rejects without giving them a meaning (`~`, `#`,
+//! non-ASCII letters) are ordinary text here.
 
 use crate::node::{Node, NodeMap, Origin, Value, python_float};
 
 const MAX_DEPTH: usize = 32;
 
-/// Reads everything after the `=` of an override.
-pub(crate) fn value(text: &str, origin: &Origin) -> Result<Node, String> {
+/// Parses everything after the `=` of an override.
+pub(crate) fn parse_value(text: &str, origin: &Origin) -> Result<Node, String> {
     let mut reader = Reader { rest: text, origin };
     reader.skip_blanks();
     if reader.rest.is_empty() {
@@ -20,7 +20,7 @@ pub(crate) fn value(text: &str, origin: &Origin) -> Result<Node, String> {
         Some(',') => Err("several values separated by commas are a sweep, which is not supported; \
                           write [a,b] for a list or quote the value for text with a comma"
             .into()),
-        Some(other) => Err(format!("{other:?} is out of place here; quote the value to use it as text")),
+        Some(other) => Err(format!("unexpected {other:?}; quote the value to use it as text")),
     }
 }
 
@@ -81,7 +81,7 @@ impl Reader<'_> {
                 return Ok(self.node(Value::List(list)));
             }
             if !self.take(',') {
-                return Err(self.unfinished("list", ']'));
+                return Err(self.unclosed("list", ']'));
             }
         }
     }
@@ -108,16 +108,16 @@ impl Reader<'_> {
                 return Ok(self.node(Value::Map(map)));
             }
             if !self.take(',') {
-                return Err(self.unfinished("dict", '}'));
+                return Err(self.unclosed("dict", '}'));
             }
         }
     }
 
-    fn unfinished(&self, what: &str, end: char) -> String {
+    fn unclosed(&self, kind: &str, end: char) -> String {
         match self.rest.chars().next() {
-            None => format!("the {what} is not closed with {end:?}"),
+            None => format!("the {kind} is not closed with {end:?}"),
             Some(other) => {
-                format!("{other:?} is out of place in the {what}; a comma or {end:?} was expected")
+                format!("unexpected {other:?} in the {kind}; expected a comma or {end:?}")
             }
         }
     }
@@ -135,21 +135,21 @@ impl Reader<'_> {
         }
     }
 
-    /// Backslashes only mean something directly before the quote, as in Hydra.
+    /// Parses quoted text. As in Hydra, a backslash is an escape only directly before the quote.
     fn quoted(&mut self, quote: char) -> Result<String, String> {
         let mut text = String::new();
         let mut backslashes = 0;
         let body = self.rest.get(1..).unwrap_or_default();
-        for (at, character) in body.char_indices() {
+        for (index, character) in body.char_indices() {
             if character == '\\' {
                 backslashes += 1;
                 continue;
             }
-            let escaped = character == quote;
-            let kept = if escaped { backslashes / 2 } else { backslashes };
+            let is_quote = character == quote;
+            let kept = if is_quote { backslashes / 2 } else { backslashes };
             text.extend(std::iter::repeat_n('\\', kept));
-            if escaped && backslashes % 2 == 0 {
-                self.rest = &body[at + 1..];
+            if is_quote && backslashes % 2 == 0 {
+                self.rest = &body[index + 1..];
                 return Ok(text);
             }
             backslashes = 0;
@@ -158,32 +158,32 @@ impl Reader<'_> {
         Err(format!("the quote {quote} is not closed"))
     }
 
-    /// A run of unquoted text up to a character with a meaning.
+    /// Parses unquoted text up to a special character.
     fn plain(&mut self, stops: &[char]) -> Result<Value, String> {
         let mut text = String::new();
-        // Trailing blanks are dropped, but not escaped ones.
-        let mut keep = 0;
-        let mut escaped = false;
+        // Trailing blanks are removed unless they are escaped.
+        let mut kept_length = 0;
+        let mut has_escape = false;
         while let Some(character) = self.rest.chars().next() {
             let after = &self.rest[character.len_utf8()..];
             if stops.contains(&character) || matches!(character, ',' | ']' | '}') {
                 break;
             }
-            if let Some(length) = interpolation(self.rest) {
+            if let Some(length) = interpolation_length(self.rest) {
                 text.push_str(&self.rest[..length]);
                 self.rest = &self.rest[length..];
-                keep = text.len();
+                kept_length = text.len();
                 continue;
             }
             match character {
                 '\\' if after.starts_with(ESCAPABLE) => {
                     text.extend(after.chars().next());
                     self.rest = &after[1..];
-                    keep = text.len();
-                    escaped = true;
+                    kept_length = text.len();
+                    has_escape = true;
                     continue;
                 }
-                '(' => return Err(function_refusal(&text)),
+                '(' => return Err(function_error(&text)),
                 '\'' | '"' | '[' | '{' | ')' | '=' => {
                     return Err(format!("{character:?} inside unquoted text; quote the value: key='…'"));
                 }
@@ -191,36 +191,36 @@ impl Reader<'_> {
                 control if control.is_control() => {
                     return Err(format!("the control character {control:?} needs quotes around the value"));
                 }
-                _ => keep = text.len() + character.len_utf8(),
+                _ => kept_length = text.len() + character.len_utf8(),
             }
             text.push(character);
             self.rest = after;
         }
-        text.truncate(keep);
+        text.truncate(kept_length);
         if text.is_empty() {
             return Err("a value is missing".into());
         }
-        if escaped { Ok(Value::Text(text)) } else { typed(text) }
+        if has_escape { Ok(Value::Text(text)) } else { parse_word(text) }
     }
 }
 
 const ESCAPABLE: [char; 11] = ['\\', '(', ')', '[', ']', '{', '}', ':', '=', ',', ' '];
 
-/// The length of an interpolation at the start of the text: `${` up to the first `}`.
-fn interpolation(text: &str) -> Option<usize> {
+/// Returns the length of an interpolation at the start of the text: `${` up to the first `}`.
+fn interpolation_length(text: &str) -> Option<usize> {
     let inner = text.strip_prefix("${")?;
     inner.find('}').filter(|length| *length > 0).map(|length| length + 3)
 }
 
-fn function_refusal(name: &str) -> String {
+fn function_error(name: &str) -> String {
     format!(
         "{:?} looks like a function call, which is not supported; quote the value to use it as text",
         name.trim()
     )
 }
 
-/// One bare word: null, a bool, a number, or text.
-pub(crate) fn typed(text: String) -> Result<Value, String> {
+/// Converts unquoted text to null, a bool, a number or text.
+pub(crate) fn parse_word(text: String) -> Result<Value, String> {
     if text.eq_ignore_ascii_case("null") {
         return Ok(Value::Null);
     }
@@ -228,21 +228,21 @@ pub(crate) fn typed(text: String) -> Result<Value, String> {
         return Ok(Value::Bool(text.eq_ignore_ascii_case("true")));
     }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(&text);
-    if unsigned_int(unsigned) {
+    if is_unsigned_int(unsigned) {
         let number = text.replace('_', "").parse();
         return number.map(Value::Int).map_err(|_| format!("the number {text} does not fit in 64 bits"));
     }
     if unsigned.eq_ignore_ascii_case("inf")
         || unsigned.eq_ignore_ascii_case("nan")
-        || unsigned_float(unsigned)
+        || is_unsigned_float(unsigned)
     {
         return Ok(text.replace('_', "").parse().map_or(Value::Text(text), Value::Float));
     }
     Ok(Value::Text(text))
 }
 
-/// `1_000`: single underscores between digits.
-fn digits(text: &str) -> bool {
+/// Returns whether the text has only digits, with single underscores between them, such as `1_000`.
+fn is_digits(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('_')
         && !text.ends_with('_')
@@ -250,22 +250,22 @@ fn digits(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_digit() || b == b'_')
 }
 
-fn unsigned_int(text: &str) -> bool {
-    digits(text) && (text == "0" || !text.starts_with('0'))
+fn is_unsigned_int(text: &str) -> bool {
+    is_digits(text) && (text == "0" || !text.starts_with('0'))
 }
 
-fn unsigned_float(text: &str) -> bool {
+fn is_unsigned_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
-        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        Some(index) => (&text[..index], Some(&text[index + 1..])),
         None => (text, None),
     };
-    if exponent.is_some_and(|exponent| !digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))) {
+    if exponent.is_some_and(|exponent| !is_digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))) {
         return false;
     }
     match mantissa.split_once('.') {
-        None => exponent.is_some() && unsigned_int(mantissa),
-        Some((whole, "")) => unsigned_int(whole),
-        Some((whole, fraction)) => (whole.is_empty() || unsigned_int(whole)) && digits(fraction),
+        None => exponent.is_some() && is_unsigned_int(mantissa),
+        Some((whole, "")) => is_unsigned_int(whole),
+        Some((whole, fraction)) => (whole.is_empty() || is_unsigned_int(whole)) && is_digits(fraction),
     }
 }
 
@@ -275,11 +275,11 @@ mod tests {
     use serde_json::json;
 
     fn read(text: &str) -> Result<serde_json::Value, String> {
-        value(text, &Origin::Default).map(|node| node.to_json())
+        parse_value(text, &Origin::Default).map(|node| node.to_json())
     }
 
     #[test]
-    fn values_are_read_as_hydra_reads_them() {
+    fn values_parse_as_in_hydra() {
         let cases = [
             ("", json!("")),
             (" 3 ", json!(3)),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hydra_refuses_is_refused_with_advice() {
+    fn refused_values_come_with_advice() {
         let cases = [
             ("x,y", "sweep"),
             ("a=b", "quote the value"),
@@ -323,7 +323,7 @@ mod tests {
             ("'a", "not closed"),
             ("it's", "quote"),
             ("x\ny", "quotes"),
-            ("'a'b", "out of place"),
+            ("'a'b", "unexpected"),
             ("{a}", "needs a `:`"),
         ];
         for (text, wanted) in cases {
@@ -334,12 +334,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,60}") {
+        fn any_text_parses_or_fails(text in ".{0,60}") {
             drop(read(&text));
         }
 
         #[test]
-        fn a_single_quoted_word_is_itself(text in "[^'\\\\$]{0,30}") {
+        fn quoted_text_is_unchanged(text in "[^'\\\\$]{0,30}") {
             proptest::prop_assert_eq!(read(&format!("'{text}'")), Ok(json!(text)));
         }
     }

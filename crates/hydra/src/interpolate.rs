@@ -1,5 +1,5 @@
-//! Resolves OmegaConf interpolations: `${a.b}`, relative `${.c}`, nested ones, and the resolvers `oc.env`,
-//! `oc.decode`, `oc.select` and Hydra's `now`. Reads the environment only through the function it is given.
+//! Resolves OmegaConf interpolations: `${a.b}`, relative `${.c}`, nested ones, and the resolvers `oc.env`, `oc.decode`,
+//! `oc.select` and Hydra's `now`. Reads the environment only through the given function.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use crate::{
     Environment,
     error::ConfigError,
     grammar,
-    node::{Drawn, Node, NodeMap, Value, python_float},
+    node::{EnvironmentValue, Node, NodeMap, Value, python_float},
     pieces::{Piece, pieces, split_arguments, split_resolver},
 };
 
-/// The tree with every interpolation replaced by what it stands for.
+/// Returns the tree with every interpolation replaced by its value.
 pub(crate) fn resolve(root: &Node, environment: Environment<'_>) -> Result<Node, ConfigError> {
-    let mut resolver = Resolver { root, environment, open: Vec::new(), draws: Draws::default() };
+    let mut resolver = Resolver { root, environment, open: Vec::new(), sources: Sources::default() };
     resolver.node(root, &[])
 }
 
 struct Resolver<'a> {
     root: &'a Node,
     environment: Environment<'a>,
-    /// Keys being resolved right now, to see circles.
+    /// Keys being resolved, to detect circular references.
     open: Vec<String>,
-    draws: Draws,
+    sources: Sources,
 }
 
-/// What the value under resolution has taken from the environment so far.
+/// What the current value has taken from the environment so far.
 #[derive(Clone, Copy, Default)]
-struct Draws {
-    any: bool,
-    secret: bool,
+struct Sources {
+    has_environment: bool,
+    has_secret: bool,
 }
 
 type Path = [String];
@@ -66,21 +66,23 @@ impl<'a> Resolver<'a> {
             reason,
         };
         if self.open.contains(&key) {
-            return Err(fail(format!("{} → {key} goes in a circle", self.open.join(" → "))));
+            return Err(fail(format!("{} → {key} is circular", self.open.join(" → "))));
         }
         self.open.push(key.clone());
-        let outer = std::mem::take(&mut self.draws);
+        let outer = std::mem::take(&mut self.sources);
         let value = self.text(text, path);
-        let draws = std::mem::replace(&mut self.draws, outer);
-        self.draws.any |= draws.any;
-        self.draws.secret |= draws.secret;
+        let sources = std::mem::replace(&mut self.sources, outer);
+        self.sources.has_environment |= sources.has_environment;
+        self.sources.has_secret |= sources.has_secret;
         self.open.pop();
-        let value = value.map_err(|problem| problem.at(&fail))?;
-        let drawn = draws.any.then(|| Arc::new(Drawn { written: text.to_owned(), secret: draws.secret }));
-        Ok(Node { value, origin: node.origin.clone(), drawn })
+        let value = value.map_err(|failure| failure.locate(&fail))?;
+        let from_environment = sources.has_environment.then(|| {
+            Arc::new(EnvironmentValue { expression: text.to_owned(), is_secret: sources.has_secret })
+        });
+        Ok(Node { value, origin: node.origin.clone(), from_environment })
     }
 
-    /// A text with interpolations in it. A single one keeps its type; several become text.
+    /// Resolves a text with interpolations. A single interpolation keeps its type; otherwise the result is text.
     fn text(&mut self, text: &str, path: &Path) -> Result<Value, Failure> {
         let pieces = pieces(text)?;
         if let [Piece::Expression(expression)] = pieces.as_slice() {
@@ -102,12 +104,12 @@ impl<'a> Resolver<'a> {
         if let Some((name, arguments)) = split_resolver(expression) {
             return self.resolver(name, arguments, path);
         }
-        let key = self.flat(expression, path)?;
+        let key = self.resolve_inner(expression, path)?;
         self.select(key.trim(), path)?.ok_or_else(|| Failure::new(format!("there is no key {key:?}")))
     }
 
-    /// The expression with inner interpolations put in.
-    fn flat(&mut self, expression: &str, path: &Path) -> Result<String, Failure> {
+    /// Resolves the interpolations inside an expression.
+    fn resolve_inner(&mut self, expression: &str, path: &Path) -> Result<String, Failure> {
         if expression.contains("${") {
             as_text(&self.text(expression, path)?)
         } else {
@@ -116,28 +118,30 @@ impl<'a> Resolver<'a> {
     }
 
     fn select(&mut self, key: &str, from: &Path) -> Result<Option<Value>, Failure> {
-        let target = absolute(key, from)?;
+        let target = absolute_path(key, from)?;
         let root = self.root;
-        let Some(node) = root.at(target.iter().map(String::as_str)) else { return self.through(&target) };
+        let Some(node) = root.get(target.iter().map(String::as_str)) else {
+            return self.select_through(&target);
+        };
         if node.is_missing() {
-            return Err(Failure::new(format!("{key} has no value yet (???)")));
+            return Err(Failure::new(format!("{key} has no value (???)")));
         }
         let resolved = self.node(node, &target).map_err(Failure::Located)?;
         Ok(Some(resolved.value))
     }
 
-    /// The path may lead through a key that is itself an interpolation.
-    fn through(&mut self, target: &Path) -> Result<Option<Value>, Failure> {
+    /// Selects through a key that is itself an interpolation.
+    fn select_through(&mut self, target: &Path) -> Result<Option<Value>, Failure> {
         let root = self.root;
         for length in (1..target.len()).rev() {
             let (head, rest) = target.split_at(length);
-            let Some(node) = root.at(head.iter().map(String::as_str)) else { continue };
+            let Some(node) = root.get(head.iter().map(String::as_str)) else { continue };
             let Value::Text(text) = &node.value else { return Ok(None) };
             if !text.contains("${") {
                 return Ok(None);
             }
             let resolved = self.node(node, head).map_err(Failure::Located)?;
-            return Ok(resolved.at(rest.iter().map(String::as_str)).map(|node| node.value.clone()));
+            return Ok(resolved.get(rest.iter().map(String::as_str)).map(|node| node.value.clone()));
         }
         Ok(None)
     }
@@ -154,7 +158,8 @@ impl<'a> Resolver<'a> {
             ("oc.decode", [Value::Null]) => Ok(Value::Null),
             ("oc.decode", [value]) => {
                 let text = as_text(value)?;
-                let node = grammar::value(&text, &crate::node::Origin::Default).map_err(Failure::new)?;
+                let node =
+                    grammar::parse_value(&text, &crate::node::Origin::Default).map_err(Failure::new)?;
                 Ok(node.value)
             }
             ("oc.select", [key]) => Ok(self.select(&as_text(key)?, path)?.unwrap_or(Value::Null)),
@@ -163,24 +168,24 @@ impl<'a> Resolver<'a> {
             }
             ("now", [format]) => {
                 let text = jiff::fmt::strtime::format(as_text(format)?, &jiff::Zoned::now());
-                text.map(Value::Text).map_err(|problem| Failure::new(problem.to_string()))
+                text.map(Value::Text).map_err(|error| Failure::new(error.to_string()))
             }
             ("oc.env" | "oc.decode" | "oc.select" | "now", _) => {
                 Err(Failure::new(format!("{name} does not take {} arguments", values.len())))
             }
             _ => Err(Failure::new(format!(
-                "unknown resolver {name:?}; known are oc.env, oc.decode, oc.select and now"
+                "unknown resolver {name:?}; available are oc.env, oc.decode, oc.select and now"
             ))),
         }
     }
 
     fn argument(&mut self, text: &str, path: &Path) -> Result<Value, Failure> {
         let value = if text.starts_with(['\'', '"', '[', '{']) {
-            grammar::value(text, &crate::node::Origin::Default).map_err(Failure::new)?.value
+            grammar::parse_value(text, &crate::node::Origin::Default).map_err(Failure::new)?.value
         } else if text.contains("${") {
             return self.text(text, path);
         } else {
-            grammar::typed(text.to_owned()).map_err(Failure::new)?
+            grammar::parse_word(text.to_owned()).map_err(Failure::new)?
         };
         match &value {
             Value::Text(inner) if inner.contains("${") => self.text(inner, path),
@@ -189,8 +194,8 @@ impl<'a> Resolver<'a> {
     }
 
     fn environment(&mut self, variable: &str, default: Option<&Value>) -> Result<Value, Failure> {
-        self.draws.any = true;
-        self.draws.secret |= names_a_secret(variable);
+        self.sources.has_environment = true;
+        self.sources.has_secret |= is_secret_name(variable);
         match ((self.environment)(variable), default) {
             (Some(text), _) => Ok(Value::Text(text)),
             (None, Some(Value::Null)) => Ok(Value::Null),
@@ -200,8 +205,8 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// A variable called like this holds something that must not be written down.
-pub(crate) fn names_a_secret(variable: &str) -> bool {
+/// Returns whether the name of a variable suggests that its value is a secret.
+pub(crate) fn is_secret_name(variable: &str) -> bool {
     let name = variable.to_ascii_uppercase();
     ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"]
         .iter()
@@ -210,7 +215,7 @@ pub(crate) fn names_a_secret(variable: &str) -> bool {
 
 pub(crate) enum Failure {
     Here(String),
-    /// Raised while resolving another key, which it names already.
+    /// An error while resolving another key; it contains that key.
     Located(ConfigError),
 }
 
@@ -219,7 +224,7 @@ impl Failure {
         Self::Here(reason.into())
     }
 
-    fn at(self, locate: &dyn Fn(String) -> ConfigError) -> ConfigError {
+    fn locate(self, locate: &dyn Fn(String) -> ConfigError) -> ConfigError {
         match self {
             Self::Here(reason) => locate(reason),
             Self::Located(error) => error,
@@ -227,15 +232,15 @@ impl Failure {
     }
 }
 
-/// `a.b[0].c` from anywhere; a leading dot means "beside me", each further one a level up.
-fn absolute(key: &str, from: &Path) -> Result<Vec<String>, Failure> {
+/// Returns the absolute path of a key such as `a.b[0].c`. A leading dot means the same section, each further dot one level up.
+fn absolute_path(key: &str, from: &Path) -> Result<Vec<String>, Failure> {
     let dots = key.len() - key.trim_start_matches('.').len();
     let mut target = Vec::new();
     if dots > 0 {
         let kept = from
             .len()
             .checked_sub(dots)
-            .ok_or_else(|| Failure::new(format!("{key} leads above the root")))?;
+            .ok_or_else(|| Failure::new(format!("{key} refers to a level above the root")))?;
         target.extend_from_slice(&from[..kept]);
     }
     for part in key[dots..].split(['.', '[']) {
@@ -247,7 +252,7 @@ fn absolute(key: &str, from: &Path) -> Result<Vec<String>, Failure> {
     Ok(target)
 }
 
-/// A value inside a longer text, as Python prints it.
+/// Formats a value inside a longer text as Python does.
 fn as_text(value: &Value) -> Result<String, Failure> {
     match value {
         Value::Null => Ok("None".into()),
@@ -256,6 +261,6 @@ fn as_text(value: &Value) -> Result<String, Failure> {
         Value::Int(number) => Ok(number.to_string()),
         Value::Float(number) => Ok(python_float(*number)),
         Value::Text(text) => Ok(text.clone()),
-        Value::List(_) | Value::Map(_) => Err(Failure::new("a list or a mapping cannot stand inside a text")),
+        Value::List(_) | Value::Map(_) => Err(Failure::new("a list or a mapping cannot be part of a text")),
     }
 }

@@ -1,24 +1,28 @@
-//! Finds the name that a mistyped one was probably meant to be.
+//! Suggests the name that was probably meant by a mistyped one.
 
 use strsim::osa_distance;
 
-/// The candidate closest to `wrong`, when one is close enough to be worth naming.
-pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// Returns the candidate closest to `name` if one is close enough to suggest.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let last = |path: &'a str| path.rsplit('.').next().unwrap_or(path);
-    let wrong_last = wrong.rsplit('.').next().unwrap_or(wrong);
+    let name_last = name.rsplit('.').next().unwrap_or(name);
     candidates
         .into_iter()
         .map(|candidate| {
-            // The right word in the wrong section is a likelier slip than a similar whole path.
-            let same_word = usize::from(last(candidate) != wrong_last);
-            let words = osa_distance(wrong_last, last(candidate));
+            // The right key in the wrong section is more likely than a similar whole path.
+            let last_differs = usize::from(last(candidate) != name_last);
+            let last_distance = osa_distance(name_last, last(candidate));
             (
-                (same_word, words.min(osa_distance(wrong, candidate)), osa_distance(wrong, candidate)),
+                (
+                    last_differs,
+                    last_distance.min(osa_distance(name, candidate)),
+                    osa_distance(name, candidate),
+                ),
                 candidate,
             )
         })
         .min()
-        .filter(|((_, edits, _), _)| *edits <= 1 + wrong_last.chars().count() / 3)
+        .filter(|((_, edits, _), _)| *edits <= 1 + name_last.chars().count() / 3)
         .map(|(_, candidate)| candidate)
 }
 
@@ -27,12 +31,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_found_or_none_is_claimed() {
-        let names =
-            ["env_config.server_size", "env_config.split", "policy_config.top_k", "policy_config.top_p"];
-        assert_eq!(nearest("env_config.sever_size", names), Some("env_config.server_size"));
-        assert_eq!(nearest("server_size", names), Some("env_config.server_size"));
-        assert_eq!(nearest("policy_config.tok_p", names), Some("policy_config.top_p"));
-        assert_eq!(nearest("env_config.colour", names), None);
+    fn close_name_is_suggested() {
+        let names = ["server.pool_size", "server.region", "sampling.top_k", "sampling.top_p"];
+        assert_eq!(nearest("server.pol_size", names), Some("server.pool_size"));
+        assert_eq!(nearest("pool_size", names), Some("server.pool_size"));
+        assert_eq!(nearest("sampling.tok_p", names), Some("sampling.top_p"));
+        assert_eq!(nearest("server.colour", names), None);
     }
 }

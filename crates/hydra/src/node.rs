@@ -1,4 +1,4 @@
-//! The composed configuration before it has a type: a tree whose every value knows where it was written.
+//! The composed configuration before it is read into a type: a tree of values with their origins.
 
 use std::{fmt, sync::Arc};
 
@@ -18,17 +18,17 @@ pub(crate) enum Value {
     Map(NodeMap),
 }
 
-/// Where a value was written.
+/// Where a value comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody wrote it: the built-in default.
+    /// The built-in default.
     #[default]
     Default,
     File {
         name: Arc<str>,
         line: usize,
     },
-    /// The command line argument as it was given.
+    /// A command line argument.
     Argument(Arc<str>),
 }
 
@@ -46,25 +46,25 @@ impl fmt::Display for Origin {
 pub(crate) struct Node {
     pub value: Value,
     pub origin: Origin,
-    /// Set when an interpolation drew the value from the environment.
-    pub drawn: Option<Arc<Drawn>>,
+    /// Set when an interpolation took the value from the environment.
+    pub from_environment: Option<Arc<EnvironmentValue>>,
 }
 
-/// A value that came out of environment variables.
+/// A value taken from environment variables.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Drawn {
-    /// The interpolation as it was written.
-    pub written: String,
-    /// The variable's name says that its value must not be shown.
-    pub secret: bool,
+pub(crate) struct EnvironmentValue {
+    /// The interpolation as written.
+    pub expression: String,
+    /// The variable's name suggests that its value must not be shown.
+    pub is_secret: bool,
 }
 
-/// OmegaConf's mark for "must be given".
+/// OmegaConf's marker for a value that must be given.
 pub(crate) const MISSING: &str = "???";
 
 impl Node {
     pub(crate) fn new(value: Value, origin: Origin) -> Self {
-        Self { value, origin, drawn: None }
+        Self { value, origin, from_environment: None }
     }
 
     pub(crate) fn map(&self) -> Option<&NodeMap> {
@@ -78,8 +78,8 @@ impl Node {
         matches!(&self.value, Value::Text(text) if text == MISSING)
     }
 
-    /// The node at a dotted path; list elements by their index.
-    pub(crate) fn at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
+    /// Returns the node at a path; list elements are addressed by index.
+    pub(crate) fn get<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         path.into_iter().try_fold(self, |node, key| match &node.value {
             Value::Map(map) => map.get(key),
             Value::List(list) => list.get(key.parse::<usize>().ok()?),
@@ -121,7 +121,7 @@ impl Node {
     }
 }
 
-/// A float as Python prints it, which is how OmegaConf puts one inside a string.
+/// Formats a float as Python does, which OmegaConf uses for floats inside strings.
 pub(crate) fn python_float(number: f64) -> String {
     if number.is_nan() {
         return "nan".into();
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_print_as_in_python() {
+    fn floats_are_formatted_as_in_python() {
         let cases = [
             (1.0, "1.0"),
             (0.99, "0.99"),

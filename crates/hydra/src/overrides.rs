@@ -1,5 +1,5 @@
-//! Command line overrides: reading `key=value`, `+key=value`, `++key=value`, `~key`, `~key=value`, and applying
-//! them to the composed tree under Hydra's rules of what may be set, added or removed.
+//! Command line overrides: parses `key=value`, `+key=value`, `++key=value`, `~key` and `~key=value`, and applies them to the
+//! composed tree by Hydra's rules.
 
 use crate::{
     error::ConfigError,
@@ -24,8 +24,8 @@ pub(crate) struct Override {
     text: String,
 }
 
-/// Answers whether a dotted key is one that the program knows although no file names it.
-pub(crate) type Known<'a> = &'a dyn Fn(&str) -> bool;
+/// Returns whether a dotted key may be created.
+pub(crate) type MayCreate<'a> = &'a dyn Fn(&str) -> bool;
 
 impl Override {
     pub(crate) fn parse(text: &str) -> Result<Self, ConfigError> {
@@ -42,15 +42,15 @@ impl Override {
         let (key, value) = match rest.split_once('=') {
             Some((key, value)) => (key, Some(value)),
             None if kind == Kind::Delete => (rest, None),
-            None => return Err(fail("an override is written key=value".into())),
+            None => return Err(fail("an override has the form key=value".into())),
         };
-        let path = path(key).map_err(fail)?;
+        let path = parse_path(key).map_err(fail)?;
         let origin = Origin::Argument(text.into());
-        let value = value.map(|value| grammar::value(value, &origin)).transpose().map_err(fail)?;
+        let value = value.map(|value| grammar::parse_value(value, &origin)).transpose().map_err(fail)?;
         Ok(Self { kind, path, value, text: text.to_owned() })
     }
 
-    /// Hydra's own settings (`hydra.run.dir=…`) have nothing to govern here.
+    /// Returns whether the override is for Hydra's own settings (`hydra.run.dir=…`), which have no effect here.
     pub(crate) fn is_about_hydra(&self) -> bool {
         self.path.first().is_some_and(|head| head == "hydra")
     }
@@ -59,30 +59,30 @@ impl Override {
         self.path.join(".")
     }
 
-    pub(crate) fn apply(self, root: &mut Node, known: Known<'_>) -> Result<(), Refusal> {
+    pub(crate) fn apply(self, root: &mut Node, may_create: MayCreate<'_>) -> Result<(), Refusal> {
         let key = self.key();
-        let present = root.at(self.path.iter().map(String::as_str));
+        let present = root.get(self.path.iter().map(String::as_str));
         let has_value = present.is_some_and(|node| node.value != Value::Null && !node.is_missing());
         let value = self.value.unwrap_or_else(|| Node::new(Value::Null, Origin::Default));
         match self.kind {
             Kind::Delete => {
                 if !has_value {
-                    return Err(Refusal::NotThere);
+                    return Err(Refusal::Missing);
                 }
                 let given = (value.value != Value::Null).then(|| value.to_json());
-                let is = present.map(Node::to_json).unwrap_or_default();
-                if let Some(given) = given.filter(|given| *given != is) {
-                    return Err(Refusal::Other(format!("the value is {is} and not {given}")));
+                let actual = present.map(Node::to_json).unwrap_or_default();
+                if let Some(given) = given.filter(|given| *given != actual) {
+                    return Err(Refusal::Other(format!("the value is {actual} and not {given}")));
                 }
                 remove(root, &self.path)
             }
             Kind::Add if has_value && !matches!(value.value, Value::List(_) | Value::Map(_)) => {
                 Err(Refusal::Other(format!(
-                    "{key} has a value already; drop the `+` to change it, or write `++` to add or change"
+                    "{key} already has a value; remove the `+` to change it, or use `++` to add or change it"
                 )))
             }
             Kind::Add | Kind::ForceAdd => set(root, &self.path, value, &|_| true),
-            Kind::Set => set(root, &self.path, value, known),
+            Kind::Set => set(root, &self.path, value, may_create),
         }
     }
 
@@ -95,23 +95,23 @@ impl Override {
     }
 }
 
-/// Why an override does not apply. The caller knows the valid keys and words the advice.
+/// Why an override cannot be applied. The caller knows the valid keys and adds advice.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// To be set, but nothing is there. Holds the key that is missing.
+    /// The key to set does not exist.
     Unknown(String),
-    /// To be removed, but nothing is there.
-    NotThere,
+    /// The value to remove does not exist.
+    Missing,
     Other(String),
 }
 
-fn path(key: &str) -> Result<Vec<String>, String> {
+fn parse_path(key: &str) -> Result<Vec<String>, String> {
     if key.is_empty() {
         return Err("the key is missing".into());
     }
     if key.contains('@') || key.contains('/') {
         return Err("config groups (group/name, group@package) are not supported; \
-                    write a dotted key such as env_config.server_size=4"
+                    write a dotted key such as section.key=value"
             .into());
     }
     let parts: Vec<String> = key.split('.').map(str::to_owned).collect();
@@ -123,16 +123,16 @@ fn path(key: &str) -> Result<Vec<String>, String> {
         part == "0"
             || (!part.starts_with('0') && !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
     };
-    let bad = parts.iter().find(|part| !(is_word(part) || (parts.len() > 1 && is_index(part))));
-    match bad {
+    let invalid = parts.iter().find(|part| !(is_word(part) || (parts.len() > 1 && is_index(part))));
+    match invalid {
         None => Ok(parts),
-        Some(bad) => Err(format!("{bad:?} cannot be part of a key; keys look like env_config.server_size")),
+        Some(invalid) => Err(format!("{invalid:?} cannot be part of a key; keys have the form section.key")),
     }
 }
 
 fn remove(root: &mut Node, path: &[String]) -> Result<(), Refusal> {
-    let Some((last, parents)) = path.split_last() else { return Err(Refusal::NotThere) };
-    let parent = parents.iter().try_fold(root, |node, key| child(node, key)).ok_or(Refusal::NotThere)?;
+    let Some((last, parents)) = path.split_last() else { return Err(Refusal::Missing) };
+    let parent = parents.iter().try_fold(root, |node, key| child(node, key)).ok_or(Refusal::Missing)?;
     match &mut parent.value {
         Value::Map(map) => {
             map.shift_remove(last);
@@ -141,9 +141,9 @@ fn remove(root: &mut Node, path: &[String]) -> Result<(), Refusal> {
             Ok(index) if index < list.len() => {
                 list.remove(index);
             }
-            _ => return Err(Refusal::NotThere),
+            _ => return Err(Refusal::Missing),
         },
-        _ => return Err(Refusal::NotThere),
+        _ => return Err(Refusal::Missing),
     }
     Ok(())
 }
@@ -156,17 +156,17 @@ fn child<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Node> {
     }
 }
 
-/// Puts `value` at `path`. A key that is not there is made only when `allowed` says so.
-fn set(root: &mut Node, path: &[String], value: Node, allowed: Known<'_>) -> Result<(), Refusal> {
-    let Some((last, parents)) = path.split_last() else { return Err(Refusal::NotThere) };
+/// Sets the value at a path. A missing key is created only if `may_create` allows it.
+fn set(root: &mut Node, path: &[String], value: Node, may_create: MayCreate<'_>) -> Result<(), Refusal> {
+    let Some((last, parents)) = path.split_last() else { return Err(Refusal::Missing) };
     let full = path.join(".");
     let mut node = root;
     for key in parents {
         let origin = value.origin.clone();
-        let next = place(node, key, &full, allowed, &origin)?;
+        let next = get_or_create(node, key, &full, may_create, &origin)?;
         if !matches!(next.value, Value::Map(_) | Value::List(_)) {
-            // A scalar on the way gives room only when the whole key may be made.
-            if !allowed(&full) {
+            // A scalar on the way is replaced only if the whole key may be created.
+            if !may_create(&full) {
                 return Err(Refusal::Unknown(full));
             }
             *next = Node::new(Value::Map(NodeMap::new()), origin);
@@ -174,26 +174,26 @@ fn set(root: &mut Node, path: &[String], value: Node, allowed: Known<'_>) -> Res
         node = next;
     }
     let origin = value.origin.clone();
-    let slot = place(node, last, &full, allowed, &origin)?;
+    let slot = get_or_create(node, last, &full, may_create, &origin)?;
     if let (Value::Map(existing), Value::Map(_)) = (&mut slot.value, &value.value) {
         let Value::Map(given) = value.value else { return Ok(()) };
-        return merge_allowed(existing, given, &full, allowed);
+        return merge_into(existing, given, &full, may_create);
     }
     *slot = value;
     Ok(())
 }
 
-/// The node under `key`, made when it is missing and may be.
-fn place<'a>(
+/// Returns the node under `key`, creating it if it is missing and may be created.
+fn get_or_create<'a>(
     parent: &'a mut Node,
     key: &str,
     full: &str,
-    allowed: Known<'_>,
+    may_create: MayCreate<'_>,
     origin: &Origin,
 ) -> Result<&'a mut Node, Refusal> {
     match &mut parent.value {
         Value::Map(map) => {
-            if !map.contains_key(key) && !allowed(full) {
+            if !map.contains_key(key) && !may_create(full) {
                 return Err(Refusal::Unknown(full.to_owned()));
             }
             Ok(map.entry(key.to_owned()).or_insert_with(|| Node::new(Value::Null, origin.clone())))
@@ -209,19 +209,19 @@ fn place<'a>(
     }
 }
 
-fn merge_allowed(
+fn merge_into(
     existing: &mut NodeMap,
     given: NodeMap,
     prefix: &str,
-    allowed: Known<'_>,
+    may_create: MayCreate<'_>,
 ) -> Result<(), Refusal> {
     for (key, node) in given {
         let full = format!("{prefix}.{key}");
         match existing.get_mut(&key) {
-            None if !allowed(&full) => return Err(Refusal::Unknown(full)),
+            None if !may_create(&full) => return Err(Refusal::Unknown(full)),
             Some(Node { value: Value::Map(inner), .. }) if matches!(node.value, Value::Map(_)) => {
                 if let Value::Map(given) = node.value {
-                    merge_allowed(inner, given, &full, allowed)?;
+                    merge_into(inner, given, &full, may_create)?;
                 }
             }
             _ => {

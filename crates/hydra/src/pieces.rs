@@ -1,10 +1,10 @@
-//! Takes interpolated text apart: literal stretches, `${…}` expressions, a resolver's name and arguments.
+//! Splits interpolated text into literals and `${…}` expressions, and a resolver call into name and arguments.
 
 use crate::interpolate::Failure;
 
 pub(crate) enum Piece<'a> {
     Literal(String),
-    /// What stands between `${` and its `}`.
+    /// The text between `${` and its `}`.
     Expression(&'a str),
 }
 
@@ -12,19 +12,19 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Failure> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        let before = &rest[..at];
+    while let Some(index) = rest.find("${") {
+        let before = &rest[..index];
         let plain = before.trim_end_matches('\\');
         let backslashes = before.len() - plain.len();
         literal.push_str(plain);
         literal.extend(std::iter::repeat_n('\\', backslashes / 2));
         if backslashes % 2 == 1 {
             literal.push_str("${");
-            rest = &rest[at + 2..];
+            rest = &rest[index + 2..];
             continue;
         }
-        let inner = &rest[at + 2..];
-        let end = closing(inner).ok_or_else(|| Failure::new("`${` without its `}`"))?;
+        let inner = &rest[index + 2..];
+        let end = closing_brace(inner).ok_or_else(|| Failure::new("`${` without a closing `}`"))?;
         if !literal.is_empty() {
             pieces.push(Piece::Literal(std::mem::take(&mut literal)));
         }
@@ -38,13 +38,13 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Failure> {
     Ok(pieces)
 }
 
-/// Where the expression ends, minding quotes and inner braces.
-fn closing(text: &str) -> Option<usize> {
+/// Returns the end of the expression, taking quotes and inner braces into account.
+fn closing_brace(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
-    for (at, character) in outside_quotes(text) {
+    for (index, character) in outside_quotes(text) {
         match character {
             '{' => depth += 1,
-            '}' if depth == 0 => return Some(at),
+            '}' if depth == 0 => return Some(index),
             '}' => depth -= 1,
             _ => {}
         }
@@ -52,7 +52,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// The characters that no pair of quotes encloses. An unclosed quote hides the rest.
+/// Returns the characters outside quotes. An unclosed quote extends to the end.
 fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut quote = None;
     text.char_indices().filter(move |(_, character)| match quote {
@@ -70,7 +70,7 @@ fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// `oc.env:HOME` → (`oc.env`, `HOME`); `None` for a key.
+/// Splits `oc.env:HOME` into `oc.env` and `HOME`; returns `None` for a key.
 pub(crate) fn split_resolver(expression: &str) -> Option<(&str, &str)> {
     let (name, arguments) = expression.split_once(':')?;
     let name = name.trim();
@@ -83,13 +83,13 @@ pub(crate) fn split_arguments(text: &str) -> Vec<&str> {
     let mut arguments = Vec::new();
     let mut depth = 0_i32;
     let mut start = 0;
-    for (at, character) in outside_quotes(text) {
+    for (index, character) in outside_quotes(text) {
         match character {
             '{' | '[' | '(' => depth += 1,
             '}' | ']' | ')' => depth -= 1,
             ',' if depth == 0 => {
-                arguments.push(text[start..at].trim());
-                start = at + 1;
+                arguments.push(text[start..index].trim());
+                start = index + 1;
             }
             _ => {}
         }

@@ -1,9 +1,9 @@
-//! What a plain YAML scalar means: the rules of PyYAML as OmegaConf sets them up, because Hydra files are
-//! written for those. `yes` is true, `010` is eight, `1e3` is a float and a date stays text.
+//! The types of plain YAML scalars by the rules of PyYAML as OmegaConf configures it, since Hydra files are written for those:
+//! `yes` is true, `010` is eight, `1e3` is a float and a date stays text.
 
 use crate::node::Value;
 
-/// The value of an unquoted scalar.
+/// Returns the value of an unquoted scalar.
 pub(crate) fn resolve(text: &str) -> Result<Value, String> {
     if matches!(text, "" | "~" | "null" | "Null" | "NULL") {
         return Ok(Value::Null);
@@ -11,11 +11,11 @@ pub(crate) fn resolve(text: &str) -> Result<Value, String> {
     if let Some(flag) = boolean(text) {
         return Ok(Value::Bool(flag));
     }
-    let starts_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
-    if starts_number && let Some(number) = integer(text) {
+    let may_be_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
+    if may_be_number && let Some(number) = integer(text) {
         return number.map(Value::Int);
     }
-    if starts_number && let Some(number) = float(text) {
+    if may_be_number && let Some(number) = float(text) {
         return Ok(Value::Float(number));
     }
     Ok(Value::Text(text.to_owned()))
@@ -36,20 +36,23 @@ fn split_sign(text: &str) -> (bool, &str) {
     }
 }
 
-fn all(text: &str, accepted: impl Fn(u8) -> bool) -> bool {
+fn all_bytes(text: &str, accepted: impl Fn(u8) -> bool) -> bool {
     !text.is_empty() && text.bytes().all(|b| b == b'_' || accepted(b))
 }
 
-/// `None`: not an integer. `Some(Err)`: one, but beyond 64 bits.
+/// Parses an integer. Returns `None` for other text and `Some(Err)` for an integer beyond 64 bits.
 fn integer(text: &str) -> Option<Result<i64, String>> {
     let (negative, digits) = split_sign(text);
     let radix_form = |prefix: &str, radix: u32, accepted: fn(u8) -> bool| {
-        digits.strip_prefix(prefix).filter(|rest| all(rest, accepted)).map(|rest| (rest.to_owned(), radix))
+        digits
+            .strip_prefix(prefix)
+            .filter(|rest| all_bytes(rest, accepted))
+            .map(|rest| (rest.to_owned(), radix))
     };
     let (digits, radix) = radix_form("0b", 2, |b| matches!(b, b'0' | b'1'))
         .or_else(|| radix_form("0x", 16, |b| b.is_ascii_hexdigit()))
         .or_else(|| radix_form("0", 8, |b| (b'0'..=b'7').contains(&b)))
-        .or_else(|| decimal(digits).then(|| (digits.to_owned(), 10)))
+        .or_else(|| is_decimal(digits).then(|| (digits.to_owned(), 10)))
         .or_else(|| sexagesimal(digits).map(|seconds| (seconds.to_string(), 10)))?;
     let digits = digits.replace('_', "");
     let magnitude = i128::from_str_radix(&digits, radix).ok();
@@ -57,15 +60,15 @@ fn integer(text: &str) -> Option<Result<i64, String>> {
     Some(number.ok_or_else(|| format!("the number {text} does not fit in 64 bits")))
 }
 
-fn decimal(digits: &str) -> bool {
+fn is_decimal(digits: &str) -> bool {
     digits == "0"
-        || (digits.starts_with(|c: char| matches!(c, '1'..='9')) && all(digits, |b| b.is_ascii_digit()))
+        || (digits.starts_with(|c: char| matches!(c, '1'..='9')) && all_bytes(digits, |b| b.is_ascii_digit()))
 }
 
-/// `1:30` is ninety in YAML 1.1.
+/// Parses a base-60 integer of YAML 1.1: `1:30` is ninety.
 fn sexagesimal(digits: &str) -> Option<i128> {
     let mut parts = digits.split(':');
-    let first = parts.next().filter(|head| decimal(head) && *head != "0")?;
+    let first = parts.next().filter(|head| is_decimal(head) && *head != "0")?;
     let mut total: i128 = first.replace('_', "").parse().ok()?;
     let mut any = false;
     for part in parts {
@@ -76,8 +79,8 @@ fn sexagesimal(digits: &str) -> Option<i128> {
 }
 
 fn base_sixty_digit(part: &str) -> Option<u32> {
-    let well_formed = matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_digit());
-    part.parse().ok().filter(|n| well_formed && *n < 60)
+    let is_digit = matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_digit());
+    part.parse().ok().filter(|n| is_digit && *n < 60)
 }
 
 fn float(text: &str) -> Option<f64> {
@@ -92,36 +95,40 @@ fn float(text: &str) -> Option<f64> {
         return sexagesimal_float(rest).map(signed);
     }
     let (mantissa, exponent) = match rest.find(['e', 'E']) {
-        Some(at) => (&rest[..at], Some(&rest[at + 1..])),
+        Some(index) => (&rest[..index], Some(&rest[index + 1..])),
         None => (rest, None),
     };
-    // PyYAML knows no sign before a leading point, and wants one in its exponent.
-    let leading_point = mantissa.starts_with('.');
-    if leading_point && rest.len() != text.len() {
+    // PyYAML allows no sign before a leading point, and requires one in the exponent then.
+    let has_leading_point = mantissa.starts_with('.');
+    if has_leading_point && rest.len() != text.len() {
         return None;
     }
-    let point = mantissa.contains('.');
-    if !well_formed_mantissa(mantissa) || !(point || exponent.is_some()) {
+    let has_point = mantissa.contains('.');
+    if !is_mantissa(mantissa) || !(has_point || exponent.is_some()) {
         return None;
     }
     if let Some(exponent) = exponent {
         let (_, digits) = split_sign(exponent);
         let has_sign = digits.len() != exponent.len();
-        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) || (leading_point && !has_sign) {
+        if digits.is_empty()
+            || !digits.bytes().all(|b| b.is_ascii_digit())
+            || (has_leading_point && !has_sign)
+        {
             return None;
         }
     }
     rest.replace('_', "").parse().ok().map(signed)
 }
 
-fn well_formed_mantissa(mantissa: &str) -> bool {
+fn is_mantissa(mantissa: &str) -> bool {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits_first =
-        |part: &str| part.starts_with(|c: char| c.is_ascii_digit()) && all(part, |b| b.is_ascii_digit());
+    let digits_first = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_digit()) && all_bytes(part, |b| b.is_ascii_digit())
+    };
     if whole.is_empty() {
         digits_first(fraction)
     } else {
-        digits_first(whole) && (fraction.is_empty() || all(fraction, |b| b.is_ascii_digit()))
+        digits_first(whole) && (fraction.is_empty() || all_bytes(fraction, |b| b.is_ascii_digit()))
     }
 }
 
@@ -133,7 +140,7 @@ fn sexagesimal_float(text: &str) -> Option<f64> {
     for part in parts {
         total = total * 60.0 + f64::from(base_sixty_digit(part)?);
     }
-    if !fraction.is_empty() && !all(fraction, |b| b.is_ascii_digit()) {
+    if !fraction.is_empty() && !all_bytes(fraction, |b| b.is_ascii_digit()) {
         return None;
     }
     let fraction: f64 = format!("0.{}", fraction.replace('_', "")).parse().ok()?;
@@ -145,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_scalars_mean_what_pyyaml_says() {
+    fn plain_scalars_follow_pyyaml() {
         let text = |t: &str| Value::Text(t.to_owned());
         let cases = [
             ("", Value::Null),
@@ -182,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_beyond_64_bits_is_an_error_not_a_wrong_number() {
+    fn integer_beyond_64_bits_is_an_error() {
         assert!(resolve("99999999999999999999").is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Writes the resolved configuration as YAML: for people with the origin of each value (`config show`), and as a
-//! further document of `hyperparameters.yaml`. What came from a secret variable is written as it was asked for.
+//! Writes the resolved configuration as YAML, with or without the origin of each value, or as JSON. A value from a secret
+//! environment variable is written as its interpolation.
 
 use crate::{
     Resolved,
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl<T> Resolved<T> {
-    /// The whole configuration as YAML, every value followed by where it came from.
+    /// Returns the configuration as YAML, every value followed by its origin.
     pub fn show(&self) -> String {
         let mut lines = Vec::new();
         render(&self.tree, 0, &mut lines);
@@ -16,12 +16,12 @@ impl<T> Resolved<T> {
         lines.into_iter().map(|line| line.with_origin(width)).collect()
     }
 
-    /// The whole configuration as JSON, secrets hidden as in every other form.
+    /// Returns the configuration as JSON without secrets.
     pub fn to_json(&self) -> serde_json::Value {
-        hidden(&self.tree).to_json()
+        without_secrets(&self.tree).to_json()
     }
 
-    /// The whole configuration as YAML without origins.
+    /// Returns the configuration as YAML without origins and secrets.
     pub fn to_yaml(&self) -> String {
         let mut lines = Vec::new();
         render(&self.tree, 0, &mut lines);
@@ -52,7 +52,7 @@ fn render(node: &Node, depth: usize, lines: &mut Vec<Line>) {
                 render(child, depth + 1, lines);
             }
             _ => {
-                let text = format!("{key} {}", flow(&hidden(child)));
+                let text = format!("{key} {}", flow(&without_secrets(child)));
                 lines.push(Line { text, origin: Some(child.origin.to_string()) });
             }
         }
@@ -76,37 +76,38 @@ fn flow(node: &Node) -> String {
     }
 }
 
-/// The tree without anything secret.
-fn hidden(node: &Node) -> Node {
-    let value = match (&node.value, &node.drawn) {
-        (_, Some(drawn)) if drawn.secret => Value::Text(drawn.written.clone()),
+/// Returns the tree without secrets.
+fn without_secrets(node: &Node) -> Node {
+    let value = match (&node.value, &node.from_environment) {
+        (_, Some(variable)) if variable.is_secret => Value::Text(variable.expression.clone()),
         (Value::Text(text), _) => Value::Text(without_password(text)),
-        (Value::List(list), _) => Value::List(list.iter().map(hidden).collect()),
+        (Value::List(list), _) => Value::List(list.iter().map(without_secrets).collect()),
         (Value::Map(map), _) => {
-            Value::Map(map.iter().map(|(key, node)| (key.clone(), hidden(node))).collect())
+            Value::Map(map.iter().map(|(key, node)| (key.clone(), without_secrets(node))).collect())
         }
         (other, _) => other.clone(),
     };
-    Node { value, origin: node.origin.clone(), drawn: node.drawn.clone() }
+    Node { value, ..node.clone() }
 }
 
-/// `http://user:secret@host` → `http://***@host`.
+/// Replaces the credentials of a URL: `http://user:secret@host` becomes `http://***@host`.
 pub(crate) fn without_password(text: &str) -> String {
     let Some((before, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', '?', '#', ' ', '"']).next().unwrap_or_default();
     match authority.rfind('@') {
-        Some(at) => format!("{before}://***{}", &rest[at..]),
+        Some(index) => format!("{before}://***{}", &rest[index..]),
         None => text.to_owned(),
     }
 }
 
-/// A word that YAML reads back as the same text, quoted only when it must be.
+/// Writes text so that YAML reads it back unchanged, quoted only if necessary.
 fn scalar_text(text: &str) -> String {
-    let plain_start = text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.'));
-    let plain = plain_start
+    let has_plain_start =
+        text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.'));
+    let is_plain = has_plain_start
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | '+' | '@'))
         && matches!(scalar::resolve(text), Ok(Value::Text(_)));
-    if plain { text.to_owned() } else { quoted(text) }
+    if is_plain { text.to_owned() } else { quoted(text) }
 }
 
 fn quoted(text: &str) -> String {

@@ -1,5 +1,5 @@
-//! From nodes to the typed configuration. A serde deserializer of its own, because it sees every struct's field
-//! names (so that *all* unknown keys are reported, each with its place and the nearest valid one).
+//! Reads a tree into a type with serde. The deserializer sees the field names of every struct, so that all unknown keys are
+//! reported at once, each with its origin and the nearest valid key.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use crate::{
     node::{Node, Value},
 };
 
-/// Reads `T` out of a tree. Unknown keys do not stop the reading; everything wrong is returned at once.
+/// Reads `T` from a tree. Unknown keys do not stop the reading; all problems are returned together.
 pub(crate) fn read<T: de::DeserializeOwned>(root: &Node, valid: &[String]) -> Result<T, Vec<Problem>> {
     let context = Context { unknown: RefCell::new(Vec::new()), valid };
     let result = T::deserialize(Typed { node: root, path: String::new(), context: &context });
@@ -37,11 +37,11 @@ struct Typed<'a> {
     context: &'a Context<'a>,
 }
 
-/// An error that learns its place on the way up.
+/// An error that gets its key and origin on the way up.
 #[derive(Debug)]
 struct Failure {
     reason: String,
-    place: Option<Problem>,
+    located: Option<Problem>,
 }
 
 impl std::fmt::Display for Failure {
@@ -54,22 +54,25 @@ impl std::error::Error for Failure {}
 
 impl de::Error for Failure {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self { reason: message.to_string(), place: None }
+        Self { reason: message.to_string(), located: None }
     }
 
-    fn invalid_type(given: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+    fn invalid_type(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let given = if given == Unexpected::Unit { "nothing".to_owned() } else { given.to_string() };
-        Self::custom(format_args!("{given} was given; {} is wanted", in_words(&wanted.to_string())))
+        Self::custom(format_args!(
+            "{given} was given; {} is expected",
+            type_description(&expected.to_string())
+        ))
     }
 
-    fn invalid_value(given: Unexpected<'_>, wanted: &dyn Expected) -> Self {
-        Self::invalid_type(given, wanted)
+    fn invalid_value(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(given, expected)
     }
 }
 
-/// What a person calls what Rust calls a type.
-fn in_words(wanted: &str) -> &str {
-    match wanted {
+/// Describes a Rust type to users.
+fn type_description(name: &str) -> &str {
+    match name {
         "usize" | "u64" | "u32" => "a whole number, 0 or more,",
         "u16" => "a whole number from 0 to 65535",
         "u8" => "a whole number from 0 to 255",
@@ -80,17 +83,17 @@ fn in_words(wanted: &str) -> &str {
 }
 
 impl Failure {
-    fn at(mut self, path: &str, node: &Node) -> Self {
-        if self.place.is_none() {
+    fn locate(mut self, path: &str, node: &Node) -> Self {
+        if self.located.is_none() {
             let reason = self.reason.clone();
-            self.place = Some(Problem { key: path.to_owned(), origin: node.origin.clone(), reason });
+            self.located = Some(Problem { key: path.to_owned(), origin: node.origin.clone(), reason });
         }
         self
     }
 
     fn into_problem(self, root: &Node) -> Problem {
         let reason = self.reason;
-        self.place.unwrap_or(Problem { key: String::new(), origin: root.origin.clone(), reason })
+        self.located.unwrap_or(Problem { key: String::new(), origin: root.origin.clone(), reason })
     }
 }
 
@@ -100,26 +103,28 @@ impl<'a> Typed<'a> {
         Self { node, path, context: self.context }
     }
 
-    fn is_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.node.value == Value::Null || self.node.is_missing()
     }
 
-    fn note_unknown(&self, key: &str, node: &Node) {
+    fn record_unknown(&self, key: &str, node: &Node) {
         let child = self.child(key, node);
         let reason = match nearest(&child.path, self.context.valid.iter().map(String::as_str)) {
-            Some(near) => format!("unknown key; did you mean {near}?"),
+            Some(suggestion) => format!("unknown key; did you mean {suggestion}?"),
             None => "unknown key".to_owned(),
         };
         let problem = Problem { key: child.path, origin: node.origin.clone(), reason };
         self.context.unknown.borrow_mut().push(problem);
     }
 
-    /// Environment variables are always text; where a number or a flag is wanted, their text is read as one.
+    /// Parses the text of an environment variable where a number or a flag is expected.
     fn as_number(&self) -> Option<Value> {
         match &self.node.value {
-            Value::Text(text) if self.node.drawn.is_some() => crate::grammar::typed(text.trim().to_owned())
-                .ok()
-                .filter(|value| !matches!(value, Value::Text(_))),
+            Value::Text(text) if self.node.from_environment.is_some() => {
+                crate::grammar::parse_word(text.trim().to_owned())
+                    .ok()
+                    .filter(|value| !matches!(value, Value::Text(_)))
+            }
             _ => None,
         }
     }
@@ -136,7 +141,7 @@ impl<'a> Typed<'a> {
             Value::Text(text) => visitor.visit_str(text),
             Value::List(_) | Value::Map(_) => return self.collection(visitor),
         };
-        result.map_err(|failure: Failure| failure.at(&self.path, self.node))
+        result.map_err(|failure: Failure| failure.locate(&self.path, self.node))
     }
 
     fn collection<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Failure> {
@@ -148,7 +153,7 @@ impl<'a> Typed<'a> {
             }
             _ => visitor.visit_map(Entries { parent: self, pending: Vec::new().into_iter(), value: None }),
         }
-        .map_err(|failure: Failure| failure.at(&self.path, self.node))
+        .map_err(|failure: Failure| failure.locate(&self.path, self.node))
     }
 }
 
@@ -174,11 +179,11 @@ impl<'de> de::Deserializer<'de> for Typed<'_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        if self.is_nothing() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.is_empty() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        if self.is_nothing() { self.collection(visitor) } else { self.any(&self.node.value, visitor) }
+        if self.is_empty() { self.collection(visitor) } else { self.any(&self.node.value, visitor) }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -188,17 +193,17 @@ impl<'de> de::Deserializer<'de> for Typed<'_> {
         visitor: V,
     ) -> Result<V::Value, Failure> {
         let Value::Map(map) = &self.node.value else {
-            let wanted = format!("a mapping with the keys {} was expected", fields.join(", "));
-            return Err(Failure { reason: wanted, place: None }.at(&self.path, self.node));
+            let reason = format!("a mapping with the keys {} is expected", fields.join(", "));
+            return Err(Failure { reason, located: None }.locate(&self.path, self.node));
         };
         let (known, unknown): (Vec<_>, Vec<_>) =
             map.iter().map(|(key, node)| (key.as_str(), node)).partition(|(key, _)| fields.contains(key));
         for (key, node) in unknown {
-            self.note_unknown(key, node);
+            self.record_unknown(key, node);
         }
         visitor
             .visit_map(Entries { parent: &self, pending: known.into_iter(), value: None })
-            .map_err(|failure: Failure| failure.at(&self.path, self.node))
+            .map_err(|failure: Failure| failure.locate(&self.path, self.node))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -207,20 +212,20 @@ impl<'de> de::Deserializer<'de> for Typed<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Failure> {
-        let wrong = || Failure { reason: format!("must be one of {}", variants.join(", ")), place: None };
+        let error = || Failure { reason: format!("must be one of {}", variants.join(", ")), located: None };
         match &self.node.value {
             Value::Text(text) if variants.contains(&text.as_str()) => {
                 visitor.visit_enum(text.as_str().into_deserializer())
             }
             Value::Text(text) => match nearest(text, variants.iter().copied()) {
-                Some(near) => {
-                    Err(Failure { reason: format!("{}; did you mean {near}?", wrong()), place: None })
+                Some(suggestion) => {
+                    Err(Failure { reason: format!("{}; did you mean {suggestion}?", error()), located: None })
                 }
-                None => Err(wrong()),
+                None => Err(error()),
             },
-            _ => Err(wrong()),
+            _ => Err(error()),
         }
-        .map_err(|failure: Failure| failure.at(&self.path, self.node))
+        .map_err(|failure: Failure| failure.locate(&self.path, self.node))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -248,7 +253,7 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
         let Some((index, node)) = self.items.next() else { return Ok(None) };
         let child = self.parent.child(&index.to_string(), node);
         let path = child.path.clone();
-        seed.deserialize(child).map(Some).map_err(|failure| failure.at(&path, node))
+        seed.deserialize(child).map(Some).map_err(|failure| failure.locate(&path, node))
     }
 }
 
@@ -271,9 +276,9 @@ impl<'de> de::MapAccess<'de> for Entries<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failure> {
         let (key, node) =
-            self.value.ok_or_else(|| Failure { reason: "a value without a key".into(), place: None })?;
+            self.value.ok_or_else(|| Failure { reason: "a value without a key".into(), located: None })?;
         let child = self.parent.child(key, node);
         let path = child.path.clone();
-        seed.deserialize(child).map_err(|failure| failure.at(&path, node))
+        seed.deserialize(child).map_err(|failure| failure.locate(&path, node))
     }
 }

@@ -1,5 +1,5 @@
-//! Reads one YAML document into nodes, each with its line. Anchors, aliases and merge keys work;
-//! what a configuration has no use for (several documents, custom tags, alias bombs) is refused.
+//! Parses one YAML document into nodes with their lines. Supports anchors, aliases and merge keys; refuses several documents,
+//! custom tags and alias bombs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     scalar,
 };
 
-/// Aliases can multiply a few lines into gigabytes; no configuration needs this many values.
+/// Limits the number of values, because aliases can multiply a few lines into gigabytes.
 const MAX_NODES: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
@@ -29,7 +29,7 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Node, ConfigError> {
 struct Reader<'a> {
     events: Parser<'a, granit_parser::StrInput<'a>>,
     name: Arc<str>,
-    /// Anchor id → what it stands for.
+    /// Anchor id and its node.
     anchors: Vec<(usize, Node)>,
     nodes: usize,
     depth: usize,
@@ -47,9 +47,10 @@ impl<'a> Reader<'a> {
                 Event::StreamEnd => break,
                 event if root.is_none() => root = Some(self.node((event, span))?),
                 _ => {
-                    return Err(
-                        self.fail(span.start.line(), "a second document starts here; one file holds one")
-                    );
+                    return Err(self.fail(
+                        span.start.line(),
+                        "a second document starts here; a file may contain only one",
+                    ));
                 }
             }
         }
@@ -60,12 +61,12 @@ impl<'a> Reader<'a> {
         match self.events.next_event() {
             None => Ok(None),
             Some(Ok(item)) => Ok(Some(item)),
-            Some(Err(problem)) => Err(self.fail(problem.marker().line(), &problem.info())),
+            Some(Err(error)) => Err(self.fail(error.marker().line(), &error.info())),
         }
     }
 
     fn expect(&mut self) -> Result<Item<'a>, ConfigError> {
-        self.next()?.ok_or_else(|| self.fail(0, "the document ends too early"))
+        self.next()?.ok_or_else(|| self.fail(0, "the document ends unexpectedly"))
     }
 
     fn origin(&self, line: usize) -> Origin {
@@ -103,7 +104,7 @@ impl<'a> Reader<'a> {
                 Value::Map(self.mapping()?)
             }
             Event::Alias(id) => return self.alias(id, line),
-            _ => return Err(self.fail(line, "a value was expected here")),
+            _ => return Err(self.fail(line, "a value is expected here")),
         };
         self.depth -= 1;
         let node = Node::new(value, self.origin(line));
@@ -116,7 +117,7 @@ impl<'a> Reader<'a> {
     fn alias(&mut self, id: usize, line: usize) -> Result<Node, ConfigError> {
         self.depth -= 1;
         let Some((_, node)) = self.anchors.iter().find(|(known, _)| *known == id) else {
-            return Err(self.fail(line, "this alias refers to the value that it stands in"));
+            return Err(self.fail(line, "this alias refers to the value that contains it"));
         };
         let node = node.clone();
         self.count(size(&node), line)?;
@@ -130,11 +131,11 @@ impl<'a> Reader<'a> {
         tag: Option<&Tag>,
         line: usize,
     ) -> Result<Value, ConfigError> {
-        let told_text = tag.and_then(Tag::core_suffix) == Some("str");
-        if !told_text {
+        let is_tagged_text = tag.and_then(Tag::core_suffix) == Some("str");
+        if !is_tagged_text {
             self.refuse_tag(tag, line)?;
         }
-        if told_text || style != ScalarStyle::Plain {
+        if is_tagged_text || style != ScalarStyle::Plain {
             return Ok(Value::Text(text.to_owned()));
         }
         scalar::resolve(text).map_err(|reason| self.fail(line, &reason))
@@ -143,9 +144,7 @@ impl<'a> Reader<'a> {
     fn refuse_tag(&self, tag: Option<&Tag>, line: usize) -> Result<(), ConfigError> {
         match tag {
             None => Ok(()),
-            Some(tag) => {
-                Err(self.fail(line, &format!("the tag {} has no meaning in a configuration", tag.original())))
-            }
+            Some(tag) => Err(self.fail(line, &format!("the tag {} is not supported", tag.original()))),
         }
     }
 
@@ -178,24 +177,24 @@ impl<'a> Reader<'a> {
             }
             let key = self.key(&key, line)?;
             if map.insert(key.clone(), value).is_some() {
-                return Err(self.fail(line, &format!("the key {key:?} is there twice")));
+                return Err(self.fail(line, &format!("the key {key:?} occurs twice")));
             }
         }
         Ok(with_merged(map, merged))
     }
 
     fn merge_sources(&self, value: Node, line: usize) -> Result<Vec<NodeMap>, ConfigError> {
-        let wrong = || self.fail(line, "`<<` takes a mapping or a list of mappings");
+        let error = || self.fail(line, "`<<` takes a mapping or a list of mappings");
         match value.value {
             Value::Map(map) => Ok(vec![map]),
             Value::List(list) => list
                 .into_iter()
                 .map(|node| match node.value {
                     Value::Map(map) => Ok(map),
-                    _ => Err(wrong()),
+                    _ => Err(error()),
                 })
                 .collect(),
-            _ => Err(wrong()),
+            _ => Err(error()),
         }
     }
 
@@ -206,13 +205,13 @@ impl<'a> Reader<'a> {
             Value::Int(number) => Ok(number.to_string()),
             Value::Float(number) => Ok(crate::node::python_float(*number)),
             Value::Null | Value::List(_) | Value::Map(_) => {
-                Err(self.fail(line, "a key must be a word or a number"))
+                Err(self.fail(line, "a key must be text or a number"))
             }
         }
     }
 }
 
-/// Merged keys come first and never win over a key written in the mapping itself; earlier sources win.
+/// Adds the merged keys before the own ones. Own keys have precedence, then earlier sources.
 fn with_merged(own: NodeMap, sources: Vec<NodeMap>) -> NodeMap {
     if sources.is_empty() {
         return own;
@@ -241,21 +240,21 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_know_their_lines_and_quoted_ones_stay_text() {
+    fn values_have_lines_and_quoted_values_are_text() {
         let root = parse("a: 1\nb:\n  c: '2'\n  d: [yes, \"no\"]\n", "x.yaml").unwrap();
         assert_eq!(root.to_json(), json!({"a": 1, "b": {"c": "2", "d": [true, "no"]}}));
-        assert_eq!(root.at(["b", "c"]).unwrap().origin.to_string(), "x.yaml:3");
+        assert_eq!(root.get(["b", "c"]).unwrap().origin.to_string(), "x.yaml:3");
     }
 
     #[test]
-    fn anchors_and_merge_keys_work() {
+    fn anchors_and_merge_keys_are_supported() {
         let root = parse("base: &b {x: 1, y: 2}\nmore:\n  <<: *b\n  y: 3\nlist: [*b]\n", "x").unwrap();
         assert_eq!(root.to_json()["more"], json!({"x": 1, "y": 3}));
         assert_eq!(root.to_json()["list"], json!([{"x": 1, "y": 2}]));
     }
 
     #[test]
-    fn an_alias_bomb_is_refused() {
+    fn alias_bomb_is_refused() {
         let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for level in 1..9 {
             let before = format!("*a{}", level - 1);
@@ -265,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_are_named_with_line_and_reason() {
+    fn invalid_file_is_reported_with_line() {
         let cases = [
-            ("a: 1\na: 2\n", "x.yaml:2: the key \"a\" is there twice"),
+            ("a: 1\na: 2\n", "x.yaml:2: the key \"a\" occurs twice"),
             ("a: 1\n---\nb: 2\n", "x.yaml:3: a second document"),
             ("a: [1\n", "x.yaml:"),
             ("a: !!python/object:os.system x\n", "x.yaml:1: the tag"),
             ("a: *b\n", "x.yaml:1"),
-            ("? [a]\n: 1\n", "a key must be a word"),
+            ("? [a]\n: 1\n", "a key must be text"),
         ];
         for (text, wanted) in cases {
             let got = parse(text, "x.yaml").unwrap_err().to_string();

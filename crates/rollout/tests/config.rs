@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use client::chat::ChatRequest;
 use proto::InteractionMode;
 use rollout::config::{
     Config, ConfigError, ImageTransport, Judge, JudgeEndpoint, MaxSteps, Question, RankWeights, Resolved,
@@ -138,10 +139,10 @@ fn wrong_type_error_names_origin() {
     let cases = [
         (
             "env_config.server_size=many",
-            "env_config.server_size (argument \"env_config.server_size=many\"): string \"many\" was given; a whole number, 0 or more, is wanted",
+            "env_config.server_size (argument \"env_config.server_size=many\"): string \"many\" was given; a whole number, 0 or more, is expected",
         ),
-        ("env_config.server_size=-1", "integer `-1` was given; a whole number, 0 or more, is wanted"),
-        ("env_config.server_size=1.5", "a whole number, 0 or more, is wanted"),
+        ("env_config.server_size=-1", "integer `-1` was given; a whole number, 0 or more, is expected"),
+        ("env_config.server_size=1.5", "a whole number, 0 or more, is expected"),
         ("env_config.split=tran", "must be one of train, test; did you mean train?"),
         ("model_config.model_type=qwen3", "must be one of qwen3-instruct, qwen3-think"),
         (
@@ -149,11 +150,11 @@ fn wrong_type_error_names_origin() {
             "env_config.http_pools (argument \"env_config.http_pools=4\"): a mapping with the keys metadata",
         ),
         ("env_config.difficulty_ratio.easy.range=[1]", "env_config.difficulty_ratio.easy.range"),
-        ("env_config.skip_bad_tasks=1", "integer `1` was given; a boolean is wanted"),
-        ("env_config.vllm_server_url=null", "nothing was given; a string is wanted"),
+        ("env_config.skip_bad_tasks=1", "integer `1` was given; a boolean is expected"),
+        ("env_config.vllm_server_url=null", "nothing was given; a string is expected"),
         ("env_config.vllm_server_url=???", "a value must be given"),
         ("env_config.all_rank_weights=x", "the weights of all ranks"),
-        ("env_config.monitor_port=70000", "a whole number from 0 to 65535 is wanted"),
+        ("env_config.monitor_port=70000", "a whole number from 0 to 65535 is expected"),
     ];
     for (argument, wanted) in cases {
         let got = load_error(&[argument]);
@@ -294,19 +295,24 @@ fn derived_values_follow_the_contract() {
 }
 
 #[test]
-fn missing_or_unsupported_file_is_explained() {
+fn misspelled_configuration_gets_a_suggestion() {
     let got = load_named("rollout_tran", None, &[]).unwrap_err().to_string();
     assert!(got.contains("did you mean \"rollout_train\"?"), "{got}");
-    let folder = tempfile::tempdir().unwrap();
-    for (text, wanted) in [
-        ("defaults:\n  - db: mysql\n", "x.yaml:2: defaults: \"db\" names a config group"),
-        ("defaults:\n  - sub/name\n", "not the name of a file in the same folder"),
-        ("defaults: default\n", "a list of file names was expected"),
-        ("# @package foo.bar\na: 1\n", "x.yaml:1: `@package foo.bar` is not supported"),
-        ("defaults: [gone]\n", "there is no configuration \"gone\", wanted by"),
-    ] {
-        std::fs::write(folder.path().join("x.yaml"), text).unwrap();
-        let got = load_named("x", Some(folder.path()), &[]).unwrap_err().to_string();
-        assert!(got.contains(wanted), "{text:?}: {got}");
-    }
+}
+
+#[test]
+fn policy_request_uses_the_sampling_settings() {
+    let request = Config::default().policy_config.request("org/model", Vec::new());
+    let expected = ChatRequest {
+        model: "org/model".into(),
+        temperature: Some(1.0),
+        top_p: Some(0.99),
+        top_k: Some(2),
+        min_p: Some(0.0),
+        max_tokens: Some(3072),
+        logprobs: true,
+        return_token_ids: true,
+        ..ChatRequest::default()
+    };
+    assert_eq!(request, expected);
 }

@@ -96,7 +96,7 @@ async fn rank_returns_after_being_declared_dead() {
     let before = run.merged();
     frozen.resume();
     assert_success(&mut frozen).await;
-    wait_for_log(&frozen, &["another collector had finished them first"]).await;
+    wait_for_log(&frozen, &["another collector had finished their tasks first"]).await;
     assert_eq!(run.merged(), before, "the first result counts");
 }
 

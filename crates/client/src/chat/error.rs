@@ -24,7 +24,7 @@ pub enum ModelError {
     TooLarge { limit: usize },
     #[error("cannot read the image {}: {source}", path.display())]
     Image { path: PathBuf, source: std::io::Error },
-    #[error("it is not a chat server: it answered {status} to POST /v1/chat/completions")]
+    #[error("not a chat server (it answered {status} to POST /v1/chat/completions)")]
     NoChatServer { status: u16 },
     #[error("{url} does not serve {wanted}; it serves {served}")]
     NotServed { wanted: String, url: String, served: String },

@@ -1,4 +1,4 @@
-//! The value of every key that nobody wrote.
+//! The default of every key.
 
 use indexmap::IndexMap;
 use proto::InteractionMode;

@@ -1,4 +1,4 @@
-//! The typed configuration: every key, its type and its default. `config/main/*.yaml` say the same with comments.
+//! The typed configuration: every key and its type. `config/main/*.yaml` document the same keys for users.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     pub save_path: Option<PathBuf>,
     pub data_path: Option<PathBuf>,
-    /// Who scores an episode.
+    /// What scores an episode.
     pub judge: Judge,
-    /// Drawn from the clock when not given; the run's record has it.
+    /// Taken from the clock if not given; `hyperparameters.yaml` records it.
     pub seed: Option<u64>,
     pub model_config: ModelConfig,
     pub policy_config: PolicyConfig,
@@ -24,7 +24,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Judge {
-    /// A model when its key is there, else the reference answer.
+    /// A model if its API key is set, otherwise the reference answer.
     Auto,
     Openai,
     Reference,
@@ -59,19 +59,19 @@ pub struct PolicyConfig {
     pub max_new_tokens: u32,
     pub temperature: f64,
     pub top_p: f64,
-    /// -1 or 0: no limit.
+    /// -1 or 0 for no limit.
     pub top_k: i64,
     pub min_p: f64,
-    /// Accepted for existing files; nothing here downloads a model.
+    /// Accepted for compatibility; models are not downloaded.
     pub huggingface_token_env_var: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContextConfig {
     pub interaction_mode: InteractionMode,
-    /// The text of the marked elements beside the picture, in set-of-marks mode.
+    /// Whether set-of-marks prompts contain the text of the marked elements.
     pub include_ac_tree: bool,
-    /// Lines of the page's visible text beside the picture, for models that cannot see; 0 for none.
+    /// Lines of the page's visible text in the prompt, for models without vision; 0 for none.
     pub page_text_lines: usize,
 }
 
@@ -92,7 +92,7 @@ pub enum SamplerKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageTransport {
-    /// File URLs when the policy server can read them, else data URLs.
+    /// File URLs if the policy server can read them, otherwise data URLs.
     Auto,
     File,
     Data,
@@ -101,9 +101,9 @@ pub enum ImageTransport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnvConfig {
     pub split: Split,
-    /// Unset: a farm of `server_size` instances inside the process.
+    /// Unset for a farm of `server_size` instances inside the process.
     pub host_ip: Option<String>,
-    /// 443 means https.
+    /// 443 selects https.
     pub master_port: u16,
     pub cpu_cluster_token_env_var: String,
     pub vllm_server_url: String,
@@ -111,17 +111,17 @@ pub struct EnvConfig {
     pub server_size: usize,
     pub max_vllm_sessions: usize,
     pub http_pools: HttpPools,
-    /// Seconds an operation may wait for a place in its pool.
+    /// Seconds an operation may wait for a permit.
     pub wait_timeout: f64,
-    /// Seconds an operation may then run.
+    /// Seconds an operation may run.
     pub operation_timeout: f64,
     pub max_retries: u32,
     pub vllm_timeout: f64,
-    /// How often an episode lost to infrastructure is started afresh.
+    /// How often an episode that was lost to infrastructure starts again.
     pub max_infra_retries: u32,
     pub evaluation_workers: usize,
     pub screenshot_comparison_workers: usize,
-    /// Minutes without a request after which the farm takes an instance back.
+    /// Minutes without a request after which the farm ends a lease.
     pub instance_lifetime_max: u32,
     pub task_timeout_minutes: f64,
     pub completion_threshold: f64,
@@ -130,7 +130,7 @@ pub struct EnvConfig {
     pub test_tasks: Option<String>,
     pub skip_bad_tasks: bool,
     pub train_tasks_rollout_size: i64,
-    /// 0 or less: all.
+    /// 0 or less for all.
     pub test_tasks_rollout_size: i64,
     pub test_tasks_repeat_times: u32,
     pub train_tasks_sampler: SamplerKind,
@@ -149,19 +149,19 @@ pub struct EnvConfig {
     pub multinode_rank_suffix: Option<String>,
     pub test_rank: Option<usize>,
     pub test_total_workers: Option<usize>,
-    /// `redis://…`: collectors take their tasks from one queue instead of by fixed shares.
+    /// A `redis://…` URL. Collectors then take tasks from one queue instead of fixed shares.
     pub work_queue: Option<String>,
-    /// Seconds without a sign of life after which other collectors take over what one had begun.
+    /// Seconds without a heartbeat after which other collectors take over the tasks of a collector.
     pub work_queue_stale_after: f64,
-    /// Minutes that rank 0 waits for the other ranks before it merges what is there.
+    /// Minutes that rank 0 waits for the other ranks before it merges the available files.
     pub merge_wait_minutes: f64,
-    /// Names what started the ranks, so that they do not take up what an earlier launch left.
+    /// Identifies the launch of the ranks, so that they do not join a run of an earlier launch.
     pub launch_id: Option<String>,
-    /// Unset: no monitor. 0: any free port.
+    /// Unset for no monitor, 0 for any free port.
     pub monitor_port: Option<u16>,
-    /// Accepted for existing files; the log level is set on the command line.
+    /// Accepted for compatibility; the log level is set on the command line.
     pub verbose: bool,
-    /// Accepted for existing files; there is one kind of tree.
+    /// Accepted for compatibility; there is only one kind of tree.
     pub use_rich_actree: bool,
 }
 
@@ -214,14 +214,14 @@ impl DifficultyClass {
     }
 }
 
-/// A class of the ratio sampler: difficulties from–to, and its share.
+/// A class of the ratio sampler: a range of difficulties and its share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RatioClass {
     pub range: [i64; 2],
     pub weight: f64,
 }
 
-/// The weights of all ranks: `"2,1,1"`, `[2,1,1]` or one number.
+/// The weights of all ranks, written as `"2,1,1"`, `[2,1,1]` or one number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(into = "String")]
 pub struct RankWeights(pub Vec<f64>);
@@ -234,8 +234,8 @@ impl From<RankWeights> for String {
 
 impl<'de> Deserialize<'de> for RankWeights {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Words;
-        impl<'de> serde::de::Visitor<'de> for Words {
+        struct WeightsVisitor;
+        impl<'de> serde::de::Visitor<'de> for WeightsVisitor {
             type Value = RankWeights;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("the weights of all ranks such as \"2,1,1\"")
@@ -260,7 +260,7 @@ impl<'de> Deserialize<'de> for RankWeights {
                 Ok(RankWeights(weights))
             }
         }
-        from.deserialize_any(Words)
+        from.deserialize_any(WeightsVisitor)
     }
 }
 
@@ -274,7 +274,7 @@ pub struct OpenaiConfig {
     pub evaluation: JudgeOverride,
 }
 
-/// What one kind of question does differently.
+/// Settings of one kind of question that override the common ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JudgeOverride {
     pub model: Option<String>,

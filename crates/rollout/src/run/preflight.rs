@@ -30,7 +30,7 @@ pub enum PreflightError {
     #[error("{0}. Name the one to use with policy_config.base_model=NAME")]
     NoModelNamed(ModelError),
     #[error(
-        "{url} is not a policy server: {source}. Name one with env_config.vllm_server_url=URL (vllm serve MODEL …)"
+        "{url} is {source}. Name a policy server with env_config.vllm_server_url=URL (vllm serve MODEL …)"
     )]
     NoPolicyServer { url: String, source: ModelError },
     #[error(
