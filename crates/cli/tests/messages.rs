@@ -45,7 +45,7 @@ async fn wrong_arguments_are_explained() {
             &["rollout", "save_path=a", "data_path=b", "env_config.server_size=two"],
             "a whole number, 0 or more, is expected",
         ),
-        (&["rollout", "--config-name", "nope"], "there are default, rollout, rollout_train, rollout_test"),
+        (&["rollout", "--config-name", "nope"], "available: default, rollout, rollout_train, rollout_test"),
         (&["monitor", "--url", "127.0.0.1:5000"], "expected something like http://HOST:5000"),
         (&["trajectories", "ls", WEBGYM], "is a file; give the save path"),
         (&["nginx-config", "--master", "a b"], "write HOST:PORT"),
