@@ -11,7 +11,7 @@ demo: ## Install what is needed and run a complete example
 	@cargo build --quiet --release --bin webgym
 	@target/release/webgym demo
 
-test: ## Install what is needed and run every test
+test: ## Install what is needed and run the test suite
 	@scripts/test
 
 web: ## Build the pages of monitor and viewer if they changed
@@ -70,7 +70,7 @@ fuzz: ## Test the farm's API with schemathesis, then fuzz every parser (FUZZ_SEC
 audit: ## Check licences, sources and known vulnerabilities of the dependencies
 	@scripts/audit
 
-release: ## Build webgym reproducibly: the same commit gives the same bytes anywhere
+release: ## Build webgym reproducibly: the same commit and compiler give the same bytes in any folder
 	@scripts/release
 
 clean: ## Remove build outputs

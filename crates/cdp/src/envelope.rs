@@ -39,7 +39,7 @@ pub(crate) struct RemoteError {
     pub(crate) message: String,
 }
 
-/// Parses the envelope of a message. Replaces the bytes if they contain invalid text.
+/// Parses the envelope of a message. Rewrites `message` if it contains invalid UTF-8 or lone surrogates.
 pub(crate) fn open(message: &mut Bytes) -> Result<Envelope, String> {
     match parse(message) {
         Ok(envelope) => Ok(envelope),

@@ -138,7 +138,7 @@ async fn images_are_inlined_after_file_url_is_refused() {
 }
 
 #[tokio::test]
-async fn refusal_for_another_reason_is_returned() {
+async fn refusal_unrelated_to_images_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let request = request_with_image(folder.path());
     let server = Server::start(vec![json_response(400, &json!({"error": "context too long"}))]).await;

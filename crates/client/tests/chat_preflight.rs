@@ -95,7 +95,7 @@ async fn unready_or_unauthorized_server_is_rejected() {
 }
 
 #[tokio::test]
-async fn any_response_means_server_is_there() {
+async fn any_http_response_counts_as_reachable() {
     let server = Server::start(vec![respond(404, "text/plain", "no")]).await;
     assert!(ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap().is_reachable(LIMIT).await);
 }

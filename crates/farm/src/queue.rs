@@ -111,7 +111,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         }
-        // The second caller hangs up.
+        // The second caller disconnects.
         callers[1].abort();
         let _ = (&mut callers[1]).await;
         assert_eq!(queue.len(), 3);

@@ -130,7 +130,7 @@ impl<'a> Resolver<'a> {
         Ok(Some(resolved.value))
     }
 
-    /// Selects through a key that is itself an interpolation.
+    /// Resolves `a.b.c` if `a` or `a.b` is itself an interpolation that yields a mapping.
     fn select_through(&mut self, target: &Path) -> Result<Option<Value>, Failure> {
         let root = self.root;
         for length in (1..target.len()).rev() {

@@ -240,7 +240,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_have_lines_and_quoted_values_are_text() {
+    fn values_keep_line_numbers_and_quoted_values_are_text() {
         let root = parse("a: 1\nb:\n  c: '2'\n  d: [yes, \"no\"]\n", "x.yaml").unwrap();
         assert_eq!(root.to_json(), json!({"a": 1, "b": {"c": "2", "d": [true, "no"]}}));
         assert_eq!(root.get(["b", "c"]).unwrap().origin.to_string(), "x.yaml:3");

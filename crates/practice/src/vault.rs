@@ -22,7 +22,7 @@ async fn blocked() -> Response {
     (StatusCode::FORBIDDEN, Html(block_page("vault"))).into_response()
 }
 
-/// Renders a block page of a site.
+/// Renders the access-denied page (a fake captcha) that a site shows to a blocked client.
 pub(crate) fn block_page(site: &str) -> String {
     let body = html! {
         main.gate {

@@ -81,7 +81,7 @@ pub(super) fn list_entries(records: &[Record], superlative: &Superlative) -> Vec
     records.iter().filter_map(entry).collect()
 }
 
-/// Returns the price; of a range, the end that the superlative is about.
+/// Returns the price. For a price range: the upper end if `largest`, otherwise the lower.
 fn price(record: &Record, largest: bool) -> Option<(f64, String)> {
     let all = values::amounts(&record.text()).into_iter().filter(|amount| amount.is_money);
     let by_value = |a: &values::Amount, b: &values::Amount| a.value.total_cmp(&b.value);

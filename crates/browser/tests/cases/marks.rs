@@ -202,7 +202,7 @@ fn clicks_hit_marks_of_forms() {
 }
 
 #[test]
-fn clicks_hit_marks_of_sites() {
+fn clicks_reach_marked_elements_on_practice_sites() {
     for page in ["/shop/", "/jobs/"] {
         check_clicks(page);
     }

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! * `Claimed`: only the claiming master asks nodes for a lease; a claim expires in case that master dies.
-//! * `Unclaimed`: the lease exists, but its client may have hung up. In that case the master waits 60 s for a retry
+//! * `Unclaimed`: the lease exists, but its client may have disconnected. In that case the master waits 60 s for a retry
 //!   and then returns the lease (`GraceExpired`).
 //! * `Granted`: a client was answered. Every further request under the key is answered with the same lease, as long
 //!   as its node has it; otherwise the key is freed (`Ended`) and claimed again.
@@ -71,9 +71,9 @@ pub(crate) trait IdempotencyStore: Send + Sync {
 /// How long a store remembers a state that does not change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retention {
-    /// Placing a lease takes moments; a master that died meanwhile must not block the key for long.
+    /// Short, so that a master that died while placing a lease does not block the key.
     pub(crate) claim: Duration,
-    /// A client that lost a response asks again soon or never.
+    /// Clients retry a lost response within minutes.
     pub(crate) lease: Duration,
 }
 
@@ -94,7 +94,7 @@ impl Default for Retention {
     }
 }
 
-/// A repeated claim of the same master renews the claim; everything else that changes nothing renews nothing.
+/// Returns whether to write the state: if it changed, or to extend a claim that the same master repeats.
 fn must_write<L: PartialEq>(before: &KeyState<L>, after: &KeyState<L>, action: &Action<L>) -> bool {
     before != after || *action == Action::Place
 }

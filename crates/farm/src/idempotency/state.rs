@@ -26,7 +26,7 @@ pub(crate) enum Event<L> {
     Leased { lease: L },
     /// The lease is being sent to a client that is still connected.
     Answered { lease: L },
-    /// The client hung up before it was answered, and the time for a retry is over.
+    /// The client disconnected before it was answered, and the time for a retry is over.
     GraceExpired { lease: L },
     /// The lease was released, or its node no longer has it.
     Ended { lease: L },

@@ -16,7 +16,7 @@ use crate::{
     pool::{PendingLease, default_wait},
 };
 
-/// How long a lease under a key is kept for a client that hung up before it was answered.
+/// How long a lease under a key is kept for a client that disconnected before it was answered.
 const RETRY_GRACE: Duration = Duration::from_mins(1);
 /// How often a queued request checks whether another master has served its key.
 const RECALL_INTERVAL: Duration = Duration::from_secs(1);
@@ -138,7 +138,7 @@ impl Master {
         Err(full)
     }
 
-    /// Asks one node, in a task that continues if our client hangs up meanwhile: only its result tells what has to be
+    /// Asks one node, in a task that continues if our client disconnects meanwhile: only its result tells what has to be
     /// returned.
     async fn ask(&self, entry: &Arc<NodeEntry>, request: &GetRequest) -> Result<Leased, ApiError> {
         // The master does the waiting. A request without a key gets one, so that a lost response can be recovered.
@@ -199,7 +199,7 @@ impl Master {
         });
     }
 
-    /// Keeps a lease whose client hung up, and returns it unless the client asks again under its key.
+    /// Keeps a lease whose client disconnected, and returns it unless the client asks again under its key.
     pub(super) fn keep_for_retry(&self, key: String, entry: &Arc<NodeEntry>, pending: PendingLease) {
         let (master, entry) = (self.clone(), Arc::clone(entry));
         self.0.tasks.spawn_until_stopped("keep for retry", async move {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Master, NodeEntry};
 use crate::{idempotency::NodeLease, pool::PendingLease};
 
-/// A lease to answer `/get` with. Dropping it before [`LeaseOffer::deliver`] means that the client hung up.
+/// A lease to answer `/get` with. Dropping it before [`LeaseOffer::deliver`] means that the client disconnected.
 #[must_use = "a lease that is not delivered is returned"]
 pub(crate) struct LeaseOffer {
     pub(crate) lease: NodeLease,

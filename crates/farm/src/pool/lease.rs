@@ -4,7 +4,7 @@ use proto::InstanceId;
 
 type Release = Box<dyn FnOnce(InstanceId) + Send>;
 
-/// A new lease. Dropping it before [`PendingLease::deliver`] releases the instance: the client hung up.
+/// A new lease. Dropping it before [`PendingLease::deliver`] releases the instance: the client disconnected.
 #[must_use = "a lease that is not delivered is released"]
 pub(crate) struct PendingLease {
     id: InstanceId,

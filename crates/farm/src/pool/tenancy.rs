@@ -123,7 +123,7 @@ impl Tenancy {
     }
 
     /// Performs one operation at a time, in order of arrival; all fail when the lease ends. An operation that has
-    /// started is finished even if its client hangs up: a half-done click or a key that stays pressed would affect
+    /// started is finished even if its client disconnects: a half-done click or a key that stays pressed would affect
     /// the client's next request. One that has not started by then is dropped.
     pub(crate) async fn perform(
         self: &Arc<Self>,

@@ -58,7 +58,7 @@ impl ScreenshotStore {
         .await
     }
 
-    /// Deletes the screenshots of an attempt that another one replaces.
+    /// Deletes the screenshots of an attempt that will be retried.
     pub async fn discard(self) {
         let _ = blocking(move || fs::remove_dir_all(self.folder)).await;
     }

@@ -26,7 +26,7 @@ pub struct StepRecord {
     pub step: Step,
 }
 
-/// A finished trajectory. A later record with the same index replaces it, for example after a second judgement.
+/// A finished trajectory. A later record with the same index replaces it, for example after a second judgment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     pub summary: Summary,

@@ -42,7 +42,7 @@ pub struct Scan {
     pub run: Option<RunRecord>,
     /// Finished trajectories by index. If an index has several records, the last one counts.
     pub finished: BTreeMap<i64, LocatedRecord>,
-    /// Indices with more than one finished record, for example after a second judgement.
+    /// Indices with more than one finished record, for example after a second judgment.
     pub repeated: Vec<i64>,
     pub unfinished: BTreeMap<i64, UnfinishedEpisode>,
     /// Summaries of the unfinished episodes; they have only the task and the number of steps.

@@ -24,7 +24,7 @@ pub(super) fn encode_cell(cell: &Cell) -> u16 {
     stage | (outcome << 4) | ((cell.step.min(MAX_STEP) as u16) << 7)
 }
 
-/// Encodes all cells as base64 of little-endian pairs of bytes.
+/// Encodes all cells as base64 of little-endian 16-bit codes.
 pub(super) fn encode_full(codes: &[u16]) -> Map<String, Value> {
     let bytes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
     Map::from_iter([("full".to_owned(), STANDARD.encode(bytes).into())])

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn blocked_and_relevant_require_yes_or_no() {
+    fn reply_without_yes_or_no_is_missing_or_unclear() {
         for (reply, wanted) in [
             ("A captcha.\nBlocked: YES", Reading::Yes),
             ("Blocked: NO", Reading::No),

@@ -65,7 +65,7 @@ pub(super) struct QueueState {
     pub(super) left_over: VecDeque<Entry>,
     /// Tasks being collected here, with their stream entry; without one when the stream was refilled meanwhile.
     pub(super) held: HashMap<usize, Option<String>>,
-    /// The stream had no untaken entry at the last look.
+    /// The stream had no untaken entry at the last read.
     pub(super) is_drained: bool,
     /// Trajectories saved here.
     pub(super) own: BTreeSet<usize>,

@@ -67,7 +67,7 @@ pub struct Trace {
     pub url: String,
     /// The latest screenshot.
     pub screenshot: Option<PathBuf>,
-    /// Screenshots of all attempts; it increases with each new one.
+    /// Number of screenshots taken so far, over all attempts.
     pub screenshot_count: u64,
     /// The reason of the latest failure.
     pub failure: Option<String>,
