@@ -136,7 +136,7 @@ async fn resumed_rank_continues_its_tasks() {
     let finished = run.collected_by(1);
     let mut other = run.start(0, &run.quick, &[]);
     run.wait_until_collected(0, TASKS - finished - 3).await;
-    // Nobody takes over its tasks: it is not declared dead for ten minutes.
+    // No other rank takes over its tasks, because it is not declared dead for ten minutes.
     let mut resumed = run.start(1, &run.quick, &["--resume"]);
     assert_success(&mut resumed).await;
     assert_success(&mut other).await;
