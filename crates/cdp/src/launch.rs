@@ -140,8 +140,8 @@ impl Launch {
         let (browser_ends, (to, from)) = pipes().map_err(prepare)?;
         let mut command = self.command(&profile, sandbox, browser_ends).map_err(prepare)?;
         command.process_group(process_group.cast_signed());
-        let started = spawner::spawn(command, self.max_data_bytes()).await;
-        let mut child = started.map_err(|error| LaunchError::Start { path: path(), error })?;
+        let started = spawner::spawn(command, reaper, self.max_data_bytes()).await;
+        let (mut child, reaper) = started.map_err(|error| LaunchError::Start { path: path(), error })?;
         let log = StderrLog::new();
         if let Some(stderr) = child.stderr.take() {
             log.follow(stderr.into());

@@ -10,22 +10,23 @@ use std::{
 use std::os::unix::process::CommandExt;
 
 /// While the reaper lives, the kernel cannot reuse its group id, so no unrelated process is killed. The script uses
-/// shell builtins where it matters: a helper process would be a member of the group too.
+/// shell builtins where it matters: a helper process would be a member of the group too. The group is empty only when
+/// two passes found nobody: a process can fork a child behind the first pass and exit before that pass reaches it.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM QUIT PIPE
 while read -r _; do :; done
-profile=$1 found=yes round=0
-while [ "$found" ] && [ $round -lt 250 ]; do
-  found= round=$((round + 1))
+profile=$1 empty=0 round=0
+while [ $empty -lt 2 ] && [ $round -lt 250 ]; do
+  empty=$((empty + 1)) round=$((round + 1))
   for file in /proc/[0-9]*/stat; do
     read -r stat 2>/dev/null < "$file" || continue
     pid=${stat%% *}
     set -- ${stat##*) }
     [ "$3" = $$ ] && [ "$pid" != $$ ] && [ "$1" != Z ] || continue
-    found=yes
+    empty=0
     kill -KILL "$pid" 2>/dev/null
   done
-  [ -z "$found" ] || sleep 0.02
+  [ $empty -gt 0 ] || sleep 0.02
 done
 round=0
 until rm -rf -- "$profile" 2>/dev/null && [ ! -e "$profile" ] || [ $round -ge 50 ]; do

@@ -1,5 +1,8 @@
 //! Starts browser processes from one thread that lives as long as our process. The kernel ties the parent-death
 //! signal to the parent *thread*: a browser started from a worker thread would be killed when that thread ends.
+//!
+//! The reaper goes with the request and comes back with the child. If the caller gives up meanwhile, the reaper is
+//! dropped only after the process has joined its group, so it finds and kills that process.
 
 use std::{
     io,
@@ -12,16 +15,23 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 use std::os::unix::process::CommandExt;
 use tokio::sync::{oneshot, watch};
 
+use crate::reaper::Reaper;
+
 struct SpawnRequest {
     command: Command,
-    reply: oneshot::Sender<io::Result<Child>>,
+    reaper: Reaper,
+    reply: oneshot::Sender<io::Result<(Child, Reaper)>>,
 }
 
 static REQUESTS: OnceLock<Mutex<mpsc::Sender<SpawnRequest>>> = OnceLock::new();
 
 /// Starts `command` so that it is killed when this process ends, however it ends. `max_data_bytes` limits the private
 /// memory of each resulting process.
-pub(crate) async fn spawn(mut command: Command, max_data_bytes: Option<u64>) -> io::Result<Child> {
+pub(crate) async fn spawn(
+    mut command: Command,
+    reaper: Reaper,
+    max_data_bytes: Option<u64>,
+) -> io::Result<(Child, Reaper)> {
     #[allow(
         unsafe_code,
         reason = "between fork and exec; the closure only makes two async-signal-safe system calls"
@@ -36,7 +46,8 @@ pub(crate) async fn spawn(mut command: Command, max_data_bytes: Option<u64>) -> 
     }
     let (reply, child) = oneshot::channel();
     let requests = REQUESTS.get_or_init(|| Mutex::new(start_thread()));
-    let sent = requests.lock().unwrap_or_else(PoisonError::into_inner).send(SpawnRequest { command, reply });
+    let request = SpawnRequest { command, reaper, reply };
+    let sent = requests.lock().unwrap_or_else(PoisonError::into_inner).send(request);
     sent.map_err(|_| io::Error::other("the thread that starts browsers has ended"))?;
     child.await.map_err(|_| io::Error::other("the thread that starts browsers has ended"))?
 }
@@ -44,8 +55,10 @@ pub(crate) async fn spawn(mut command: Command, max_data_bytes: Option<u64>) -> 
 fn start_thread() -> mpsc::Sender<SpawnRequest> {
     let (requests, inbox) = mpsc::channel::<SpawnRequest>();
     let run = move || {
-        for SpawnRequest { mut command, reply } in inbox {
-            let _ = reply.send(command.spawn());
+        for SpawnRequest { mut command, reaper, reply } in inbox {
+            if !reply.is_closed() {
+                let _ = reply.send(command.spawn().map(|child| (child, reaper)));
+            }
         }
     };
     // If the thread cannot be created, the inbox is dropped with the closure and every request fails with a message.

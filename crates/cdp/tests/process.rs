@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
+    task::{Context, Waker},
     time::{Duration, Instant},
 };
 
@@ -117,6 +118,35 @@ fn browser_does_not_outlive_killed_owner() {
         child.kill().unwrap();
         child.wait().unwrap();
         wait_until_cleaned_up(&profile, &processes);
+    }
+}
+
+/// A launch can be cancelled while another thread is starting the browser's process. That process must not outlive
+/// its reaper.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_launch_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let profiles = dir.path().join("profiles");
+    let body = r#"for argument; do case $argument in --user-data-dir=*)
+        profile=${argument#*=}; echo "$profile" >> "${0%/*}/profiles"; mkdir -p "$profile/tmp/late";;
+    esac; done
+    while :; do sleep 1; done"#;
+    let path = script(dir.path(), body);
+    let launch = Launch::new(Executable { path: path.clone(), kind: BrowserKind::HeadlessShell });
+    let mut context = Context::from_waker(Waker::noop());
+    let mut starting: Vec<_> = (0..60).map(|_| Box::pin(launch.start(Arc::new(IgnoreEvents)))).collect();
+    for start in &mut starting {
+        assert!(start.as_mut().poll(&mut context).is_pending(), "the launch waits for its process");
+    }
+    drop(starting);
+    // This launch is queued behind the cancelled ones: when it fails, they have all been handled.
+    let patient = Launch { start_timeout: Duration::from_millis(1), ..launch };
+    assert!(patient.start(Arc::new(IgnoreEvents)).await.is_err());
+    std::fs::remove_file(&path).unwrap();
+    wait_until_cleaned_up(&path, &[]);
+    let profiles = std::fs::read_to_string(&profiles).unwrap_or_default();
+    for profile in profiles.lines() {
+        wait_until_cleaned_up(Path::new(profile), &[]);
     }
 }
 

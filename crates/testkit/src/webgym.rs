@@ -187,13 +187,15 @@ impl Webgym {
 
     /// Waits until no files and no processes of it are left.
     pub async fn assert_no_leftovers(&self, limit: Duration) {
-        let what = format!("{} leaves no files or processes behind", self.command);
-        let mut left = Vec::new();
-        eventually(&what, limit, async || {
-            left = self.leftovers();
-            left.is_empty()
-        })
-        .await;
+        let end = Instant::now() + limit;
+        loop {
+            let left = self.leftovers();
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < end, "{} left behind after {limit:?}: {left:#?}", self.command);
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
     }
 
     /// Returns what it has written to standard error so far, without audit entries.
