@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::sanitise::replace_lone_surrogates;
+use crate::sanitize::replace_lone_surrogates;
 
 #[derive(Deserialize)]
 struct RawEnvelope<'a> {

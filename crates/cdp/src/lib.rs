@@ -11,7 +11,7 @@ mod launch;
 mod profile;
 pub mod protocol;
 mod reaper;
-mod sanitise;
+mod sanitize;
 mod session;
 mod spawner;
 mod stderr_log;
