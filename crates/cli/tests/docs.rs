@@ -44,7 +44,7 @@ fn names_in_code() -> BTreeSet<String> {
     names
 }
 
-/// Returns the quoted names with a path, such as `faults::nodes::node_killed` or `faults::masters::*`.
+/// Returns the quoted names with a path, such as `faults::nodes::dead_node_is_skipped` or `faults::masters::*`.
 fn quoted_paths(markdown: &str) -> Vec<&str> {
     let is_path = |text: &&str| {
         text.contains("::")

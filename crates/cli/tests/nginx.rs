@@ -85,7 +85,7 @@ async fn farm_is_reachable_through_tls() {
 }
 
 #[tokio::test]
-async fn two_masters_behind_nginx() {
+async fn farm_works_behind_nginx() {
     let node = ["node", "1", "--port", "0", "--allow-private-network"];
     let nodes = (Webgym::start(WEBGYM, &node).await, Webgym::start(WEBGYM, &node).await);
     let master = ["master", "--port", "0", "--node", &nodes.0.url("node"), "--node", &nodes.1.url("node")];

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn call_survives_forwarding() {
+    fn forwarded_call_is_unchanged() {
         let body = json!({"command": {"click_id": {"id": "3"}}, "interaction_mode": "coordinates", "format": "jpeg",
                           "include": ["metadata", "rects"]});
         let call = parse(&body, true).unwrap();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_by_the_deadline_is_an_error() {
+    async fn waiter_without_slot_fails_at_deadline() {
         let queue = Queue::default();
         assert_eq!(acquire(&queue, &Stock::default(), Duration::from_secs(2)).await, Err("empty"));
     }

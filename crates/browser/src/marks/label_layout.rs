@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn label_is_above_or_below_near_the_top() {
+    fn label_is_above_unless_near_the_top() {
         assert_eq!(corners(&[element(100, 100, 80, 30)]), [(160, 84)]);
         assert_eq!(corners(&[element(100, 5, 80, 30)]), [(160, 35)]);
     }

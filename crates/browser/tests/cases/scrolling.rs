@@ -36,7 +36,7 @@ table! {
         by_point_with("hover_and_scroll_coords", "#inner", r#"{"direction":"up"}"#), IsTrue("inner.scrollTop === 0")];
     hover_and_scroll_scrolls_sideways: "/course/scroll" => [by_point_with("hover_and_scroll_coords", "#sideways", r#"{"direction":"right"}"#),
         IsTrue("sideways.scrollLeft > 0 && sideways.scrollTop === 0")];
-    hover_and_scroll_on_page_turns_wheel: "/course/long" => [Run(r#"{"hover_and_scroll_coords":{"x":600,"y":400}}"#), IsTrue("scrollY === 100"),
+    hover_and_scroll_outside_boxes_scrolls_page: "/course/long" => [Run(r#"{"hover_and_scroll_coords":{"x":600,"y":400}}"#), IsTrue("scrollY === 100"),
         Run(r#"{"hover_and_scroll_coords":{"x":600,"y":400,"direction":"up"}}"#), IsTrue("scrollY === 0")];
     hover_and_scroll_hovers: "/course/hover" => [by_point_with("hover_and_scroll_coords", "#menu-tools", r#"{"direction":"down"}"#), Logged("hovered menu-tools")];
     wide_page_scrolls_sideways: "/course/wide" => [Run(r#"{"scroll_coords":{"x":600,"y":500,"direction":"right"}}"#), IsTrue("scrollX === 1230"),

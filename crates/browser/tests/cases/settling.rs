@@ -44,7 +44,7 @@ async fn click(tester: &mut crate::common::tester::Tester, selector: &str) -> Se
 }
 
 #[test]
-fn pages_without_rest_stay_within_budget() {
+fn constantly_changing_pages_stay_within_budget() {
     for page in ["polling", "websocket", "events", "css-animation", "raf", "never-fetch"] {
         with_instance(async |tester| {
             tester.visit(&format!("/course/settle/{page}")).await;

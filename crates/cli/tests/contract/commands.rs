@@ -9,11 +9,11 @@ use testkit::{Farm, Lease};
 use crate::{Context, checks};
 
 checks![
-    click_and_hover,
-    fill_and_select,
-    scrolling,
-    keypress_and_history,
-    read_page_content,
+    click_and_hover_reach_elements,
+    fill_and_select_change_fields,
+    scroll_commands_scroll,
+    keypress_and_history_work,
+    reading_commands_return_page_content,
     ids_refer_to_last_screenshot,
     every_command_is_covered,
 ];
@@ -28,7 +28,7 @@ pub(crate) fn mark_of(info: &Value, name: &str) -> Option<String> {
 }
 
 /// Returns the centre of the element with this name.
-fn center_of(info: &Value, name: &str) -> (f64, f64) {
+fn centre_of(info: &Value, name: &str) -> (f64, f64) {
     let mark = mark_of(info, name).unwrap_or_else(|| panic!("no {name} in {info}"));
     let element = info["id_mapping"][&mark].as_str().expect("an element id");
     let rect = &info["interactive_regions"][element]["rects"][0];
@@ -79,14 +79,14 @@ impl<'a> Page<'a> {
     }
 }
 
-async fn click_and_hover(context: Context) {
+async fn click_and_hover_reach_elements(context: Context) {
     let page = Page::open(&context, "/course/buttons").await;
     let info = page.info().await;
     let id = mark_of(&info, "Count up").expect("the button");
     page.run(json!({"click_id": {"id": id}})).await;
     page.run(json!({"click_id": {"id": id.parse::<u32>().expect("a number")}})).await;
     page.assert_text("count 2").await;
-    let (x, y) = center_of(&info, "C3");
+    let (x, y) = centre_of(&info, "C3");
     page.run(json!({"click_coords": {"x": x.to_string(), "y": y}})).await;
     page.assert_text("clicked C3").await;
     page.close().await;
@@ -94,19 +94,19 @@ async fn click_and_hover(context: Context) {
     let info = page.info().await;
     page.run(json!({"hover_id": {"id": mark_of(&info, "Tools").expect("the menu")}})).await;
     page.assert_text("hovered menu-tools").await;
-    let (x, y) = center_of(&info, "Fruit");
+    let (x, y) = centre_of(&info, "Fruit");
     page.run(json!({"hover_coords": {"x": x, "y": y}})).await;
     page.assert_text("hovered menu-fruit").await;
     page.close().await;
 }
 
-async fn fill_and_select(context: Context) {
+async fn fill_and_select_change_fields(context: Context) {
     let page = Page::open(&context, "/course/inputs").await;
     let info = page.info().await;
     let id = mark_of(&info, "Text").expect("the field");
     page.run(json!({"fill_id": {"id": id, "value": "fresh", "delete_existing": true, "press_enter": false}}))
         .await;
-    let (x, y) = center_of(&info, "Search");
+    let (x, y) = centre_of(&info, "Search");
     page.run(json!({"fill_coords": {"x": x, "y": y, "value": "duck"}})).await;
     page.assert_text("search=duck").await;
     page.assert_text("text=fresh").await;
@@ -120,7 +120,7 @@ async fn fill_and_select(context: Context) {
     page.close().await;
 }
 
-async fn scrolling(context: Context) {
+async fn scroll_commands_scroll(context: Context) {
     let page = Page::open(&context, "/course/long").await;
     let top_of = async |name: &str| {
         let rects = page.run(json!({"get_interactive_rects": {}})).await;
@@ -142,7 +142,7 @@ async fn scrolling(context: Context) {
     page.close().await;
     let page = Page::open(&context, "/course/scroll").await;
     let info = page.info().await;
-    let (x, y) = center_of(&info, "Item 3");
+    let (x, y) = centre_of(&info, "Item 3");
     page.run(json!({"hover_and_scroll_coords": {"x": x, "y": y}})).await;
     assert!(mark_of(&page.info().await, "Item 1").is_none(), "the list has scrolled");
     let id = mark_of(&page.info().await, "sideways").expect("the box");
@@ -151,7 +151,7 @@ async fn scrolling(context: Context) {
     page.close().await;
 }
 
-async fn keypress_and_history(context: Context) {
+async fn keypress_and_history_work(context: Context) {
     let page = Page::open(&context, "/course/keys").await;
     let id = page.id("Type here").await;
     page.run(json!({"click_id": {"id": id}})).await;
@@ -176,7 +176,7 @@ async fn keypress_and_history(context: Context) {
     page.close().await;
 }
 
-async fn read_page_content(context: Context) {
+async fn reading_commands_return_page_content(context: Context) {
     let page = Page::open(&context, "/course/text").await;
     let text = page.run(json!({"get_webpage_text": {"n_lines": 10}})).await;
     let lines: Vec<&str> = text["text"].as_str().expect("text").lines().collect();

@@ -9,7 +9,7 @@ use testkit::{Lease, Reply};
 use crate::{Context, checks};
 
 checks![
-    screenshot_modes_and_formats,
+    screenshot_has_requested_mode_and_format,
     metadata_and_probe_match_contract,
     observe_returns_json,
     observe_returns_msgpack,
@@ -35,7 +35,7 @@ async fn open_buttons_page(context: &Context) -> Lease {
     lease
 }
 
-async fn screenshot_modes_and_formats(context: Context) {
+async fn screenshot_has_requested_mode_and_format(context: Context) {
     let farm = &context.farm;
     let lease = open_buttons_page(&context).await;
     let check = |reply: Reply, content_type: &str, format: &str| {

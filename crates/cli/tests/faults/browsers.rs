@@ -11,7 +11,7 @@ use crate::{TIMEOUT, WEBGYM, serve, sites};
 const LOST: (u16, &str) = (500, "instance_lost");
 
 #[tokio::test]
-async fn chromium_killed() {
+async fn killed_browser_is_replaced() {
     let webgym = serve("4 --instances-per-browser 2").await;
     let farm = webgym.master();
     let watch = SlotMonitor::start(&farm.http);
@@ -57,7 +57,7 @@ async fn chromium_killed() {
 }
 
 #[tokio::test]
-async fn renderer_crashed() {
+async fn crashed_renderer_costs_only_its_lease() {
     let (webgym, sites) = (serve("2 --spares 0").await, sites());
     let farm = webgym.node();
     let watch = SlotMonitor::start(&farm.http);
@@ -93,7 +93,7 @@ async fn renderer_crashed() {
 }
 
 #[tokio::test]
-async fn browser_frozen() {
+async fn frozen_browser_is_replaced() {
     let webgym = serve("2 --instances-per-browser 1 --hang-limit 1").await;
     let farm = webgym.master();
     let watch = SlotMonitor::start(&farm.http);
@@ -155,7 +155,7 @@ fn failing_browser(folder: &Path) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn browser_does_not_start() {
+async fn failing_browser_starts_are_retried() {
     let folder = tempfile::tempdir().expect("a folder");
     let browser = failing_browser(folder.path());
     let arguments = "serve 2 --master-port 0 --node-port 0 --chromium";
@@ -187,7 +187,7 @@ async fn browser_does_not_start() {
 }
 
 #[tokio::test]
-async fn recovery_disabled() {
+async fn disabled_recovery_leaves_slot_dead() {
     let webgym = serve("2 --instances-per-browser 1 --disable-recovery").await;
     let farm = webgym.master();
     signal(webgym.browsers()[0].pid, Signal::KILL);

@@ -55,7 +55,7 @@ async fn take_turns(farm: &Farm, clients: usize) {
 }
 
 #[tokio::test]
-async fn hundred_concurrent_gets() {
+async fn concurrent_gets_lease_each_slot_once() {
     let farm = serve("4 --instances-per-browser 2").await;
     let master = farm.master();
     let watch = SlotMonitor::start(&master.http);
@@ -68,7 +68,7 @@ async fn hundred_concurrent_gets() {
 }
 
 #[tokio::test]
-async fn hundred_concurrent_gets_over_two_nodes() {
+async fn concurrent_gets_over_two_nodes_lease_once() {
     let nodes = [webgym("node 2 --port 0").await, webgym("node 1 --port 0").await];
     let [first, second] = nodes.each_ref().map(|node| node.url("node"));
     let masters = [
@@ -86,7 +86,7 @@ async fn hundred_concurrent_gets_over_two_nodes() {
 }
 
 #[tokio::test]
-async fn out_of_capacity() {
+async fn get_without_free_slot_waits_or_fails() {
     let webgym = serve("1").await;
     for farm in [webgym.master(), webgym.node()] {
         let lease = farm.get().await;
@@ -169,7 +169,7 @@ async fn lose_responses(farm: &Farm) {
 }
 
 #[tokio::test]
-async fn lost_get_response() {
+async fn lost_get_response_leaks_no_lease() {
     let here = serve("1").await;
     let node = webgym("node 1 --port 0").await;
     let master = webgym(&format!("master --port 0 --node {}", node.url("node"))).await;
@@ -182,7 +182,7 @@ async fn lost_get_response() {
 }
 
 #[tokio::test]
-async fn machine_under_pressure() {
+async fn overloaded_machine_delays_new_leases() {
     let webgym = serve("1 --min-memory-percent 101").await;
     let farm = webgym.master();
     farm.try_get(&[("wait_secs", "0")]).await.assert_error(
@@ -207,7 +207,7 @@ async fn machine_under_pressure() {
 }
 
 #[tokio::test]
-async fn thousands_of_idle_connections() {
+async fn idle_connections_do_not_block_others() {
     let webgym = serve("1 --shutdown-secs 40").await;
     let farm = webgym.master();
     let address = farm.http.base().trim_start_matches("http://").to_owned();

@@ -30,7 +30,7 @@ async fn node_info(master: &Farm, node: &str) -> Value {
 }
 
 #[tokio::test]
-async fn drain_through_master() {
+async fn drained_node_gets_no_new_leases() {
     let (leaving, staying) = (webgym("node 2 --port 0").await, webgym("node 1 --port 0").await);
     let fronts = [master_of(&[&leaving, &staying]).await, master_of(&[&leaving, &staying]).await];
     let masters = fronts.each_ref().map(Webgym::master);
@@ -150,7 +150,7 @@ async fn lease_in_loop(master: Farm, stop: std::sync::Arc<std::sync::atomic::Ato
 }
 
 #[tokio::test]
-async fn rolling_restart_under_load() {
+async fn rolling_restart_under_load_loses_nothing() {
     let mut nodes = vec![webgym("node 1 --port 0").await, webgym("node 1 --port 0").await];
     let front = master_of(&[&nodes[0], &nodes[1]]).await;
     let stop = std::sync::Arc::default();

@@ -15,7 +15,7 @@ async fn nodes_of(master: &Farm) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn two_nodes_with_the_same_id() {
+async fn nodes_with_same_id_register_separately() {
     let redis = Redis::start().await;
     let arguments =
         format!("node 1 --port 0 --no-mirror --node-id twin --registry-pace 20 --redis {}", redis.url());

@@ -1,5 +1,5 @@
-//! Fault tests of a farm: each test is named after a fault and checks what must hold in spite of it. The processes are
-//! real and are really killed and frozen.
+//! Fault tests of a farm: each causes a fault and checks what must hold in spite of it. The processes are real and are
+//! really killed and frozen.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 

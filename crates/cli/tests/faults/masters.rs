@@ -54,7 +54,7 @@ async fn get_with_key(master: &Farm, key: &str) -> Lease {
 }
 
 #[tokio::test]
-async fn same_key_on_two_masters() {
+async fn same_key_on_two_masters_returns_one_lease() {
     let cluster = Cluster::start(&["node 2 --port 0", "node 2 --port 0"]).await;
     let [one, other] = cluster.masters();
     let first = get_with_key(&one, "k").await;
@@ -136,7 +136,7 @@ async fn lost_response_is_retried_on_other_master() {
 }
 
 #[tokio::test]
-async fn keys_without_redis() {
+async fn keys_work_without_redis() {
     let mut cluster = Cluster::start(&["node 2 --port 0"]).await;
     cluster.redis.kill().await;
     let [one, other] = cluster.masters();

@@ -29,7 +29,7 @@ async fn cluster() -> (Webgym, [Webgym; 2]) {
 }
 
 #[tokio::test]
-async fn node_killed() {
+async fn dead_node_is_skipped() {
     let (front, [first, second]) = cluster().await;
     let master = front.master();
     let leases = [master.get().await, master.get().await];
@@ -67,7 +67,7 @@ async fn node_killed() {
 }
 
 #[tokio::test]
-async fn node_frozen() {
+async fn frozen_node_is_skipped() {
     let (front, [first, second]) = cluster().await;
     let master = front.master();
     let leases = [master.get().await, master.get().await];
@@ -95,7 +95,7 @@ async fn node_frozen() {
 }
 
 #[tokio::test]
-async fn node_frozen_during_get() {
+async fn lease_of_node_frozen_during_get_is_released() {
     let node = webgym("node 2 --port 0").await;
     let front = webgym(&format!("master --port 0 --node {}", node.url("node"))).await;
     let master = front.master();
@@ -120,7 +120,7 @@ async fn node_frozen_during_get() {
 }
 
 #[tokio::test]
-async fn client_disconnects_during_get() {
+async fn disconnect_during_get_leaks_no_lease() {
     let node = webgym("node 1 --port 0").await;
     let front = webgym(&format!("master --port 0 --node {}", node.url("node"))).await;
     let master = front.master();
@@ -139,7 +139,7 @@ async fn client_disconnects_during_get() {
 }
 
 #[tokio::test]
-async fn python_node_next_to_ours() {
+async fn python_node_works_next_to_ours() {
     let python = PythonNode::start(2).await;
     let ours = webgym("node 1 --port 0").await;
     let front = webgym(&format!("master --port 0 --node {} --node {}", python.url, ours.url("node"))).await;

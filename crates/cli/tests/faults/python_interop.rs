@@ -9,7 +9,7 @@ use testkit::{Farm, Lease, PythonMaster, PythonNode, Redis, Slots, Tier, eventua
 use crate::{TIMEOUT, sites, webgym};
 
 #[tokio::test]
-async fn our_nodes_under_python_master() {
+async fn our_nodes_work_under_python_master() {
     let redis = Arc::new(Redis::start().await);
     let arguments = format!("node 1 --port 0 --no-mirror --allow-private-network --redis {}", redis.url());
     let nodes = [webgym(&arguments).await, webgym(&arguments).await];
@@ -52,7 +52,7 @@ async fn our_nodes_under_python_master() {
 }
 
 #[tokio::test]
-async fn python_nodes_found_by_our_master() {
+async fn our_master_finds_python_nodes() {
     let redis = Redis::start().await;
     let python = [PythonNode::start(1).await, PythonNode::start(1).await];
     for (index, node) in python.iter().enumerate() {

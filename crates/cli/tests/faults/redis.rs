@@ -13,7 +13,7 @@ async fn nodes_of(master: &Farm) -> usize {
 }
 
 #[tokio::test]
-async fn redis_restarted() {
+async fn farm_survives_redis_restart() {
     let mut redis = Redis::start().await;
     let node = webgym(&format!("node 2 --port 0 --redis {}", redis.url())).await;
     let front = webgym(&format!("master --port 0 --redis {}", redis.url())).await;
@@ -57,7 +57,7 @@ async fn redis_restarted() {
 }
 
 #[tokio::test]
-async fn two_nodes_with_the_same_name() {
+async fn nodes_with_same_name_register_separately() {
     let redis = Redis::start().await;
     let arguments = format!("node 1 --port 0 --redis {}", redis.url());
     let plain = arguments.clone() + " --no-mirror";
@@ -86,7 +86,7 @@ async fn two_nodes_with_the_same_name() {
 }
 
 #[tokio::test]
-async fn redis_absent_at_start() {
+async fn farm_starts_without_redis() {
     let mut redis = Redis::start().await;
     let url = redis.url();
     redis.kill().await;

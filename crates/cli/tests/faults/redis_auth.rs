@@ -26,7 +26,7 @@ async fn assert_node_is_found(redis: &Redis, arguments: &str) {
 }
 
 #[tokio::test]
-async fn redis_with_password() {
+async fn node_registers_with_redis_password() {
     let redis = Redis::secured(PASSWORD).await;
     assert_node_is_found(&redis, &format!("--redis {}", redis.url_as(&format!(":{PASSWORD}")))).await;
     assert_node_is_found(&redis, &format!("--redis {}", redis.url_as(&format!("{REDIS_USER}:{PASSWORD}"))))
@@ -34,7 +34,7 @@ async fn redis_with_password() {
 }
 
 #[tokio::test]
-async fn redis_with_tls() {
+async fn node_registers_over_redis_tls() {
     let redis = Redis::secured(PASSWORD).await;
     let ca = redis.ca();
     let arguments =

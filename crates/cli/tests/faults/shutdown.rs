@@ -28,7 +28,7 @@ async fn start_slow_visit(
 }
 
 #[tokio::test]
-async fn sigterm_during_request() {
+async fn sigterm_finishes_running_request() {
     let mut webgym = serve("2").await;
     let farm = webgym.master();
     let lease = farm.get().await;
@@ -107,7 +107,7 @@ async fn sigkill_leaves_no_processes_or_files() {
 }
 
 #[tokio::test]
-async fn sigterm_while_starting() {
+async fn sigterm_while_starting_leaves_nothing() {
     let arguments = "serve 8 --instances-per-browser 2 --master-port 0 --node-port 0";
     let mut webgym = Webgym::spawn(WEBGYM, &arguments.split(' ').collect::<Vec<_>>());
     webgym.wait_for_event("listening").await;

@@ -119,7 +119,7 @@ async fn send_and_disconnect(farm: &Farm, lease: &Lease, command: &str, after: D
 }
 
 #[tokio::test]
-async fn client_disconnects_during_request() {
+async fn disconnect_leaves_no_command_half_done() {
     let (webgym, sites) = (serve("1").await, sites());
     let farm = webgym.master();
     let lease = farm.get().await;
@@ -147,7 +147,7 @@ async fn client_disconnects_during_request() {
 }
 
 #[tokio::test]
-async fn reset_during_hanging_operation() {
+async fn reset_interrupts_hanging_operation() {
     let (webgym, site) = (serve("1").await, RecordingServer::start().await);
     let farm = webgym.master();
     let lease = farm.get().await;

@@ -19,7 +19,7 @@ attacks![
     malformed_bodies_are_refused,
     guessed_ids_are_refused,
     replayed_ids_are_refused,
-    thousand_waiters_disconnect,
+    disconnected_waiters_leave_queue,
 ];
 
 /// Returns every protected endpoint of the master and its nodes.
@@ -243,7 +243,7 @@ async fn replayed_ids_are_refused(_: Arc<Environment>) {
     Environment::stop(env, true).await;
 }
 
-async fn thousand_waiters_disconnect(_: Arc<Environment>) {
+async fn disconnected_waiters_leave_queue(_: Arc<Environment>) {
     let env = Environment::with("serve 1 --allow-private-network").await;
     let held = env.farm.get().await;
     for farm in [&env.farm, &env.webgym.node()] {

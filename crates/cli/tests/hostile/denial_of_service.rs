@@ -16,7 +16,7 @@ use crate::{
 attacks![
     thousand_windows_are_contained,
     busy_main_thread_times_out,
-    beforeunload_cannot_trap,
+    beforeunload_page_can_be_left,
     endless_redirects_fail,
     endless_script_redirects_are_bounded,
     oversized_websocket_message_is_dropped,
@@ -80,7 +80,7 @@ async fn busy_main_thread_times_out(env: Arc<Environment>) {
     env.farm.reset(&neighbour).await.ok();
 }
 
-async fn beforeunload_cannot_trap(env: Arc<Environment>) {
+async fn beforeunload_page_can_be_left(env: Arc<Environment>) {
     let page = env.page(
         "<body style='height:100vh'>trapped<script>
         const stay = (event) => { event.preventDefault(); event.returnValue = 'stay!'; history.pushState(0, '', '#' + Math.random()); alert('no'); return 'stay!'; };

@@ -19,15 +19,19 @@ pub(crate) type Recovered<'a> = Pin<Box<dyn Future<Output = Duration> + 'a>>;
 pub(crate) type Fault = for<'a> fn(&'a mut Cluster) -> Recovered<'a>;
 
 pub(crate) const ALL: &[(&str, Fault)] = &[
-    ("node_partitioned_from_master", |cluster| Box::pin(node_partitioned_from_master(cluster))),
-    ("node_partitioned_from_redis", |cluster| Box::pin(node_partitioned_from_redis(cluster))),
-    ("redis_down_for_60s", |cluster| Box::pin(redis_down_for_60s(cluster))),
-    ("master_restarted_during_episode", |cluster| Box::pin(master_restarted_during_episode(cluster))),
-    ("node_changes_address", |cluster| Box::pin(node_changes_address(cluster))),
-    ("rank_killed", |cluster| Box::pin(rank_killed(cluster))),
-    ("slow_rank", |cluster| Box::pin(slow_rank(cluster))),
-    ("two_masters", |cluster| Box::pin(two_masters(cluster))),
-    ("rolling_restart", |cluster| Box::pin(rolling_restart(cluster))),
+    ("episodes_of_unreachable_node_are_retried", |cluster| {
+        Box::pin(episodes_of_unreachable_node_are_retried(cluster))
+    }),
+    ("node_without_redis_stays_in_use", |cluster| Box::pin(node_without_redis_stays_in_use(cluster))),
+    ("run_survives_redis_outage", |cluster| Box::pin(run_survives_redis_outage(cluster))),
+    ("master_restart_loses_no_episode", |cluster| Box::pin(master_restart_loses_no_episode(cluster))),
+    ("node_with_new_address_is_found", |cluster| Box::pin(node_with_new_address_is_found(cluster))),
+    ("tasks_of_killed_rank_are_taken_over", |cluster| Box::pin(tasks_of_killed_rank_are_taken_over(cluster))),
+    ("slow_rank_delays_no_other", |cluster| Box::pin(slow_rank_delays_no_other(cluster))),
+    ("run_continues_when_one_of_two_masters_dies", |cluster| {
+        Box::pin(run_continues_when_one_of_two_masters_dies(cluster))
+    }),
+    ("rolling_restart_loses_nothing", |cluster| Box::pin(rolling_restart_loses_nothing(cluster))),
 ];
 
 const TASKS: usize = 6;
@@ -42,7 +46,7 @@ async fn start_run(cluster: &Cluster, tasks: usize) -> Run {
 }
 
 /// The master that all collectors use cannot reach the node: its episodes are lost and restarted on other nodes.
-async fn node_partitioned_from_master(cluster: &mut Cluster) -> Duration {
+async fn episodes_of_unreachable_node_are_retried(cluster: &mut Cluster) -> Duration {
     let run = start_run(cluster, TASKS).await;
     cluster.nodes[0].host.disconnect(&cluster.masters[0].host);
     cluster.wait_until_unhealthy(0, 0).await;
@@ -52,7 +56,7 @@ async fn node_partitioned_from_master(cluster: &mut Cluster) -> Duration {
 }
 
 /// The registry entry of the node expires, but the node responds and stays in use.
-async fn node_partitioned_from_redis(cluster: &mut Cluster) -> Duration {
+async fn node_without_redis_stays_in_use(cluster: &mut Cluster) -> Duration {
     let run = start_run(cluster, TASKS).await;
     let node = &cluster.nodes[1];
     node.host.disconnect(&cluster.redis_host);
@@ -76,7 +80,7 @@ async fn node_partitioned_from_redis(cluster: &mut Cluster) -> Duration {
 }
 
 /// Redis is down for sixty (shortened) seconds and loses its data.
-async fn redis_down_for_60s(cluster: &mut Cluster) -> Duration {
+async fn run_survives_redis_outage(cluster: &mut Cluster) -> Duration {
     let run = start_run(cluster, TASKS).await;
     cluster.redis.kill().await;
     let down = Duration::from_secs(60) / PACE;
@@ -97,7 +101,7 @@ async fn redis_down_for_60s(cluster: &mut Cluster) -> Duration {
 }
 
 /// The master is killed and restarted without its state; running episodes continue.
-async fn master_restarted_during_episode(cluster: &mut Cluster) -> Duration {
+async fn master_restart_loses_no_episode(cluster: &mut Cluster) -> Duration {
     let run = start_run(cluster, TASKS).await;
     let killed = Instant::now();
     cluster.restart_master(0, Signal::KILL).await;
@@ -108,7 +112,7 @@ async fn master_restarted_during_episode(cluster: &mut Cluster) -> Duration {
 }
 
 /// A machine gets another address: the node is found there under its old name, and the old address is removed.
-async fn node_changes_address(cluster: &mut Cluster) -> Duration {
+async fn node_with_new_address_is_found(cluster: &mut Cluster) -> Duration {
     let names = |registered: Vec<(String, String)>| -> Vec<String> {
         registered.into_iter().map(|(name, _)| name).collect()
     };
@@ -134,7 +138,7 @@ async fn start_queued_run(cluster: &Cluster, slow_rank: bool) -> Run {
 }
 
 /// A collector is killed during episodes: the other one takes over its tasks, and its leases expire.
-async fn rank_killed(cluster: &mut Cluster) -> Duration {
+async fn tasks_of_killed_rank_are_taken_over(cluster: &mut Cluster) -> Duration {
     let mut run = start_queued_run(cluster, false).await;
     testkit::eventually("the second rank has finished a trajectory", crate::LIMIT, async || {
         run.collected_by(1) > 0
@@ -149,7 +153,7 @@ async fn rank_killed(cluster: &mut Cluster) -> Duration {
 }
 
 /// A collector with a slow policy does not delay the run: the other one does most of the work.
-async fn slow_rank(cluster: &mut Cluster) -> Duration {
+async fn slow_rank_delays_no_other(cluster: &mut Cluster) -> Duration {
     let started = Instant::now();
     let run = start_queued_run(cluster, true).await;
     let share = testkit::poll_until("all tasks are collected", crate::LIMIT * 2, async || {
@@ -163,7 +167,7 @@ async fn slow_rank(cluster: &mut Cluster) -> Duration {
 }
 
 /// Collectors use both masters in turn, through nginx; one master is killed during the run and restarted.
-async fn two_masters(cluster: &mut Cluster) -> Duration {
+async fn run_continues_when_one_of_two_masters_dies(cluster: &mut Cluster) -> Duration {
     let balancer = Balancer::start(&cluster.masters).await;
     let address = balancer.host.ip.to_string();
     let run = Run::start(&cluster.collector_hosts, (&address, balancer::PORT), 2 * TASKS).await;
@@ -186,7 +190,7 @@ async fn two_masters(cluster: &mut Cluster) -> Duration {
 }
 
 /// Every node in turn gets SIGTERM, finishes its leases and is restarted while tasks are collected.
-async fn rolling_restart(cluster: &mut Cluster) -> Duration {
+async fn rolling_restart_loses_nothing(cluster: &mut Cluster) -> Duration {
     let run = start_run(cluster, 3 * TASKS).await;
     let started = Instant::now();
     for index in 0..cluster.nodes.len() {

@@ -39,7 +39,7 @@ async fn three_collectors_collect_every_task_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rank_killed() {
+async fn tasks_of_killed_rank_are_taken_over() {
     let redis = Redis::start().await;
     let run = TestRun::new(2).await.queued(&redis.url(), 2.0);
     // It finishes some tasks, then holds three forever.
@@ -67,7 +67,7 @@ async fn rank_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_rank() {
+async fn slow_rank_delays_no_other() {
     let redis = Redis::start().await;
     let run = TestRun::new(2).await.queued(&redis.url(), 60.0);
     let slow = SimModel::start_with(Duration::from_secs(4), false, std::sync::Arc::new(reply)).await;
@@ -83,7 +83,7 @@ async fn slow_rank() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rank_returns_after_being_declared_dead() {
+async fn late_results_of_rank_declared_dead_are_ignored() {
     let redis = Redis::start().await;
     let run = TestRun::new(2).await.queued(&redis.url(), 2.0);
     let slow = SimModel::start_with(Duration::from_secs(1), false, std::sync::Arc::new(reply)).await;
@@ -101,7 +101,7 @@ async fn rank_returns_after_being_declared_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_restarted_without_data() {
+async fn run_survives_loss_of_redis_data() {
     let mut redis = Redis::start().await;
     let run = TestRun::new(2).await.queued(&redis.url(), 2.0);
     let slow = SimModel::start_with(Duration::from_secs(1), false, std::sync::Arc::new(reply)).await;
@@ -145,7 +145,7 @@ async fn resumed_rank_continues_its_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rank_that_starts_too_late() {
+async fn rank_started_after_merge_does_nothing() {
     let redis = Redis::start().await;
     let run = TestRun::new(2).await.queued(&redis.url(), 60.0);
     let launch = ["env_config.launch_id=monday"];
@@ -210,7 +210,7 @@ async fn with_tls(redis: &Redis, folder: &std::path::Path) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queue_over_tls() {
+async fn queue_works_over_tls() {
     let redis = Redis::start().await;
     let folder = tempfile::tempdir().unwrap();
     let (address, certificate) = with_tls(&redis, folder.path()).await;
@@ -225,7 +225,7 @@ async fn queue_over_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_absent_at_start() {
+async fn run_without_redis_is_refused() {
     let mut redis = Redis::start().await;
     let run = TestRun::new(2).await.queued(&redis.url(), 60.0);
     redis.kill().await;

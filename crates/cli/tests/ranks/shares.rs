@@ -38,7 +38,7 @@ async fn rank_is_read_from_launcher_variables() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn merge_deadline() {
+async fn merge_proceeds_after_deadline() {
     let run = TestRun::new(2).await;
     let stuck = SimModel::start(|request| match request.number {
         0..3 => ModelReply::answer("42"),

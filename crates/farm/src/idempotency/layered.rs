@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unclaimed_lease_recalled_elsewhere_is_kept() {
+    async fn undelivered_lease_found_elsewhere_is_kept() {
         let [one, other] = two_masters();
         let lease = lease("http://node");
         one.apply("k", &Event::Leased { lease: lease.clone() }).await;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unclaimed_lease_without_retry_is_returned() {
+    async fn undelivered_lease_without_retry_is_released() {
         let [one, other] = two_masters();
         let lease = lease("http://node");
         one.apply("k", &Event::Leased { lease: lease.clone() }).await;

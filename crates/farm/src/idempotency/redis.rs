@@ -147,7 +147,7 @@ mod tests {
     use proto::{InstanceId, LeaseId};
 
     #[test]
-    fn states_survive_the_wire() {
+    fn encoded_states_are_decoded_unchanged() {
         let id = InstanceId { lease: LeaseId::new(), slot: 9000 };
         let lease = NodeLease { node: "http://10.0.0.5:8080".into(), id };
         let states = [

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn recall_finds_a_lease_and_never_claims() {
+    fn lookup_finds_a_lease_and_never_claims() {
         check(
             &Event::Recall,
             [
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn claim_lets_one_master_place() {
+    fn only_one_claim_may_place_a_lease() {
         check(
             &Event::Claim { by: "a".into() },
             [
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_grants_an_unclaimed_lease() {
+    fn answer_grants_an_undelivered_lease() {
         check(
             &Event::Answered { lease: 1 },
             [
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn expired_grace_returns_only_an_unclaimed_lease() {
+    fn expired_grace_releases_only_undelivered_lease() {
         check(
             &Event::GraceExpired { lease: 1 },
             [

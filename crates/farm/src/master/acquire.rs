@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn undelivered_lease_is_returned_after_the_grace() {
+    async fn undelivered_lease_is_released_after_the_grace() {
         let (master, released) = (start_master(), Arc::default());
         drop(offer(&master, &released).await);
         tokio::time::sleep(RETRY_GRACE.mul_f64(0.9)).await;
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn second_lease_under_a_key_is_returned_at_once() {
+    async fn second_lease_under_a_key_is_released_at_once() {
         let (master, first, second) = (start_master(), Arc::default(), Arc::new(AtomicUsize::new(0)));
         offer(&master, &first).await.deliver();
         let counter = Arc::clone(&second);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn large_renderer_is_killed_alone() {
+    fn only_the_large_renderer_is_killed() {
         let mut browser = TestBrowser::new();
         browser.processes[SECOND_PAGE].resident_bytes = 1001;
         assert_eq!(browser.check(), [(12, RENDERER_TOO_LARGE)]);
