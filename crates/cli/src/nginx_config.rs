@@ -4,7 +4,7 @@
 use std::{fmt::Write as _, net::Ipv6Addr, process::ExitCode, str::FromStr, time::Duration};
 
 use clap::Args;
-use farm::{Limits, api::MAX_WAIT_SECS};
+use farm::{ServerLimits, api::MAX_WAIT_SECS};
 
 #[derive(Args, Debug)]
 pub(crate) struct NginxArgs {
@@ -145,7 +145,7 @@ fn render(args: &NginxArgs) -> String {
 
 fn write_upstreams(text: &mut String, masters: &[HostPort]) {
     // Shorter than the idle timeout of the farm, so that nginx does not use a connection that is being closed.
-    let idle = Limits::default().idle_timeout.as_secs() * 6 / 10;
+    let idle = ServerLimits::default().idle_timeout.as_secs() * 6 / 10;
     let mut upstream = |name: &str, choice: &str| {
         let _ = writeln!(text, "upstream {name} {{\n    {choice};");
         for master in masters {
@@ -188,7 +188,7 @@ fn write_listen(text: &mut String, args: &NginxArgs) {
 }
 
 fn write_proxy_settings(text: &mut String) {
-    let limits = Limits::default();
+    let limits = ServerLimits::default();
     let body = (limits.body_bytes >> 20) * 2;
     let _ = write!(
         text,
@@ -300,7 +300,7 @@ mod tests {
             let values = text.lines().filter_map(|one| one.trim().strip_prefix(line)?.strip_suffix("s;"));
             values.map(|value| value.trim().parse().unwrap()).collect()
         };
-        let limits = Limits::default();
+        let limits = ServerLimits::default();
         let reading = seconds("proxy_read_timeout");
         assert!(reading[0] > limits.request_timeout.as_secs(), "{reading:?}");
         assert!(reading[1] as f64 > MAX_WAIT_SECS, "{reading:?}");

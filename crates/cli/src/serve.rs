@@ -4,8 +4,8 @@ use std::{io::IsTerminal, io::Write, net::IpAddr, path::PathBuf, process::ExitCo
 
 use clap::{Args, ValueEnum};
 use farm::{
-    DEFAULT_KEY, Farm, FarmOptions, Limits, Mode, NetworkRules, PoolCounts, PoolOptions, RedisServer,
-    RegistryTiming,
+    DEFAULT_KEY, Farm, FarmOptions, Mode, NetworkRules, PoolCounts, PoolOptions, RedisServer, RegistryTiming,
+    ServerLimits,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -216,11 +216,11 @@ impl NetArgs {
             mirror: self.mirror(),
             advertise: self.advertise_ip.clone(),
             node_id: self.node_id.clone(),
-            limits: Limits {
+            limits: ServerLimits {
                 idle_timeout: seconds("--idle-timeout", self.idle_timeout)?,
                 shutdown: Duration::from_secs(self.shutdown_secs),
                 registry: RegistryTiming::default().faster(self.registry_pace),
-                ..Limits::default()
+                ..ServerLimits::default()
             },
             ..FarmOptions::local(pool)
         })

@@ -1,4 +1,4 @@
-//! The audit log: one line for each lease that a node made or ended and that a master sent to a client. Enabled with
+//! The audit log: one line for each lease that a node granted or ended and that a master sent to a client. Enabled with
 //! `WEBGYM_LOG=farm::audit=debug`; nothing depends on it.
 
 use proto::InstanceId;

@@ -36,7 +36,7 @@ pub enum ApiError {
     Draining,
     #[error("Instance is already leased")]
     AlreadyLeased,
-    #[error("the browser of this instance is lost: {0}; release the instance and get another")]
+    #[error("the browser of this instance is lost: {0}; release the lease and acquire another")]
     InstanceLost(String),
     #[error("node {node} cannot be reached: {reason}")]
     NodeUnreachable { node: String, reason: String },

@@ -23,7 +23,7 @@ mod tasks;
 
 pub use error::ApiError;
 pub use identity::{Identity, InvalidNodeId};
-pub use options::{FarmOptions, Limits, Mode, NetworkRules, PoolOptions};
+pub use options::{FarmOptions, Mode, NetworkRules, PoolOptions, ServerLimits};
 pub use pool::{DrainStatus, Pool, PoolCounts};
 pub use registry::{RedisServer, RegistryError, RegistryTiming, ping_redis};
 pub use serve::{BoundServer, DEFAULT_KEY, Farm, StartError};

@@ -166,7 +166,7 @@ fn register_slots(registry: &mut Registry, pool: &Pool) {
             ("capacity", "Slots of this node", counts.capacity),
             ("get_queue_length", "Requests to /get that wait for a slot", pool.waiting()),
             ("leases_held_back", "1 while new leases wait for memory or CPU", held_back),
-            ("draining", "1 while this node is being drained and makes no new leases", draining),
+            ("draining", "1 while this node is being drained and grants no new leases", draining),
         ],
     );
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     error::ApiError,
-    pool::{ObserveOutcome, Operation},
+    pool::{ObserveResult, Operation},
 };
 
 /// The encoding of a response.
@@ -105,26 +105,26 @@ impl ObserveCall {
     }
 
     /// Encodes the response.
-    pub(crate) fn encode(&self, outcome: ObserveOutcome, encoding: Encoding) -> Result<Vec<u8>, ApiError> {
+    pub(crate) fn encode(&self, observed: ObserveResult, encoding: Encoding) -> Result<Vec<u8>, ApiError> {
         let internal = |error: &dyn std::fmt::Display| {
             ApiError::Internal(format!("cannot encode the response: {error}"))
         };
-        let response = self.response(outcome, encoding);
+        let response = self.response(observed, encoding);
         match encoding {
             Encoding::Json => serde_json::to_vec(&response).map_err(|error| internal(&error)),
             Encoding::Msgpack => rmp_serde::to_vec_named(&response).map_err(|error| internal(&error)),
         }
     }
 
-    fn response(&self, outcome: ObserveOutcome, encoding: Encoding) -> ObserveResponse {
-        let (result, error) = match outcome.result {
+    fn response(&self, observed: ObserveResult, encoding: Encoding) -> ObserveResponse {
+        let (result, error) = match observed.result {
             None => (None, None),
             Some(Ok(result)) => (Some(result), None),
             Some(Err(error)) => {
                 (None, Some(json!({"code": error.code().as_str(), "detail": error.to_string()})))
             }
         };
-        let screenshot = outcome.observation.screenshot.map(|image| Screenshot {
+        let screenshot = observed.observation.screenshot.map(|image| Screenshot {
             format: image.format,
             width: image.width,
             height: image.height,
@@ -133,17 +133,17 @@ impl ObserveCall {
                 Encoding::Msgpack => ImageData::Raw(image.bytes),
             },
         });
-        let elements = outcome.observation.elements;
+        let elements = observed.observation.elements;
         ObserveResponse {
             result,
             error,
-            settled: outcome.settled.is_none_or(|settled| settled.quiet),
-            settle_ms: outcome.settled.map_or(0, |settled| settled.elapsed.as_millis() as u64),
+            settled: observed.settled.is_none_or(|settled| settled.quiet),
+            settle_ms: observed.settled.map_or(0, |settled| settled.elapsed.as_millis() as u64),
             screenshot,
-            metadata: outcome.observation.metadata,
+            metadata: observed.observation.metadata,
             ac_tree: elements.as_ref().filter(|_| self.ac_tree).map(proto::page::ScreenshotInfo::ac_tree),
             screenshot_info: elements.filter(|_| self.rects).and_then(|info| serde_json::to_value(info).ok()),
-            unchanged: outcome.unchanged,
+            unchanged: observed.unchanged,
         }
     }
 }

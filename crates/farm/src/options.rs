@@ -38,7 +38,7 @@ pub struct FarmOptions {
     /// The node's id in the registry. Default: derived from host name, machine id and port.
     pub node_id: Option<String>,
     pub pool: PoolOptions,
-    pub limits: Limits,
+    pub limits: ServerLimits,
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ pub struct NetworkRules {
 }
 
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     pub body_bytes: usize,
     /// From connecting, or the end of a request, until the headers of the next request are complete. Must be longer than
     /// clients keep idle connections; otherwise they would send requests on a connection that is being closed.
@@ -112,7 +112,7 @@ impl FarmOptions {
             advertise: None,
             node_id: None,
             pool,
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
         }
     }
 }
@@ -142,7 +142,7 @@ impl PoolOptions {
     }
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             body_bytes: 2 << 20,

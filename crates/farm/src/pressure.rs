@@ -27,7 +27,7 @@ impl SystemPressure {
         }
     }
 
-    /// Returns why no new lease should be made now.
+    /// Returns why no new lease should be granted now.
     pub(crate) fn overload(&self, min_memory: f64, max_cpu: f64) -> Option<String> {
         if self.memory_available_percent < min_memory {
             let available = self.memory_available_percent;

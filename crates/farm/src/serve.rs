@@ -15,7 +15,7 @@ use crate::{
     identity::{Identity, InvalidNodeId},
     master::{Master, NodeEntry, NodeTable, Origin},
     node::{AnyNode, HttpClient, LocalNode, RemoteNode},
-    options::{FarmOptions, Limits, Mode, PoolOptions},
+    options::{FarmOptions, Mode, PoolOptions, ServerLimits},
     pool::{Pool, PoolCounts},
     process::raise_file_limit,
     registry::{
@@ -73,7 +73,7 @@ pub struct Farm {
     servers: Tasks,
     stop_serving: CancellationToken,
     tasks: Tasks,
-    limits: Limits,
+    limits: ServerLimits,
 }
 
 impl Farm {
@@ -110,10 +110,10 @@ impl Farm {
         Ok(farm)
     }
 
-    fn empty(limits: &Limits) -> Self {
+    fn empty(limits: &ServerLimits) -> Self {
         // Clients may use three quarters of the file descriptors; pipes to browsers and proxied connections need the rest.
         let max_clients = usize::try_from(raise_file_limit() / 4 * 3).unwrap_or(usize::MAX);
-        let limits = Limits { connections: limits.connections.min(max_clients), ..limits.clone() };
+        let limits = ServerLimits { connections: limits.connections.min(max_clients), ..limits.clone() };
         Self {
             pool: None,
             master: None,
@@ -242,7 +242,7 @@ impl Farm {
         }
     }
 
-    /// Makes no new leases on the local pool and waits for the existing ones. Returns false at the timeout.
+    /// Grants no new leases on the local pool and waits for the existing ones. Returns false at the timeout.
     pub async fn drain(&self, timeout: Duration) -> bool {
         match &self.pool {
             Some(pool) => tokio::time::timeout(timeout, pool.drain_and_wait()).await.is_ok(),

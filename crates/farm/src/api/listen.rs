@@ -13,16 +13,16 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::{request::BodyLimit, response::ErrorResponse};
-use crate::{error::ApiError, options::Limits};
+use crate::{error::ApiError, options::ServerLimits};
 
-pub(crate) fn bind(address: SocketAddr, limits: &Limits) -> io::Result<BoundedListener> {
+pub(crate) fn bind(address: SocketAddr, limits: &ServerLimits) -> io::Result<BoundedListener> {
     let connections =
         ConnectionLimits { max_connections: limits.connections, idle_timeout: limits.idle_timeout };
     BoundedListener::bind(address, connections)
 }
 
 /// Adds what all tiers have in common: JSON errors, the body limit, and a response instead of a panic.
-fn add_common_layers(routes: Router, limits: &Limits) -> Router {
+fn add_common_layers(routes: Router, limits: &ServerLimits) -> Router {
     routes
         .fallback(async |request: Request| {
             ErrorResponse::from(ApiError::NotFound(request.uri().path().to_owned()))
@@ -45,7 +45,7 @@ fn add_common_layers(routes: Router, limits: &Limits) -> Router {
 pub(crate) async fn serve(
     listener: BoundedListener,
     routes: Router,
-    limits: Limits,
+    limits: ServerLimits,
     stop: CancellationToken,
 ) {
     let routes = add_common_layers(routes, &limits);

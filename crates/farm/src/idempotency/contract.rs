@@ -26,7 +26,7 @@ fn claim(by: &str) -> Event<NodeLease> {
 fn all_events() -> Vec<Event<NodeLease>> {
     let (first, second) = (lease("http://one"), lease("http://two"));
     vec![
-        Event::Recall,
+        Event::Lookup,
         claim("a"),
         claim("b"),
         Event::PlacementFailed { by: "a".into() },
@@ -82,7 +82,7 @@ async fn concurrent_leases_yield_one_offer<S: IdempotencyStore + 'static>(store:
     let outcomes = masters.join_all().await;
     let offered: Vec<_> = outcomes.iter().filter(|(action, _)| *action == Action::Offer).collect();
     let [(_, winner)] = offered.as_slice() else { panic!("{} offers", offered.len()) };
-    assert_eq!(store.apply("leases", &Event::Recall).await.unwrap(), Action::Reuse(winner.clone()));
+    assert_eq!(store.apply("leases", &Event::Lookup).await.unwrap(), Action::Reuse(winner.clone()));
     let discarded = outcomes.iter().filter(|(action, _)| *action == Action::Discard).count();
     assert_eq!(discarded, 23);
 }
@@ -143,6 +143,6 @@ async fn redis_store_keeps_the_contract() {
 #[tokio::test]
 async fn unreachable_redis_is_unavailable() {
     let store = redis_store("redis://127.0.0.1:1", LONG);
-    assert_eq!(store.apply("k", &Event::Recall).await, Err(Unavailable));
+    assert_eq!(store.apply("k", &Event::Lookup).await, Err(Unavailable));
     assert_eq!(store.state("k").await, Err(Unavailable));
 }

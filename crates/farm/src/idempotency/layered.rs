@@ -33,7 +33,7 @@ impl<S: IdempotencyStore> LeaseKeys<S> {
             Some(shared) if !decided => match shared.apply(key, event).await {
                 Ok(shared) => self.adopt(key, event, shared),
                 // Another master may have answered a client with the lease.
-                Err(Unavailable) if action == Action::Return => Action::Keep,
+                Err(Unavailable) if action == Action::Release => Action::Keep,
                 Err(Unavailable) => action,
             },
             _ => action,
@@ -89,9 +89,9 @@ mod tests {
 
     /// A shared store that can be taken away.
     #[derive(Clone)]
-    struct Shared(Option<Arc<MemoryStore>>);
+    struct OptionalStore(Option<Arc<MemoryStore>>);
 
-    impl IdempotencyStore for Shared {
+    impl IdempotencyStore for OptionalStore {
         async fn apply(&self, key: &str, event: &Event<NodeLease>) -> Result<Action<NodeLease>, Unavailable> {
             self.0.as_ref().map(|store| store.apply_now(key, event)).ok_or(Unavailable)
         }
@@ -101,8 +101,8 @@ mod tests {
         }
     }
 
-    fn two_masters() -> [LeaseKeys<Shared>; 2] {
-        let shared = Shared(Some(Arc::new(MemoryStore::new(Retention::default()))));
+    fn two_masters() -> [LeaseKeys<OptionalStore>; 2] {
+        let shared = OptionalStore(Some(Arc::new(MemoryStore::new(Retention::default()))));
         ["a", "b"].map(|owner| LeaseKeys::new(owner.into(), Some(shared.clone())))
     }
 
@@ -110,7 +110,7 @@ mod tests {
         NodeLease { node: node.into(), id: InstanceId { lease: LeaseId::new(), slot: 9000 } }
     }
 
-    async fn claim(master: &LeaseKeys<Shared>) -> Action<NodeLease> {
+    async fn claim(master: &LeaseKeys<OptionalStore>) -> Action<NodeLease> {
         master.apply("k", &Event::Claim { by: master.owner() }).await
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let [one, other] = two_masters();
         let lease = lease("http://node");
         one.apply("k", &Event::Leased { lease: lease.clone() }).await;
-        assert_eq!(other.apply("k", &Event::Recall).await, Action::Reuse(lease.clone()));
+        assert_eq!(other.apply("k", &Event::Lookup).await, Action::Reuse(lease.clone()));
         assert_eq!(one.apply("k", &Event::GraceExpired { lease }).await, Action::Keep);
     }
 
@@ -146,8 +146,8 @@ mod tests {
         let [one, other] = two_masters();
         let lease = lease("http://node");
         one.apply("k", &Event::Leased { lease: lease.clone() }).await;
-        assert_eq!(one.apply("k", &Event::GraceExpired { lease }).await, Action::Return);
-        assert_eq!(other.apply("k", &Event::Recall).await, Action::Nothing);
+        assert_eq!(one.apply("k", &Event::GraceExpired { lease }).await, Action::Release);
+        assert_eq!(other.apply("k", &Event::Lookup).await, Action::Nothing);
     }
 
     #[tokio::test]
@@ -156,12 +156,12 @@ mod tests {
         let (first, second) = (lease("http://one"), lease("http://two"));
         one.apply("k", &Event::Leased { lease: first.clone() }).await;
         assert_eq!(other.apply("k", &Event::Leased { lease: second }).await, Action::Discard);
-        assert_eq!(other.apply("k", &Event::Recall).await, Action::Reuse(first));
+        assert_eq!(other.apply("k", &Event::Lookup).await, Action::Reuse(first));
     }
 
     #[tokio::test]
     async fn unavailable_shared_store_leaves_the_decision_to_memory() {
-        let master = LeaseKeys::new("a".into(), Some(Shared(None)));
+        let master = LeaseKeys::new("a".into(), Some(OptionalStore(None)));
         let lease = lease("http://node");
         assert_eq!(claim(&master).await, Action::Place);
         assert_eq!(master.apply("k", &Event::Leased { lease: lease.clone() }).await, Action::Offer);

@@ -6,20 +6,20 @@
 //! several masters share their keys.
 //!
 //! ```text
-//!                Claim               Leased                Answered
-//!                                                          Recall, Claim (a retry)
-//!   ┌──────┐ ────────────▶ ┌─────────┐ ─────▶ ┌───────────┐ ─────────▶ ┌─────────┐
-//!   │ Free │               │ Claimed │        │ Unclaimed │            │ Granted │
-//!   └──────┘ ◀──────────── └─────────┘        └───────────┘            └─────────┘
-//!      ▲    PlacementFailed                         │                       │
-//!      │    or after 10 s                           │ GraceExpired (60 s)   │ Ended
-//!      │                                            │ or Ended              │ or after 15 min
-//!      └────────────────────────────────────────────┴───────────────────────┘
+//!                Claim               Leased                  Answered
+//!                                                            Lookup, Claim (a retry)
+//!   ┌──────┐ ────────────▶ ┌─────────┐ ─────▶ ┌─────────────┐ ─────────▶ ┌─────────┐
+//!   │ Free │               │ Claimed │        │ Undelivered │            │ Granted │
+//!   └──────┘ ◀──────────── └─────────┘        └─────────────┘            └─────────┘
+//!      ▲    PlacementFailed                          │                        │
+//!      │    or after 10 s                            │ GraceExpired (60 s)    │ Ended
+//!      │                                             │ or Ended               │ or after 15 min
+//!      └─────────────────────────────────────────────┴────────────────────────┘
 //! ```
 //!
 //! * `Claimed`: only the claiming master asks nodes for a lease; a claim expires in case that master dies.
-//! * `Unclaimed`: the lease exists, but its client may have disconnected. In that case the master waits 60 s for a retry
-//!   and then returns the lease (`GraceExpired`).
+//! * `Undelivered`: the lease exists, but its client may have disconnected. In that case the master waits 60 s for a
+//!   retry and then releases the lease (`GraceExpired`).
 //! * `Granted`: a client was answered. Every further request under the key is answered with the same lease, as long
 //!   as its node has it; otherwise the key is freed (`Ended`) and claimed again.
 
@@ -83,7 +83,7 @@ impl Retention {
     fn of<L>(&self, state: &KeyState<L>) -> Duration {
         match state {
             KeyState::Free | KeyState::Claimed { .. } => self.claim,
-            KeyState::Unclaimed { .. } | KeyState::Granted { .. } => self.lease,
+            KeyState::Undelivered { .. } | KeyState::Granted { .. } => self.lease,
         }
     }
 }

@@ -47,12 +47,12 @@ impl RedisStore {
     /// Returns the state in which an event usually arrives. A wrong guess costs a second round trip.
     fn likely_state(&self, event: &Event<NodeLease>) -> KeyState<NodeLease> {
         match event {
-            Event::Recall | Event::Claim { .. } => KeyState::Free,
+            Event::Lookup | Event::Claim { .. } => KeyState::Free,
             Event::PlacementFailed { .. } | Event::Leased { .. } => {
                 KeyState::Claimed { by: self.owner.clone() }
             }
             Event::Answered { lease } | Event::GraceExpired { lease } => {
-                KeyState::Unclaimed { lease: lease.clone() }
+                KeyState::Undelivered { lease: lease.clone() }
             }
             Event::Ended { lease } => KeyState::Granted { lease: lease.clone() },
         }
@@ -120,7 +120,7 @@ fn encode(state: &KeyState<NodeLease>) -> String {
     match state {
         KeyState::Free => String::new(),
         KeyState::Claimed { by } => format!("claim {by}"),
-        KeyState::Unclaimed { lease: NodeLease { node, id } } => format!("unclaimed {id} {node}"),
+        KeyState::Undelivered { lease: NodeLease { node, id } } => format!("unclaimed {id} {node}"),
         KeyState::Granted { lease: NodeLease { node, id } } => format!("given {id} {node}"),
     }
 }
@@ -134,7 +134,7 @@ fn decode(value: &str) -> KeyState<NodeLease> {
     let known = match value.split_once(' ') {
         None if value.is_empty() => Some(KeyState::Free),
         Some(("claim", by)) => Some(KeyState::Claimed { by: by.to_owned() }),
-        Some(("unclaimed", text)) => lease(text).map(|lease| KeyState::Unclaimed { lease }),
+        Some(("unclaimed", text)) => lease(text).map(|lease| KeyState::Undelivered { lease }),
         Some(("given", text)) => lease(text).map(|lease| KeyState::Granted { lease }),
         _ => None,
     };
@@ -153,7 +153,7 @@ mod tests {
         let states = [
             (KeyState::Free, String::new()),
             (KeyState::Claimed { by: "abc".into() }, "claim abc".into()),
-            (KeyState::Unclaimed { lease: lease.clone() }, format!("unclaimed {id} http://10.0.0.5:8080")),
+            (KeyState::Undelivered { lease: lease.clone() }, format!("unclaimed {id} http://10.0.0.5:8080")),
             (KeyState::Granted { lease }, format!("given {id} http://10.0.0.5:8080")),
         ];
         for (state, value) in states {

@@ -8,7 +8,7 @@ pub(crate) enum KeyState<L> {
     /// A master is asking nodes for a lease.
     Claimed { by: String },
     /// There is a lease, but no client is known to have received it.
-    Unclaimed { lease: L },
+    Undelivered { lease: L },
     /// A client was answered with the lease.
     Granted { lease: L },
 }
@@ -16,9 +16,9 @@ pub(crate) enum KeyState<L> {
 /// What happened to a request, or to a lease, under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event<L> {
-    /// A client asks, and must not start a placement (yet).
-    Recall,
-    /// A client asks, and master `by` would place a lease for it.
+    /// A request looks for an existing lease; it does not ask nodes for a new one.
+    Lookup,
+    /// A request looks for a lease; if there is none, master `by` asks nodes for one.
     Claim { by: String },
     /// Master `by` found no node with a free slot.
     PlacementFailed { by: String },
@@ -44,10 +44,10 @@ pub(crate) enum Action<L> {
     Reuse(L),
     /// Answer with the new lease.
     Offer,
-    /// The key has another lease: return the new one and recall the other.
+    /// The key has another lease: release the new one and look up the other.
     Discard,
-    /// Return the lease to its node.
-    Return,
+    /// Release the lease.
+    Release,
     /// Leave the lease alone: a client has it.
     Keep,
 }
@@ -55,7 +55,7 @@ pub(crate) enum Action<L> {
 impl<L> KeyState<L> {
     pub(crate) fn lease(&self) -> Option<&L> {
         match self {
-            Self::Unclaimed { lease } | Self::Granted { lease } => Some(lease),
+            Self::Undelivered { lease } | Self::Granted { lease } => Some(lease),
             Self::Free | Self::Claimed { .. } => None,
         }
     }
@@ -66,10 +66,10 @@ pub(crate) fn transition<L: Clone + PartialEq>(
     state: &KeyState<L>,
     event: &Event<L>,
 ) -> (KeyState<L>, Action<L>) {
-    use KeyState::{Claimed, Free, Granted, Unclaimed};
+    use KeyState::{Claimed, Free, Granted, Undelivered};
     let stay = |action| (state.clone(), action);
     match (event, state) {
-        (Event::Recall | Event::Claim { .. }, Unclaimed { lease } | Granted { lease }) => {
+        (Event::Lookup | Event::Claim { .. }, Undelivered { lease } | Granted { lease }) => {
             (Granted { lease: lease.clone() }, Action::Reuse(lease.clone()))
         }
         (Event::Claim { by }, Free) => (Claimed { by: by.clone() }, Action::Place),
@@ -78,22 +78,24 @@ pub(crate) fn transition<L: Clone + PartialEq>(
         (Event::Claim { .. }, Claimed { .. }) => stay(Action::Wait),
         (Event::PlacementFailed { by }, Claimed { by: owner }) if by == owner => (Free, Action::Nothing),
         (Event::Leased { lease }, Free | Claimed { .. }) => {
-            (Unclaimed { lease: lease.clone() }, Action::Offer)
+            (Undelivered { lease: lease.clone() }, Action::Offer)
         }
-        (Event::Leased { lease }, Unclaimed { lease: held } | Granted { lease: held }) => {
+        (Event::Leased { lease }, Undelivered { lease: held } | Granted { lease: held }) => {
             stay(if lease == held { Action::Offer } else { Action::Discard })
         }
-        (Event::Answered { lease }, Unclaimed { lease: held }) if lease == held => {
+        (Event::Answered { lease }, Undelivered { lease: held }) if lease == held => {
             (Granted { lease: lease.clone() }, Action::Nothing)
         }
-        (Event::GraceExpired { lease }, Unclaimed { lease: held }) if lease == held => (Free, Action::Return),
-        // The record expired or was lost. Returning a lease twice does no harm; keeping it would block its slot.
-        (Event::GraceExpired { .. }, Free) => (Free, Action::Return),
+        (Event::GraceExpired { lease }, Undelivered { lease: held }) if lease == held => {
+            (Free, Action::Release)
+        }
+        // The record expired or was lost. Releasing a lease twice has no effect; keeping it would block its slot.
+        (Event::GraceExpired { .. }, Free) => (Free, Action::Release),
         (Event::GraceExpired { .. }, _) => stay(Action::Keep),
-        (Event::Ended { lease }, Unclaimed { lease: held } | Granted { lease: held }) if lease == held => {
+        (Event::Ended { lease }, Undelivered { lease: held } | Granted { lease: held }) if lease == held => {
             (Free, Action::Nothing)
         }
-        (Event::Recall | Event::PlacementFailed { .. } | Event::Answered { .. } | Event::Ended { .. }, _) => {
+        (Event::Lookup | Event::PlacementFailed { .. } | Event::Answered { .. } | Event::Ended { .. }, _) => {
             stay(Action::Nothing)
         }
     }
@@ -111,8 +113,8 @@ mod tests {
         State::Claimed { by: by.into() }
     }
 
-    fn unclaimed(lease: u8) -> State {
-        State::Unclaimed { lease }
+    fn undelivered(lease: u8) -> State {
+        State::Undelivered { lease }
     }
 
     fn granted(lease: u8) -> State {
@@ -129,13 +131,13 @@ mod tests {
     #[test]
     fn lookup_finds_a_lease_and_never_claims() {
         check(
-            &Event::Recall,
+            &Event::Lookup,
             [
                 (FREE, FREE, Action::Nothing),
                 (claimed("a"), claimed("a"), Action::Nothing),
                 (claimed("b"), claimed("b"), Action::Nothing),
-                (unclaimed(1), granted(1), Action::Reuse(1)),
-                (unclaimed(2), granted(2), Action::Reuse(2)),
+                (undelivered(1), granted(1), Action::Reuse(1)),
+                (undelivered(2), granted(2), Action::Reuse(2)),
                 (granted(1), granted(1), Action::Reuse(1)),
                 (granted(2), granted(2), Action::Reuse(2)),
             ],
@@ -150,8 +152,8 @@ mod tests {
                 (FREE, claimed("a"), Action::Place),
                 (claimed("a"), claimed("a"), Action::Place),
                 (claimed("b"), claimed("b"), Action::Wait),
-                (unclaimed(1), granted(1), Action::Reuse(1)),
-                (unclaimed(2), granted(2), Action::Reuse(2)),
+                (undelivered(1), granted(1), Action::Reuse(1)),
+                (undelivered(2), granted(2), Action::Reuse(2)),
                 (granted(1), granted(1), Action::Reuse(1)),
                 (granted(2), granted(2), Action::Reuse(2)),
             ],
@@ -166,8 +168,8 @@ mod tests {
                 (FREE, FREE, Action::Nothing),
                 (claimed("a"), FREE, Action::Nothing),
                 (claimed("b"), claimed("b"), Action::Nothing),
-                (unclaimed(1), unclaimed(1), Action::Nothing),
-                (unclaimed(2), unclaimed(2), Action::Nothing),
+                (undelivered(1), undelivered(1), Action::Nothing),
+                (undelivered(2), undelivered(2), Action::Nothing),
                 (granted(1), granted(1), Action::Nothing),
                 (granted(2), granted(2), Action::Nothing),
             ],
@@ -179,11 +181,11 @@ mod tests {
         check(
             &Event::Leased { lease: 1 },
             [
-                (FREE, unclaimed(1), Action::Offer),
-                (claimed("a"), unclaimed(1), Action::Offer),
-                (claimed("b"), unclaimed(1), Action::Offer),
-                (unclaimed(1), unclaimed(1), Action::Offer),
-                (unclaimed(2), unclaimed(2), Action::Discard),
+                (FREE, undelivered(1), Action::Offer),
+                (claimed("a"), undelivered(1), Action::Offer),
+                (claimed("b"), undelivered(1), Action::Offer),
+                (undelivered(1), undelivered(1), Action::Offer),
+                (undelivered(2), undelivered(2), Action::Discard),
                 (granted(1), granted(1), Action::Offer),
                 (granted(2), granted(2), Action::Discard),
             ],
@@ -198,8 +200,8 @@ mod tests {
                 (FREE, FREE, Action::Nothing),
                 (claimed("a"), claimed("a"), Action::Nothing),
                 (claimed("b"), claimed("b"), Action::Nothing),
-                (unclaimed(1), granted(1), Action::Nothing),
-                (unclaimed(2), unclaimed(2), Action::Nothing),
+                (undelivered(1), granted(1), Action::Nothing),
+                (undelivered(2), undelivered(2), Action::Nothing),
                 (granted(1), granted(1), Action::Nothing),
                 (granted(2), granted(2), Action::Nothing),
             ],
@@ -211,11 +213,11 @@ mod tests {
         check(
             &Event::GraceExpired { lease: 1 },
             [
-                (FREE, FREE, Action::Return),
+                (FREE, FREE, Action::Release),
                 (claimed("a"), claimed("a"), Action::Keep),
                 (claimed("b"), claimed("b"), Action::Keep),
-                (unclaimed(1), FREE, Action::Return),
-                (unclaimed(2), unclaimed(2), Action::Keep),
+                (undelivered(1), FREE, Action::Release),
+                (undelivered(2), undelivered(2), Action::Keep),
                 (granted(1), granted(1), Action::Keep),
                 (granted(2), granted(2), Action::Keep),
             ],
@@ -230,8 +232,8 @@ mod tests {
                 (FREE, FREE, Action::Nothing),
                 (claimed("a"), claimed("a"), Action::Nothing),
                 (claimed("b"), claimed("b"), Action::Nothing),
-                (unclaimed(1), FREE, Action::Nothing),
-                (unclaimed(2), unclaimed(2), Action::Nothing),
+                (undelivered(1), FREE, Action::Nothing),
+                (undelivered(2), undelivered(2), Action::Nothing),
                 (granted(1), FREE, Action::Nothing),
                 (granted(2), granted(2), Action::Nothing),
             ],

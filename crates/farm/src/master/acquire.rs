@@ -1,5 +1,5 @@
-//! `/get` of the master: finds a node with a free slot, and makes sure that no lease stays behind when a client hangs
-//! up or a node's response is lost. See [`crate::idempotency`] for the states of a key.
+//! `/get` of the master: finds a node with a free slot, and ensures that no lease leaks when a client disconnects or a
+//! node's response is lost. See [`crate::idempotency`] for the states of a key.
 
 use std::{
     sync::Arc,
@@ -19,12 +19,12 @@ use crate::{
 /// How long a lease under a key is kept for a client that disconnected before it was answered.
 const RETRY_GRACE: Duration = Duration::from_mins(1);
 /// How often a queued request checks whether another master has served its key.
-const RECALL_INTERVAL: Duration = Duration::from_secs(1);
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What became of a lease that a node made.
+/// What became of a lease that a node granted.
 enum Leased {
     Offer(LeaseOffer),
-    /// The key already has another lease; the new one was returned.
+    /// The key already has another lease; the new one was released.
     Duplicate {
         key: String,
     },
@@ -49,7 +49,7 @@ impl Master {
         tokio::select! {
             biased;
             offer = self.0.queue.acquire(Instant::now() + wait, attempt, too_late) => offer,
-            offer = self.recall_while_queued(request.key.as_deref()) => Ok(offer),
+            offer = self.look_up_while_queued(request.key.as_deref()) => Ok(offer),
         }
     }
 
@@ -61,19 +61,19 @@ impl Master {
 
     /// Waits for a lease under the key that this request need not queue for. The request at the head of the queue may
     /// be waiting for exactly that slot, so waiting behind it could block both.
-    async fn recall_while_queued(&self, key: Option<&str>) -> LeaseOffer {
+    async fn look_up_while_queued(&self, key: Option<&str>) -> LeaseOffer {
         let Some(key) = key else { return std::future::pending().await };
         loop {
-            if let Some(lease) = self.recall(key).await {
+            if let Some(lease) = self.look_up(key).await {
                 return LeaseOffer::existing(lease);
             }
-            tokio::time::sleep(RECALL_INTERVAL).await;
+            tokio::time::sleep(LOOKUP_INTERVAL).await;
         }
     }
 
     /// Returns the lease that an earlier request under the key got, if its node still has it.
-    async fn recall(&self, key: &str) -> Option<NodeLease> {
-        match self.0.keys.apply(key, &Event::Recall).await {
+    async fn look_up(&self, key: &str) -> Option<NodeLease> {
+        match self.0.keys.apply(key, &Event::Lookup).await {
             Action::Reuse(lease) => self.reuse(key, lease).await,
             _ => None,
         }
@@ -127,7 +127,7 @@ impl Master {
             match self.ask(&entry, request).await {
                 Ok(Leased::Offer(offer)) => return Ok(offer),
                 Ok(Leased::Duplicate { key }) => {
-                    return self.recall(&key).await.map(LeaseOffer::existing).ok_or(full);
+                    return self.look_up(&key).await.map(LeaseOffer::existing).ok_or(full);
                 }
                 Err(error @ ApiError::NoCapacity(_)) => full = error,
                 Err(ApiError::ShuttingDown | ApiError::Draining | ApiError::NodeUnreachable { .. }) => {}
@@ -138,8 +138,8 @@ impl Master {
         Err(full)
     }
 
-    /// Asks one node, in a task that continues if our client disconnects meanwhile: only its result tells what has to be
-    /// returned.
+    /// Asks one node, in a task that continues if our client disconnects meanwhile: only its result shows what has to
+    /// be released.
     async fn ask(&self, entry: &Arc<NodeEntry>, request: &GetRequest) -> Result<Leased, ApiError> {
         // The master does the waiting. A request without a key gets one, so that a lost response can be recovered.
         let node_key = request.key.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
@@ -199,14 +199,14 @@ impl Master {
         });
     }
 
-    /// Keeps a lease whose client disconnected, and returns it unless the client asks again under its key.
+    /// Keeps a lease whose client disconnected, and releases it unless the client asks again under its key.
     pub(super) fn keep_for_retry(&self, key: String, entry: &Arc<NodeEntry>, pending: PendingLease) {
         let (master, entry) = (self.clone(), Arc::clone(entry));
         self.0.tasks.spawn_until_stopped("keep for retry", async move {
             tokio::time::sleep(RETRY_GRACE).await;
             let lease = NodeLease { node: entry.hash().to_owned(), id: *pending.id() };
             match master.0.keys.apply(&key, &Event::GraceExpired { lease }).await {
-                Action::Return => {
+                Action::Release => {
                     entry.record_release(pending.id());
                     drop(pending);
                 }
@@ -227,13 +227,13 @@ mod tests {
         idempotency::LeaseKeys,
         master::{NodeTable, Origin},
         node::{AnyNode, HttpClient, RemoteNode},
-        options::Limits,
+        options::ServerLimits,
         tasks::Tasks,
     };
 
     fn start_master() -> Master {
         let keys = LeaseKeys::new("a".into(), None);
-        Master::start(NodeTable::default(), Limits::default(), None, keys, &Tasks::default())
+        Master::start(NodeTable::default(), ServerLimits::default(), None, keys, &Tasks::default())
     }
 
     fn unreachable_node() -> Arc<NodeEntry> {
@@ -276,7 +276,7 @@ mod tests {
         let offer = offer(&master, &released).await;
         let lease = offer.lease.clone();
         drop(offer);
-        assert_eq!(master.0.keys.apply("k", &Event::Recall).await, Action::Reuse(lease.clone()));
+        assert_eq!(master.0.keys.apply("k", &Event::Lookup).await, Action::Reuse(lease.clone()));
         tokio::time::sleep(RETRY_GRACE * 2).await;
         assert_eq!(released.load(Ordering::SeqCst), 0);
         assert_eq!(master.0.keys.lease("k").await, Some(lease));

@@ -26,7 +26,7 @@ use crate::{
     error::ApiError,
     idempotency::LeaseKeys,
     node::{AnyNode, Call, LocalNode, Node},
-    options::Limits,
+    options::ServerLimits,
     pool::{DrainStatus, Pool},
     queue::Queue,
     registry::Registry,
@@ -41,7 +41,7 @@ struct MasterInner {
     table: NodeTable,
     queue: Queue,
     keys: LeaseKeys,
-    limits: Limits,
+    limits: ServerLimits,
     stopping: AtomicBool,
     /// How many sources of nodes (configuration, registry) have been polled once.
     polled_sources: watch::Sender<usize>,
@@ -57,7 +57,7 @@ pub(crate) struct Master(Arc<MasterInner>);
 impl Master {
     pub(crate) fn start(
         table: NodeTable,
-        limits: Limits,
+        limits: ServerLimits,
         registry: Option<Registry>,
         keys: LeaseKeys,
         tasks: &Tasks,
@@ -84,7 +84,7 @@ impl Master {
         &self.0.table
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &ServerLimits {
         &self.0.limits
     }
 
@@ -135,7 +135,7 @@ impl Master {
         outcome
     }
 
-    /// Frees the keys of a lease at its end: a busy farm makes thousands of leases before a key would expire.
+    /// Frees the keys of a lease at its end: a busy farm grants thousands of leases before a key would expire.
     fn free_keys(&self, id: &InstanceId) {
         let ended = self.0.keys.end(id);
         if ended.is_empty() || !self.0.keys.is_shared() {

@@ -6,7 +6,7 @@ use super::{Master, NodeEntry};
 use crate::{idempotency::NodeLease, pool::PendingLease};
 
 /// A lease to answer `/get` with. Dropping it before [`LeaseOffer::deliver`] means that the client disconnected.
-#[must_use = "a lease that is not delivered is returned"]
+#[must_use = "a lease that is not delivered is released or kept for a retry"]
 pub(crate) struct LeaseOffer {
     pub(crate) lease: NodeLease,
     origin: LeaseOrigin,
@@ -16,7 +16,7 @@ pub(crate) struct LeaseOffer {
 enum LeaseOrigin {
     /// An earlier request: nothing to undo.
     Existing,
-    /// This request, without a key: the lease is returned.
+    /// This request, without a key: the lease is released.
     New(PendingLease),
     /// This request, under a key: the lease is kept for a while, in case the client asks again.
     Keyed { pending: PendingLease, key: String, entry: Arc<NodeEntry>, master: Master },

@@ -1,4 +1,4 @@
-//! Recovers leases that a node may have made although its response to `/get` was lost.
+//! Recovers leases that a node may have granted although its response to `/get` was lost.
 
 use std::{
     sync::Arc,
@@ -15,7 +15,7 @@ const HEALTH_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 impl Master {
-    /// Asks the node for the lease again once it answers, and returns it.
+    /// Asks the node for the lease again once it answers, and releases it.
     pub(super) fn recover_lost_lease(&self, entry: Arc<NodeEntry>, request: GetRequest) {
         let master = self.clone();
         self.0.tasks.spawn_until_stopped("recover lost lease", async move {
@@ -32,7 +32,7 @@ impl Master {
             if known.is_some_and(|lease| lease.node == entry.hash()) {
                 return;
             }
-            // The node answers with the lost lease or with a new one. No client has either, so dropping it returns it.
+            // The node answers with the lost lease or with a new one. No client has either, so dropping it releases it.
             drop(entry.node().get(&request).await);
         });
     }

@@ -13,7 +13,7 @@ use super::{Call, GetRequest, Node, NodeInfo};
 use crate::{
     error::ApiError,
     observe::{Encoding, ObserveCall},
-    pool::{DrainStatus, ObserveOutcome, Operation, Outcome, PendingLease, Pool},
+    pool::{DrainStatus, ObserveResult, Operation, OperationResult, PendingLease, Pool},
 };
 
 #[derive(Clone)]
@@ -31,14 +31,14 @@ impl Node for LocalNode {
 
     async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, ApiError> {
         match self.0.perform(id, operation(&call)).await? {
-            Outcome::Answer(value) => Ok(axum::Json(value).into_response()),
-            Outcome::Size(width, height) => {
+            OperationResult::Answer(value) => Ok(axum::Json(value).into_response()),
+            OperationResult::Size(width, height) => {
                 Ok(axum::Json(json!({"width": width, "height": height})).into_response())
             }
-            Outcome::Alive => {
+            OperationResult::Alive => {
                 Ok(axum::Json(json!({"status": "success", "message": "Probe successful"})).into_response())
             }
-            Outcome::Observed(outcome) => observation_response(call, *outcome),
+            OperationResult::Observed(observed) => observation_response(call, *observed),
         }
     }
 
@@ -85,10 +85,10 @@ fn operation(call: &Call) -> Operation {
     }
 }
 
-fn observation_response(call: Call, outcome: ObserveOutcome) -> Result<Response, ApiError> {
+fn observation_response(call: Call, observed: ObserveResult) -> Result<Response, ApiError> {
     match call {
-        Call::Observe { call, encoding } => encoded_response(&call, outcome, encoding),
-        _ => match outcome.observation.screenshot {
+        Call::Observe { call, encoding } => encoded_response(&call, observed, encoding),
+        _ => match observed.observation.screenshot {
             Some(screenshot) => Ok(image_response(screenshot)),
             None => Err(ApiError::Internal("no screenshot was taken".into())),
         },
@@ -103,14 +103,14 @@ fn image_response(screenshot: Screenshot) -> Response {
 
 fn encoded_response(
     call: &ObserveCall,
-    outcome: ObserveOutcome,
+    observed: ObserveResult,
     encoding: Encoding,
 ) -> Result<Response, ApiError> {
     let content_type = match encoding {
         Encoding::Json => "application/json",
         Encoding::Msgpack => Encoding::MSGPACK,
     };
-    let mut response = Response::new(Body::from(call.encode(outcome, encoding)?));
+    let mut response = Response::new(Body::from(call.encode(observed, encoding)?));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(response)
 }

@@ -64,7 +64,7 @@ pub(crate) struct NodeInfo {
     /// Identifies the process: two addresses with the same incarnation are one node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) incarnation: Option<String>,
-    /// Makes no new leases; `available` is 0 then.
+    /// Grants no new leases; `available` is 0 then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) draining: bool,
 }

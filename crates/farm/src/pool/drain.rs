@@ -14,7 +14,7 @@ pub struct DrainStatus {
 }
 
 impl Pool {
-    /// Makes no new leases until [`Pool::undrain`]; existing ones continue.
+    /// Grants no new leases until [`Pool::undrain`]; existing ones continue.
     pub fn drain(&self) -> DrainStatus {
         let mut state = self.0.state();
         let was_draining = std::mem::replace(&mut state.draining, true);
@@ -38,7 +38,7 @@ impl Pool {
         let in_use = state.counts().in_use;
         drop(state);
         if was_draining {
-            tracing::info!("no longer draining: new leases are made again");
+            tracing::info!("no longer draining: new leases are granted again");
         }
         self.0.queue.wake();
         self.0.publish_change();

@@ -1,4 +1,4 @@
-//! A lease that has been made but not yet delivered to its client.
+//! A lease that has been granted but not yet delivered to its client.
 
 use proto::InstanceId;
 

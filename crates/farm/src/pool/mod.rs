@@ -23,7 +23,7 @@ pub use drain::DrainStatus;
 pub(crate) use lease::PendingLease;
 pub use slots::PoolCounts;
 use slots::{PoolState, SlotState};
-pub(crate) use tenancy::{ObserveOutcome, Operation, Outcome};
+pub(crate) use tenancy::{ObserveResult, Operation, OperationResult};
 
 use crate::{
     audit::{self, LeaseEnd},
@@ -112,7 +112,7 @@ impl Pool {
         self.0.state().available_ports()
     }
 
-    /// Returns why no new leases are made at the moment.
+    /// Returns why no new leases are granted at the moment.
     pub fn held_back(&self) -> Option<String> {
         self.0.state().held_back.clone()
     }
@@ -177,7 +177,7 @@ impl Pool {
         }
     }
 
-    /// Makes a lease now, or returns why that is not possible.
+    /// Grants a lease now, or returns why that is not possible.
     fn try_lease(&self, lifetime: Duration, key: Option<&str>) -> Result<PendingLease, ApiError> {
         let mut state = self.0.state();
         if state.closing {
@@ -202,7 +202,7 @@ impl Pool {
         }))
     }
 
-    /// Makes a lease as soon as a slot is free, first come first served, until the wait is over.
+    /// Grants a lease as soon as a slot is free, first come first served, until the wait is over.
     pub(crate) async fn lease(
         &self,
         lifetime: Duration,
@@ -246,16 +246,20 @@ impl Pool {
     }
 
     /// Performs an operation in the instance of a lease.
-    pub(crate) async fn perform(&self, id: &InstanceId, operation: Operation) -> Result<Outcome, ApiError> {
+    pub(crate) async fn perform(
+        &self,
+        id: &InstanceId,
+        operation: Operation,
+    ) -> Result<OperationResult, ApiError> {
         let tenancy = self.0.state().tenancy(id)?;
         let started = Instant::now();
         let name = operation.name();
-        let outcome = match self.check_addresses(operation).await {
+        let result = match self.check_addresses(operation).await {
             Ok(operation) => tenancy.perform(operation, &self.0.tasks).await,
             Err(refused) => Err(refused.into()),
         };
-        self.0.metrics.record_operation(name, started.elapsed(), outcome.is_ok());
-        match outcome {
+        self.0.metrics.record_operation(name, started.elapsed(), result.is_ok());
+        match result {
             Err(ApiError::InstanceLost(reason)) => {
                 self.0.lose(id, &reason);
                 Err(ApiError::InstanceLost(reason))
@@ -268,7 +272,7 @@ impl Pool {
         }
     }
 
-    /// Makes no new leases from now on.
+    /// Grants no new leases from now on.
     pub fn stop_leasing(&self) {
         self.0.state().closing = true;
         self.0.queue.wake();

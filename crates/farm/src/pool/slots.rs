@@ -55,7 +55,7 @@ pub(crate) struct PoolState {
     lost_order: VecDeque<InstanceId>,
     /// The idempotency keys of current leases.
     keys: KeyTable<InstanceId>,
-    /// Why no new leases are made at the moment.
+    /// Why no new leases are granted at the moment.
     pub(crate) held_back: Option<String>,
     /// The first instance has been ready.
     pub(crate) opened: bool,

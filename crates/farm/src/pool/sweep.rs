@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     PoolInner,
-    watchdog::{Limits, Verdict, Watchdog},
+    watchdog::{ProcessLimits, Watchdog, WatchdogAction},
 };
 use crate::{
     audit::{self, LeaseEnd},
@@ -50,22 +50,22 @@ impl PoolInner {
         });
         let Ok((processes, types)) = read.await else { return };
         self.metrics.record_footprints(&footprints(&processes));
-        let limits = Limits::new(self.options.max_process_memory, INTERVAL * ROUNDS_PER_PROCESS_CHECK);
-        for verdict in watchdog.judge(&processes, types, &limits) {
-            self.carry_out(&verdict);
+        let limits = ProcessLimits::new(self.options.max_process_memory, INTERVAL * ROUNDS_PER_PROCESS_CHECK);
+        for action in watchdog.check(&processes, types, &limits) {
+            self.carry_out(&action);
         }
     }
 
     /// A killed renderer reaches its session as a page crash, like any other.
-    fn carry_out(&self, verdict: &Verdict) {
-        match verdict {
-            Verdict::Kill { process, reason } => {
+    fn carry_out(&self, action: &WatchdogAction) {
+        match action {
+            WatchdogAction::Kill { process, reason } => {
                 let (pid, megabytes) = (process.pid, process.resident_bytes >> 20);
                 tracing::warn!(pid, megabytes, reason, "killing a browser process");
                 self.metrics.processes_ended.inc();
                 process.kill();
             }
-            Verdict::Throttle { process, reason } => {
+            WatchdogAction::Throttle { process, reason } => {
                 tracing::info!(pid = process.pid, reason, "lowering the CPU priority of a page");
                 process.lower_priority();
             }
@@ -114,7 +114,7 @@ impl PoolInner {
         match reason {
             Some(reason) if !was_held_back => tracing::warn!(%reason, "holding back new leases"),
             None if was_held_back => {
-                tracing::info!("making new leases again");
+                tracing::info!("granting new leases again");
                 self.queue.wake();
             }
             _ => {}

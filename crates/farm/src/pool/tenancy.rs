@@ -49,16 +49,16 @@ impl Operation {
 
 /// The result of an operation.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum OperationResult {
     Answer(Value),
     Size(u32, u32),
     Alive,
-    Observed(Box<ObserveOutcome>),
+    Observed(Box<ObserveResult>),
 }
 
 /// An observation, and for a step the result of its command.
 #[derive(Debug)]
-pub(crate) struct ObserveOutcome {
+pub(crate) struct ObserveResult {
     pub(crate) result: Option<Result<Value, BrowserError>>,
     pub(crate) settled: Option<Settled>,
     pub(crate) observation: Observation,
@@ -129,7 +129,7 @@ impl Tenancy {
         self: &Arc<Self>,
         operation: Operation,
         tasks: &Tasks,
-    ) -> Result<Outcome, ApiError> {
+    ) -> Result<OperationResult, ApiError> {
         self.touch();
         let mut session = tokio::select! {
             biased;
@@ -139,14 +139,14 @@ impl Tenancy {
         let tenancy = Arc::clone(self);
         let (sender, receiver) = oneshot::channel();
         tasks.spawn("operation", async move {
-            let outcome = tokio::select! {
+            let result = tokio::select! {
                 biased;
                 () = tenancy.ended.cancelled() => Err(ApiError::InvalidInstance),
-                outcome = session.perform(operation) => outcome,
+                result = session.perform(operation) => result,
             };
             tenancy.touch();
             drop(session);
-            let _ = sender.send(outcome);
+            let _ = sender.send(result);
         });
         let aborted = || ApiError::Internal("this operation was aborted by a bug in webgym".into());
         receiver.await.unwrap_or_else(|_| Err(aborted()))
@@ -163,23 +163,23 @@ impl Tenancy {
 }
 
 impl Session {
-    async fn perform(&mut self, operation: Operation) -> Result<Outcome, ApiError> {
+    async fn perform(&mut self, operation: Operation) -> Result<OperationResult, ApiError> {
         let instance = self.instance.as_mut().ok_or(ApiError::InvalidInstance)?;
         Ok(match operation {
-            Operation::Execute(command) => Outcome::Answer(instance.execute(&command).await?),
+            Operation::Execute(command) => OperationResult::Answer(instance.execute(&command).await?),
             Operation::Size => {
                 let (width, height) = instance.viewport_size().await?;
-                Outcome::Size(width, height)
+                OperationResult::Size(width, height)
             }
             Operation::Probe => {
                 instance.probe().await?;
-                Outcome::Alive
+                OperationResult::Alive
             }
             Operation::Observe(request) => self.observe(&request, None).await?,
             Operation::Refused { error, observe } => self.observe(&observe, Some(Err(error))).await?,
             Operation::Step { command, observe } => {
                 let StepResult { result, settled, observation } = instance.step(&command, &observe).await?;
-                self.outcome(observation, Some(result), settled)
+                self.observed(observation, Some(result), settled)
             }
         })
     }
@@ -188,20 +188,20 @@ impl Session {
         &mut self,
         request: &ObserveRequest,
         result: Option<Result<Value, BrowserError>>,
-    ) -> Result<Outcome, ApiError> {
+    ) -> Result<OperationResult, ApiError> {
         let instance = self.instance.as_mut().ok_or(ApiError::InvalidInstance)?;
         let observation = instance.observe(request).await?;
-        Ok(self.outcome(observation, result, None))
+        Ok(self.observed(observation, result, None))
     }
 
-    fn outcome(
+    fn observed(
         &mut self,
         observation: Observation,
         result: Option<Result<Value, BrowserError>>,
         settled: Option<Settled>,
-    ) -> Outcome {
+    ) -> OperationResult {
         let unchanged = self.replace_screenshot_hash(observation.screenshot.as_ref());
-        Outcome::Observed(Box::new(ObserveOutcome { result, settled, observation, unchanged }))
+        OperationResult::Observed(Box::new(ObserveResult { result, settled, observation, unchanged }))
     }
 
     /// Remembers the hash of a screenshot and returns whether it is the same as before.

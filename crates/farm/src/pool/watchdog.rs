@@ -1,6 +1,6 @@
 //! Decides what to do about browser processes that use too much memory or CPU. A renderer belongs to one tenant, so
 //! killing it costs only that lease. A process that all tenants of a browser share is killed only if killing the
-//! busiest renderers did not help. Pure: it gets measurements and returns verdicts.
+//! busiest renderers did not help. Pure: it gets measurements and returns actions.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,15 +11,16 @@ use crate::process::BrowserProcess;
 
 /// Above these limits a process uses too much.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ProcessLimits {
     /// Bytes; 0 means no limit.
     memory: u64,
     /// CPU time between two checks, in clock ticks.
     ticks: u64,
 }
 
+/// What to do about a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum WatchdogAction {
     Kill { process: BrowserProcess, reason: &'static str },
     Throttle { process: BrowserProcess, reason: &'static str },
 }
@@ -60,7 +61,7 @@ const BUSIEST_RENDERER: &str = "its browser uses too much memory, and it was the
 const SHARED_TOO_LARGE: &str = "it uses too much memory for all its pages together";
 const TOO_BUSY: &str = "it keeps more than one CPU busy";
 
-impl Limits {
+impl ProcessLimits {
     pub(crate) fn new(memory: u64, interval: Duration) -> Self {
         let ticks = interval.as_secs_f64() * procfs::ticks_per_second() as f64;
         Self { memory, ticks: (ticks * MAX_CORES) as u64 }
@@ -73,13 +74,13 @@ impl Watchdog {
         self.processes.keys().copied().collect()
     }
 
-    /// Judges all processes of all browsers; `types` has the type of each process seen for the first time.
-    pub(crate) fn judge(
+    /// Checks all processes of all browsers; `types` has the type of each process seen for the first time.
+    pub(crate) fn check(
         &mut self,
         processes: &[BrowserProcess],
         types: Vec<(u32, String)>,
-        limits: &Limits,
-    ) -> Vec<Verdict> {
+        limits: &ProcessLimits,
+    ) -> Vec<WatchdogAction> {
         for (pid, process_type) in types {
             let ticks =
                 processes.iter().find(|process| process.pid == pid).map_or(0, |process| process.ticks);
@@ -88,14 +89,14 @@ impl Watchdog {
         }
         let alive: HashSet<u32> = processes.iter().map(|process| process.pid).collect();
         self.processes.retain(|pid, _| alive.contains(pid));
-        let mut verdicts = self.judge_memory(processes, limits);
-        verdicts.extend(processes.iter().filter_map(|process| self.judge_cpu(process, limits)));
+        let mut actions = self.check_memory(processes, limits);
+        actions.extend(processes.iter().filter_map(|process| self.check_cpu(process, limits)));
         for process in processes {
             if let Some(record) = self.processes.get_mut(&process.pid) {
                 record.ticks = process.ticks;
             }
         }
-        verdicts
+        actions
     }
 
     fn is_renderer(&self, process: &BrowserProcess) -> bool {
@@ -107,23 +108,24 @@ impl Watchdog {
         self.processes.get(&process.pid).map_or(0, |record| process.ticks.saturating_sub(record.ticks))
     }
 
-    fn judge_memory(&mut self, processes: &[BrowserProcess], limits: &Limits) -> Vec<Verdict> {
+    fn check_memory(&mut self, processes: &[BrowserProcess], limits: &ProcessLimits) -> Vec<WatchdogAction> {
         let is_large =
             |process: &&BrowserProcess| limits.memory > 0 && process.resident_bytes > limits.memory;
         let (renderers, shared): (Vec<&BrowserProcess>, Vec<&BrowserProcess>) =
             processes.iter().filter(is_large).partition(|process| self.is_renderer(process));
         let oversized: HashSet<u32> = shared.iter().map(|process| process.group).collect();
         self.oversized.retain(|group, _| oversized.contains(group));
-        let kill = |process: &BrowserProcess| Verdict::Kill { process: *process, reason: RENDERER_TOO_LARGE };
-        let mut verdicts: Vec<Verdict> = renderers.into_iter().map(kill).collect();
+        let kill =
+            |process: &BrowserProcess| WatchdogAction::Kill { process: *process, reason: RENDERER_TOO_LARGE };
+        let mut actions: Vec<WatchdogAction> = renderers.into_iter().map(kill).collect();
         for process in shared {
-            verdicts.extend(self.relieve(process, processes));
+            actions.extend(self.relieve(process, processes));
         }
-        verdicts
+        actions
     }
 
     /// Kills the busiest renderer first: filling the memory of a shared process takes CPU time.
-    fn relieve(&mut self, large: &BrowserProcess, processes: &[BrowserProcess]) -> Option<Verdict> {
+    fn relieve(&mut self, large: &BrowserProcess, processes: &[BrowserProcess]) -> Option<WatchdogAction> {
         let renderers =
             processes.iter().filter(|process| process.group == large.group && self.is_renderer(process));
         let busiest = renderers.max_by_key(|process| self.used_ticks(process)).copied();
@@ -136,18 +138,18 @@ impl Watchdog {
         relief.killed += 1;
         Some(match busiest {
             Some(busiest) if relief.killed <= MAX_RENDERER_KILLS => {
-                Verdict::Kill { process: busiest, reason: BUSIEST_RENDERER }
+                WatchdogAction::Kill { process: busiest, reason: BUSIEST_RENDERER }
             }
-            _ => Verdict::Kill { process: *large, reason: SHARED_TOO_LARGE },
+            _ => WatchdogAction::Kill { process: *large, reason: SHARED_TOO_LARGE },
         })
     }
 
-    fn judge_cpu(&mut self, process: &BrowserProcess, limits: &Limits) -> Option<Verdict> {
+    fn check_cpu(&mut self, process: &BrowserProcess, limits: &ProcessLimits) -> Option<WatchdogAction> {
         let is_busy = self.is_renderer(process) && self.used_ticks(process) > limits.ticks;
         let record = self.processes.get_mut(&process.pid)?;
         record.busy_checks = if is_busy { record.busy_checks.saturating_add(1) } else { 0 };
-        let is_over = record.busy_checks == MAX_BUSY_CHECKS;
-        is_over.then_some(Verdict::Throttle { process: *process, reason: TOO_BUSY })
+        let is_limit_reached = record.busy_checks == MAX_BUSY_CHECKS;
+        is_limit_reached.then_some(WatchdogAction::Throttle { process: *process, reason: TOO_BUSY })
     }
 }
 
@@ -155,7 +157,7 @@ impl Watchdog {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { memory: 1000, ticks: 300 };
+    const LIMITS: ProcessLimits = ProcessLimits { memory: 1000, ticks: 300 };
     const BROWSER: usize = 0;
     const FIRST_PAGE: usize = 1;
     const SECOND_PAGE: usize = 2;
@@ -173,15 +175,15 @@ mod tests {
             let mut browser = Self { watchdog: Watchdog::default(), processes };
             let types = [(10, "browser"), (11, "renderer"), (12, "renderer")];
             let types = types.map(|(pid, name)| (pid, name.to_owned())).to_vec();
-            assert_eq!(browser.watchdog.judge(&browser.processes, types, &LIMITS), []);
+            assert_eq!(browser.watchdog.check(&browser.processes, types, &LIMITS), []);
             assert_eq!(browser.watchdog.known_pids().len(), 3);
             browser
         }
 
         fn check(&mut self) -> Vec<(u32, &'static str)> {
-            let verdicts = self.watchdog.judge(&self.processes, Vec::new(), &LIMITS);
-            let described = verdicts.into_iter().map(|verdict| match verdict {
-                Verdict::Kill { process, reason } | Verdict::Throttle { process, reason } => {
+            let actions = self.watchdog.check(&self.processes, Vec::new(), &LIMITS);
+            let described = actions.into_iter().map(|action| match action {
+                WatchdogAction::Kill { process, reason } | WatchdogAction::Throttle { process, reason } => {
                     (process.pid, reason)
                 }
             });
@@ -194,8 +196,8 @@ mod tests {
         let mut browser = TestBrowser::new();
         browser.processes[SECOND_PAGE].resident_bytes = 1001;
         assert_eq!(browser.check(), [(12, RENDERER_TOO_LARGE)]);
-        let unlimited = Limits { memory: 0, ..LIMITS };
-        assert_eq!(browser.watchdog.judge(&browser.processes, Vec::new(), &unlimited), []);
+        let unlimited = ProcessLimits { memory: 0, ..LIMITS };
+        assert_eq!(browser.watchdog.check(&browser.processes, Vec::new(), &unlimited), []);
     }
 
     #[test]

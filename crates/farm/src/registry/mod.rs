@@ -15,7 +15,7 @@ pub use timing::RegistryTiming;
 
 use crate::{
     node::{HttpClient, RemoteNode},
-    options::Limits,
+    options::ServerLimits,
 };
 
 /// The Redis database of the registry, as in the Python system.
@@ -28,7 +28,7 @@ pub(crate) struct Registry {
     pub(crate) connection: RedisConnection,
     pub(crate) client: HttpClient,
     pub(crate) key: HeaderValue,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ServerLimits,
 }
 
 impl Registry {

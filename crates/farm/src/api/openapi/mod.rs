@@ -150,8 +150,8 @@ fn drain_operations(tier: Tier) -> Vec<PathOperation> {
         return Vec::new();
     }
     vec![
-        ("/drain", "post", operation("Make no new leases on a node; existing ones continue")),
-        ("/undrain", "post", operation("Make leases on the node again")),
+        ("/drain", "post", operation("Grant no new leases on a node; existing ones continue")),
+        ("/undrain", "post", operation("Grant leases on the node again")),
     ]
 }
 
