@@ -1,0 +1,71 @@
+//! Starting and stopping a pool.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use super::{Pool, PoolCounts, PoolInner, group, slots::PoolState, sweep};
+use crate::{egress::EgressProxy, metrics::PoolMetrics, options::PoolOptions, queue::Queue, tasks::Tasks};
+
+impl Pool {
+    /// Starts the browsers in the background; slots become available one by one.
+    pub async fn start(mut options: PoolOptions) -> Result<Self, std::io::Error> {
+        let tasks = Tasks::default();
+        let proxy = if options.network.is_unrestricted() {
+            None
+        } else {
+            Some(EgressProxy::start(options.network.clone(), &tasks).await?)
+        };
+        options.launch.extra_flags.extend(proxy.iter().flat_map(EgressProxy::browser_flags));
+        options.launch.memory_limit = Some(options.max_process_memory).filter(|max| *max > 0);
+        options.launch.window_size = options.instance.viewport;
+        let slots_per_group = options.instances_per_browser.max(1);
+        let browsers = options.instances.div_ceil(slots_per_group);
+        let (groups, inboxes): (Vec<_>, Vec<_>) = (0..browsers).map(|_| mpsc::unbounded_channel()).unzip();
+        let state = PoolState::new(options.instances, options.first_port, slots_per_group);
+        let inner = Arc::new(PoolInner {
+            start_permits: Semaphore::new(options.max_parallel.max(1)),
+            state: Mutex::new(state),
+            groups,
+            queue: Queue::default(),
+            version: watch::Sender::new(0),
+            metrics: PoolMetrics::default(),
+            tasks,
+            proxy,
+            options,
+        });
+        for (index, inbox) in inboxes.into_iter().enumerate() {
+            inner.tasks.spawn("browser", group::run(Arc::clone(&inner), index, inbox));
+        }
+        inner.tasks.spawn_until_stopped("sweep", sweep::run(Arc::clone(&inner)));
+        Ok(Self(inner))
+    }
+
+    /// Waits until every slot is ready, and reports the counts after each change.
+    pub async fn ready(&self, mut progress: impl FnMut(&PoolCounts)) {
+        let mut changes = self.changes();
+        loop {
+            let counts = self.counts();
+            progress(&counts);
+            if counts.starting + counts.dead == 0 || changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Grants no new leases from now on.
+    pub fn stop_leasing(&self) {
+        self.0.state().closing = true;
+        self.0.queue.wake();
+        self.0.publish_change();
+    }
+
+    /// Ends every browser. Returns whether all were gone before the timeout.
+    pub async fn stop(&self, timeout: Duration) -> bool {
+        self.stop_leasing();
+        self.0.tasks.stop(timeout).await
+    }
+}
