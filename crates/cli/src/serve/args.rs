@@ -1,23 +1,16 @@
-//! `webgym serve`, `master`, `node` and `instance`: start a farm, print its addresses and run until a stop signal.
+//! The arguments of `webgym serve`, `master`, `node` and `instance`, and the options that follow from them.
 
-use std::{io::IsTerminal, io::Write, net::IpAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 use farm::{
-    DEFAULT_KEY, Farm, FarmOptions, Mode, NetworkRules, PoolCounts, PoolOptions, RedisServer, RegistryTiming,
-    ServerLimits,
+    DEFAULT_KEY, FarmOptions, Mode, NetworkRules, PoolOptions, RedisServer, RegistryTiming, ServerLimits,
 };
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
 
-use crate::{
-    browser_args::BrowserArgs,
-    format::{count_of, parse_count},
-    signals::{Signals, StopSignal},
-};
+use crate::{browser_args::BrowserArgs, format::parse_count};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ModeChoice {
+pub(super) enum ModeChoice {
     /// A master and a node in one process.
     Both,
     /// A node that registers itself.
@@ -27,7 +20,7 @@ enum ModeChoice {
 }
 
 #[derive(Args, Debug)]
-struct NetArgs {
+pub(super) struct NetArgs {
     /// The address to listen on. Other addresses than loopback require your own --api-key.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
@@ -37,7 +30,7 @@ struct NetArgs {
     /// The Redis that masters and nodes share: redis://HOST:PORT, or rediss:// for TLS, with USER:PASSWORD@ before the
     /// host if it requires a login.
     #[arg(long, value_name = "URL", env = "WEBGYM_REDIS", hide_env_values = true)]
-    redis: Option<String>,
+    pub(super) redis: Option<String>,
     /// The CA certificate (PEM file) for Redis. Default: those that this machine trusts.
     #[arg(long, value_name = "FILE", env = "WEBGYM_REDIS_CA")]
     redis_ca: Option<PathBuf>,
@@ -69,7 +62,7 @@ struct NetArgs {
 }
 
 #[derive(Args, Debug)]
-struct PoolArgs {
+pub(super) struct PoolArgs {
     /// The slot number of the first instance; the others follow.
     #[arg(long, default_value_t = 9000, value_name = "PORT")]
     instance_start_port: u16,
@@ -123,64 +116,64 @@ struct PoolArgs {
 pub(crate) struct ServeArgs {
     /// The number of instances. Not allowed with --mode master.
     #[arg(value_name = "N", value_parser = parse_count)]
-    instances: Option<usize>,
+    pub(super) instances: Option<usize>,
     /// What to run in this process.
     #[arg(long, value_enum, default_value = "both")]
-    mode: ModeChoice,
+    pub(super) mode: ModeChoice,
     /// The port of the master; 0 for any free port.
     #[arg(long, default_value_t = 7000, value_name = "PORT")]
-    master_port: u16,
+    pub(super) master_port: u16,
     /// The port of the node; 0 for any free port.
     #[arg(long, default_value_t = 8080, value_name = "PORT")]
-    node_port: u16,
+    pub(super) node_port: u16,
     /// The URL of a node on another machine. Can be repeated.
     #[arg(long, value_name = "URL")]
-    node: Vec<String>,
+    pub(super) node: Vec<String>,
     #[command(flatten)]
-    net: NetArgs,
+    pub(super) net: NetArgs,
     #[command(flatten)]
-    pool: PoolArgs,
+    pub(super) pool: PoolArgs,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct MasterArgs {
     /// The port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 7000, value_name = "PORT")]
-    port: u16,
+    pub(super) port: u16,
     /// The URL of a node. Can be repeated.
     #[arg(long, value_name = "URL")]
-    node: Vec<String>,
+    pub(super) node: Vec<String>,
     #[command(flatten)]
-    net: NetArgs,
+    pub(super) net: NetArgs,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct NodeArgs {
     /// The number of instances.
     #[arg(value_name = "N", value_parser = parse_count)]
-    instances: usize,
+    pub(super) instances: usize,
     /// The port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 8080, value_name = "PORT")]
-    port: u16,
+    pub(super) port: u16,
     #[command(flatten)]
-    net: NetArgs,
+    pub(super) net: NetArgs,
     #[command(flatten)]
-    pool: PoolArgs,
+    pub(super) pool: PoolArgs,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct InstanceArgs {
     /// The port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 9000, value_name = "PORT")]
-    port: u16,
+    pub(super) port: u16,
     #[command(flatten)]
-    net: NetArgs,
+    pub(super) net: NetArgs,
     #[command(flatten)]
-    pool: PoolArgs,
+    pub(super) pool: PoolArgs,
 }
 
 impl PoolArgs {
-    fn options(&self, instances: usize) -> anyhow::Result<PoolOptions> {
+    pub(super) fn options(&self, instances: usize) -> anyhow::Result<PoolOptions> {
         let mut pool = PoolOptions::new(instances, self.browser.launch()?);
         pool.instance = self.browser.options()?;
         pool.first_port = self.instance_start_port;
@@ -207,7 +200,7 @@ fn seconds(flag: &str, given: f64) -> anyhow::Result<Duration> {
 }
 
 impl NetArgs {
-    fn options(&self, mode: Mode, pool: PoolOptions) -> anyhow::Result<FarmOptions> {
+    pub(super) fn options(&self, mode: Mode, pool: PoolOptions) -> anyhow::Result<FarmOptions> {
         Ok(FarmOptions {
             mode,
             host: self.host,
@@ -225,16 +218,14 @@ impl NetArgs {
             ..FarmOptions::local(pool)
         })
     }
-}
 
-impl NetArgs {
     fn server(&self, url: &str) -> RedisServer {
         RedisServer { address: url.to_owned(), ca: self.redis_ca.clone() }
     }
 
     /// Returns how long to wait for leases. A node waits because its leases belong to clients of a master elsewhere; a
     /// farm on one machine stops at once.
-    fn drain_time(&self, mode: Mode) -> Duration {
+    pub(super) fn drain_time(&self, mode: Mode) -> Duration {
         const NODE_DRAIN_SECS: u64 = 600;
         let default = if mode == Mode::Worker { NODE_DRAIN_SECS } else { 0 };
         Duration::from_secs(self.drain_secs.unwrap_or(default))
@@ -249,138 +240,5 @@ impl NetArgs {
         };
         let shared = || self.redis.as_ref().filter(is_local).filter(|_| !self.no_mirror);
         self.mirror_redis.as_ref().or_else(shared).map(|url| self.server(url))
-    }
-}
-
-/// Options of an empty pool, for a master without browsers.
-fn empty_pool() -> PoolOptions {
-    let none = browser::Executable { path: "none".into(), kind: browser::BrowserKind::Full };
-    PoolOptions::new(0, browser::Launch::new(none))
-}
-
-pub(crate) async fn serve(args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let (mode, pool) = match (args.mode, args.instances) {
-        (ModeChoice::Master, None) => (Mode::Master, empty_pool()),
-        (ModeChoice::Master, Some(_)) => {
-            anyhow::bail!("a master has no instances; omit N with --mode master")
-        }
-        (_, None) => anyhow::bail!("the number of instances is missing, for example: webgym serve 8"),
-        (ModeChoice::Both, Some(count)) => (Mode::Both, args.pool.options(count)?),
-        (ModeChoice::Worker, Some(count)) => (Mode::Worker, args.pool.options(count)?),
-    };
-    if mode == Mode::Worker && args.net.redis.is_none() {
-        tracing::warn!(
-            "without --redis no master finds this node; pass its URL to the master with --node URL"
-        );
-    }
-    let mut options = args.net.options(mode, pool)?;
-    (options.master_port, options.node_port, options.nodes) = (args.master_port, args.node_port, args.node);
-    let drain = args.net.drain_time(mode);
-    run(Farm::start(options).await?, drain, quiet).await
-}
-
-pub(crate) async fn master(args: MasterArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let mut options = args.net.options(Mode::Master, empty_pool())?;
-    (options.master_port, options.nodes) = (args.port, args.node);
-    run(Farm::start(options).await?, Duration::ZERO, quiet).await
-}
-
-pub(crate) async fn node(args: NodeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let mut options = args.net.options(Mode::Worker, args.pool.options(args.instances)?)?;
-    options.node_port = args.port;
-    let drain = args.net.drain_time(Mode::Worker);
-    run(Farm::start(options).await?, drain, quiet).await
-}
-
-pub(crate) async fn instance(args: InstanceArgs, quiet: bool) -> anyhow::Result<ExitCode> {
-    let options = args.net.options(Mode::Worker, args.pool.options(1)?)?;
-    let drain = args.net.drain_time(Mode::Both);
-    run(Farm::start_instance(options, args.port).await?, drain, quiet).await
-}
-
-/// Prints an event as a line of JSON for the program that started us; nothing on a terminal, where the log says it.
-fn print_event(event: &serde_json::Value) {
-    let mut out = std::io::stdout().lock();
-    if out.is_terminal() {
-        return;
-    }
-    let _ = writeln!(out, "{event}").and_then(|()| out.flush());
-}
-
-async fn run(farm: Farm, drain: Duration, quiet: bool) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::listen()?;
-    for bound in farm.bound() {
-        print_event(
-            &json!({"event": "listening", "tier": bound.tier, "url": bound.url, "port": bound.address.port()}),
-        );
-    }
-    tokio::select! {
-        () = wait_until_ready(&farm, quiet) => {}
-        () = signals.next() => return stop(farm, signals).await,
-    }
-    if signals.next_kind().await == StopSignal::Terminate && !drain.is_zero() {
-        wait_for_leases(&farm, drain, &mut signals).await;
-    }
-    stop(farm, signals).await
-}
-
-async fn wait_until_ready(farm: &Farm, quiet: bool) {
-    let started = std::time::Instant::now();
-    let capacity = farm.pool().map_or(0, |pool| pool.counts().capacity);
-    let shown = !quiet && capacity > 0 && std::io::stderr().is_terminal();
-    let bar = if shown { ProgressBar::new(capacity as u64) } else { ProgressBar::hidden() };
-    let style = ProgressStyle::with_template("{msg} {bar:32} {pos}/{len} instances");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_message("starting");
-    let mut last = PoolCounts::default();
-    farm.ready(|counts| {
-        bar.set_length(counts.capacity as u64);
-        bar.set_position((counts.available + counts.in_use) as u64);
-        last = *counts;
-    })
-    .await;
-    bar.finish_and_clear();
-    let seconds = started.elapsed().as_secs_f64();
-    print_event(
-        &json!({"event": "ready", "instances": last.capacity, "seconds": (seconds * 1000.0).round() / 1000.0}),
-    );
-    let front = farm.bound().last().map(|bound| bound.url.clone()).unwrap_or_default();
-    let what = match last.capacity {
-        0 => "a master".to_owned(),
-        capacity => count_of(capacity, "instance"),
-    };
-    tracing::info!("ready: {what} in {seconds:.1} s at {front} (API at {front}/docs)");
-}
-
-/// Waits for the leases to end, up to a limit or a second signal.
-async fn wait_for_leases(farm: &Farm, limit: Duration, signals: &mut Signals) {
-    let held = farm.pool().map_or(0, |pool| pool.counts().in_use);
-    print_event(&json!({"event": "draining", "in_use": held}));
-    tracing::info!(
-        "draining {} for at most {} s; send the signal again to stop without waiting",
-        count_of(held, "lease"),
-        limit.as_secs()
-    );
-    tokio::select! {
-        all = farm.drain(limit) => {
-            if !all {
-                tracing::warn!("some leases did not end in time and are closed");
-            }
-        }
-        () = signals.next() => {}
-    }
-}
-
-async fn stop(farm: Farm, mut signals: Signals) -> anyhow::Result<ExitCode> {
-    tracing::info!("stopping; send the signal again to exit immediately");
-    tokio::select! {
-        clean = farm.stop() => {
-            if !clean {
-                tracing::warn!("some requests did not end in time and were cancelled");
-            }
-            Ok(ExitCode::SUCCESS)
-        }
-        // The reapers of the browsers clean up after us.
-        () = signals.next() => Ok(ExitCode::from(130)),
     }
 }
