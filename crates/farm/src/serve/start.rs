@@ -1,80 +1,25 @@
-//! Starts a farm: pool, node server, master server and registry, as its mode requires; and stops it in the right order.
-
-use std::{
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+//! Starts the tiers of a farm: pool, node server, master server and registry, as its mode requires.
 
 use net::listener::BoundedListener;
 use tokio_util::sync::CancellationToken;
 
+use super::{
+    BoundServer, Farm, StartError,
+    check::{check_key, check_node_url, check_pool},
+};
 use crate::{
     advertise::AdvertisedAddress,
     api::{self, Key, listen},
     idempotency::{LeaseKeys, RedisStore, Retention},
-    identity::{Identity, InvalidNodeId},
+    identity::Identity,
     master::{Master, NodeEntry, NodeTable, Origin},
     node::{AnyNode, HttpClient, LocalNode, RemoteNode},
     options::{FarmOptions, Mode, PoolOptions, ServerLimits},
-    pool::{Pool, PoolCounts},
+    pool::Pool,
     process::raise_file_limit,
-    registry::{
-        self, MIRROR_DATABASE, REGISTRY_DATABASE, RedisConnection, RedisServer, Registry, RegistryError,
-    },
+    registry::{self, MIRROR_DATABASE, REGISTRY_DATABASE, RedisConnection, RedisServer, Registry},
     tasks::Tasks,
 };
-
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("{0}")]
-    Listen(#[from] std::io::Error),
-    #[error("{0}")]
-    Registry(#[from] RegistryError),
-    #[error(
-        "refusing to listen on {0} with the well-known default key: anyone who can reach it could drive your browsers. \
-         Set your own key with --api-key or WEBGYM_API_KEY"
-    )]
-    DefaultKey(IpAddr),
-    #[error("the API key is empty; set one, or leave it out to use the default key on loopback")]
-    EmptyKey,
-    #[error("the API key cannot be sent as a header; use printable ASCII without line breaks")]
-    UnusableKey,
-    #[error("{0:?} is not the address of a node; use one like http://10.0.0.5:8080")]
-    NodeAddress(String),
-    #[error("{0}")]
-    NodeId(#[from] InvalidNodeId),
-    #[error("a farm needs at least one instance")]
-    NoInstances,
-    #[error("{0} instances starting at slot {1} would exceed slot 65535")]
-    TooManySlots(usize, u16),
-}
-
-/// The key on loopback when none is configured, as existing scripts expect.
-pub const DEFAULT_KEY: &str = "default_key";
-
-/// Added to the shutdown limit, within which the servers themselves end running requests.
-const SERVER_STOP_MARGIN: Duration = Duration::from_secs(2);
-const TASK_STOP_TIMEOUT: Duration = Duration::from_secs(5);
-const POOL_STOP_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// A listening server of the farm.
-#[derive(Clone, Debug)]
-pub struct BoundServer {
-    pub tier: &'static str,
-    pub address: SocketAddr,
-    pub url: String,
-}
-
-/// A running farm. End it with [`Farm::stop`]; if it is dropped, the reaper processes clean up the browsers.
-pub struct Farm {
-    pool: Option<Pool>,
-    master: Option<Master>,
-    bound: Vec<BoundServer>,
-    servers: Tasks,
-    stop_serving: CancellationToken,
-    tasks: Tasks,
-    limits: ServerLimits,
-}
 
 impl Farm {
     /// Starts master and node according to the mode. Returns once everything listens; instances start in the background.
@@ -217,57 +162,6 @@ impl Farm {
         self.master = Some(master);
         Ok(())
     }
-
-    /// Returns the listening servers.
-    pub fn bound(&self) -> &[BoundServer] {
-        &self.bound
-    }
-
-    /// Returns the URL of a tier.
-    pub fn url(&self, tier: &str) -> Option<&str> {
-        self.bound.iter().find(|bound| bound.tier == tier).map(|bound| bound.url.as_str())
-    }
-
-    pub fn pool(&self) -> Option<&Pool> {
-        self.pool.as_ref()
-    }
-
-    /// Waits until every local instance is ready and the master has polled every known node once.
-    pub async fn ready(&self, progress: impl FnMut(&PoolCounts)) {
-        if let Some(pool) = &self.pool {
-            pool.ready(progress).await;
-        }
-        if let Some(master) = &self.master {
-            master.first_poll_done().await;
-        }
-    }
-
-    /// Grants no new leases on the local pool and waits for the existing ones. Returns false at the timeout.
-    pub async fn drain(&self, timeout: Duration) -> bool {
-        match &self.pool {
-            Some(pool) => tokio::time::timeout(timeout, pool.drain_and_wait()).await.is_ok(),
-            None => true,
-        }
-    }
-
-    /// Stops leasing, waits for running requests up to the shutdown limit, then ends every browser. Returns whether
-    /// everything finished in time.
-    pub async fn stop(self) -> bool {
-        if let Some(master) = &self.master {
-            master.stop_leasing();
-        }
-        if let Some(pool) = &self.pool {
-            pool.stop_leasing();
-        }
-        self.stop_serving.cancel();
-        let servers_stopped = self.servers.stop(self.limits.shutdown + SERVER_STOP_MARGIN).await;
-        let tasks_stopped = self.tasks.stop(TASK_STOP_TIMEOUT).await;
-        let pool_stopped = match &self.pool {
-            Some(pool) => pool.stop(POOL_STOP_TIMEOUT).await,
-            None => true,
-        };
-        servers_stopped && tasks_stopped && pool_stopped
-    }
 }
 
 /// Masters with the same Redis server share their idempotency keys there.
@@ -281,33 +175,4 @@ fn lease_keys(redis: Option<&RedisServer>) -> Result<LeaseKeys, StartError> {
         None => None,
     };
     Ok(LeaseKeys::new(owner, shared))
-}
-
-fn check_node_url(url: &str) -> Result<String, StartError> {
-    let url = url.trim_end_matches('/').to_owned();
-    if !url.starts_with("http://") || url::Url::parse(&url).is_err() {
-        return Err(StartError::NodeAddress(url));
-    }
-    Ok(url)
-}
-
-fn check_key(key: &str, host: IpAddr) -> Result<Key, StartError> {
-    if key == DEFAULT_KEY && !host.is_loopback() {
-        return Err(StartError::DefaultKey(host));
-    }
-    if key.trim().is_empty() {
-        return Err(StartError::EmptyKey);
-    }
-    let key = Key::new(key);
-    if key.header().is_none() { Err(StartError::UnusableKey) } else { Ok(key) }
-}
-
-fn check_pool(pool: &PoolOptions) -> Result<(), StartError> {
-    if pool.instances == 0 {
-        return Err(StartError::NoInstances);
-    }
-    if usize::from(pool.first_port) + pool.instances > 65_536 {
-        return Err(StartError::TooManySlots(pool.instances, pool.first_port));
-    }
-    Ok(())
 }
