@@ -3,8 +3,9 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
 };
+
+use tokio::time::Instant;
 
 use super::{
     Action, Event, IdempotencyStore, KeyState, NodeLease, Retention, Unavailable, must_write, transition,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::registry::RedisConnection;
 
-const KEY_PREFIX: &str = "webgym:keys:";
+pub(super) const KEY_PREFIX: &str = "webgym:keys:";
 /// A healthy Redis answers within a millisecond.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 /// After a failure Redis is not asked for this long: leases must not wait for a server that is down.
