@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use procfs::{CpuPressure, Current, Meminfo, process::Process};
+use procfs::{CpuPressure, Current, Meminfo, ProcResult, process::Process};
 
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
@@ -17,16 +17,35 @@ pub(crate) struct SystemPressure {
     pub(crate) cpu_stalled_percent: f64,
 }
 
-impl SystemPressure {
-    /// Reads the current values. What cannot be read counts as no pressure.
-    pub(crate) fn read() -> Self {
-        let machine = Meminfo::current().ok().and_then(|memory| memory_available(&memory)).unwrap_or(100.0);
-        Self {
+/// Reads the pressure. What cannot be read counts as no pressure; for memory, the first failure is logged.
+#[derive(Default)]
+pub(crate) struct PressureMeter {
+    is_failure_logged: bool,
+}
+
+impl PressureMeter {
+    pub(crate) fn read(&mut self) -> SystemPressure {
+        let machine = self.or_no_pressure(machine_available(Meminfo::current()));
+        SystemPressure {
             memory_available_percent: container_available().fold(machine, f64::min),
             cpu_stalled_percent: CpuPressure::current().map_or(0.0, |pressure| pressure.some.avg10.into()),
         }
     }
 
+    fn or_no_pressure(&mut self, available: Result<f64, String>) -> f64 {
+        available.unwrap_or_else(|reason| {
+            if !std::mem::replace(&mut self.is_failure_logged, true) {
+                tracing::warn!(
+                    reason,
+                    "cannot measure this machine's memory; leases are held back only by container limits"
+                );
+            }
+            100.0
+        })
+    }
+}
+
+impl SystemPressure {
     /// Returns why no new lease should be granted now.
     pub(crate) fn overload(&self, min_memory: f64, max_cpu: f64) -> Option<String> {
         if self.memory_available_percent < min_memory {
@@ -45,9 +64,14 @@ impl SystemPressure {
     }
 }
 
-fn memory_available(memory: &Meminfo) -> Option<f64> {
-    let available = memory.mem_available?;
-    (memory.mem_total > 0).then(|| 100.0 * available as f64 / memory.mem_total as f64)
+/// Returns the available memory of the machine in percent, or why it is unknown: the sandbox gVisor, for example, has a
+/// `/proc/meminfo` that lacks fields.
+fn machine_available(memory: ProcResult<Meminfo>) -> Result<f64, String> {
+    let memory = memory.map_err(|error| format!("/proc/meminfo cannot be read: {error}"))?;
+    match memory.mem_available {
+        Some(available) if memory.mem_total > 0 => Ok(100.0 * available as f64 / memory.mem_total as f64),
+        _ => Err("/proc/meminfo has no MemAvailable or no MemTotal".to_owned()),
+    }
 }
 
 /// Returns what is left of each memory limit: of our cgroup, and of those that contain it.
@@ -86,11 +110,19 @@ mod tests {
              SwapCached: 0 kB\nActive: 0 kB\nInactive: 0 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\nDirty: 0 kB\n\
              Writeback: 0 kB\nMapped: 0 kB\nSlab: 0 kB\nCommitted_AS: 0 kB\nVmallocTotal: 0 kB\nVmallocUsed: 0 kB\n\
              VmallocChunk: 0 kB\n";
-        let meminfo = Meminfo::from_read(meminfo.as_bytes()).unwrap();
-        assert_eq!(memory_available(&meminfo), Some(25.0));
+        assert_eq!(machine_available(Meminfo::from_read(meminfo.as_bytes())), Ok(25.0));
         let pressure = "some avg10=12.50 avg60=1.00 avg300=0.10 total=5\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
         let stalled = CpuPressure::from_read(pressure.as_bytes()).unwrap().some.avg10;
         assert!((stalled - 12.5).abs() < f32::EPSILON, "{stalled}");
+    }
+
+    #[test]
+    fn incomplete_meminfo_is_logged_as_no_pressure() {
+        let incomplete = || machine_available(Meminfo::from_read(&b"MemTotal: 1000 kB\nMemFree: 1 kB\n"[..]));
+        assert!(incomplete().unwrap_err().starts_with("/proc/meminfo cannot be read: "));
+        let mut meter = PressureMeter::default();
+        assert!(meter.or_no_pressure(Ok(25.0)) < 26.0 && !meter.is_failure_logged);
+        assert!(meter.or_no_pressure(incomplete()) > 99.0 && meter.is_failure_logged);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     audit::{self, LeaseEnd},
-    pressure::SystemPressure,
+    pressure::{PressureMeter, SystemPressure},
     process::{footprints, list_processes, process_type},
 };
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(pool: Arc<PoolInner>) {
     let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut round = 0_u32;
-    let mut watchdog = Watchdog::default();
+    let (mut watchdog, mut pressure) = (Watchdog::default(), PressureMeter::default());
     loop {
         tick.tick().await;
         round = round.wrapping_add(1);
@@ -33,7 +33,7 @@ pub(crate) async fn run(pool: Arc<PoolInner>) {
         }
         pool.end_expired_leases();
         pool.replace_lost_instances();
-        pool.apply_pressure(SystemPressure::read());
+        pool.apply_pressure(pressure.read());
     }
 }
 
