@@ -160,7 +160,7 @@ fn write_upstreams(text: &mut String, masters: &[HostPort]) {
     if masters.len() > 1 {
         upstream("webgym_get", "hash $webgym_get_key consistent");
         text.push_str(
-            "# A repeated /get must reach the master that knows its idempotency key.\n\
+            "# Without Redis, a repeated /get must reach the master that answered the first one.\n\
              map $arg_idempotency_key $webgym_get_key {\n    \"\" $request_id;\n    default $arg_idempotency_key;\n}\n\n",
         );
     }
