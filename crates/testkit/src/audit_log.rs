@@ -13,7 +13,7 @@ pub enum AuditEntry {
     Leased(String),
     /// A node ended the lease.
     Ended(String),
-    /// A master returned the lease to a client that sent this idempotency key (`-`: none).
+    /// A master sent the lease to a client that used this idempotency key (`-`: none).
     Given { id: String, key: String },
     /// The process exited, which ends all its leases.
     ProcessEnded,

@@ -1,6 +1,6 @@
 //! A cluster of simulated hosts: two masters, three nodes, Redis and two collectors, each in its own network namespace that
-//! the test connects and disconnects. After each fault every task has been collected exactly once, no
-//! slot is missing, and the audit log is consistent.
+//! the test connects and disconnects. After each fault every task has been collected exactly once, no slot is missing, and
+//! the audit log is consistent.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 

@@ -93,7 +93,7 @@ async fn claim_of_a_dead_master_expires(store: &impl IdempotencyStore) {
     }
 }
 
-/// `age` makes the entry of a key older by a time.
+/// `age` lets the entry of a key become older by the given time.
 async fn repeated_claim_is_renewed(store: &impl IdempotencyStore, age: impl AsyncFn(&str, Duration)) {
     let most_of_it = LONG.claim.mul_f64(0.6);
     for (key, renewed) in [("renewed", true), ("not renewed", false)] {

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::idempotency::KeyState;
 
-    /// A shared store that can be taken away.
+    /// A shared store that may be unavailable (`None`).
     #[derive(Clone)]
     struct OptionalStore(Option<Arc<MemoryStore>>);
 

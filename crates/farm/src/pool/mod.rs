@@ -1,5 +1,5 @@
-//! A node's pool of slots. Owns the browsers and the leases; everything outside only asks it. Invariant:
-//! available + in use + starting + dead = capacity.
+//! A node's pool of slots. Owns the browsers and the leases; other modules use it only through [`Pool`].
+//! Invariant: available + in use + starting + dead = capacity.
 
 mod acquire;
 mod addresses;

@@ -57,7 +57,7 @@ pub(crate) struct PoolState {
     keys: KeyTable<InstanceId>,
     /// Why no new leases are granted at the moment.
     pub(crate) held_back: Option<String>,
-    /// The first instance has been ready.
+    /// At least one instance has become ready.
     pub(crate) opened: bool,
     pub(crate) closing: bool,
     /// No new leases; existing ones continue.

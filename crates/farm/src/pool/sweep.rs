@@ -1,5 +1,5 @@
-//! Periodic maintenance of a pool: ends expired leases, replaces instances that died unnoticed, limits greedy browser
-//! processes, and holds back new leases while the machine is overloaded.
+//! Periodic maintenance of a pool: ends expired leases, replaces instances that died unnoticed, limits browser
+//! processes that use too much, and holds back new leases while the machine is overloaded.
 
 use std::{
     sync::Arc,
