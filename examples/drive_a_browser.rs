@@ -4,7 +4,7 @@
 use std::{env, error::Error, fs, time::Duration};
 
 use client::{
-    farm::{FarmClient, FarmOptions, ObserveOptions},
+    farm::{FarmClient, FarmClientOptions, ObserveOptions},
     http::Deadline,
 };
 use proto::{Command, InteractionMode};
@@ -13,7 +13,7 @@ use proto::{Command, InteractionMode};
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "https://example.com".to_owned());
     let key = env::var("WEBGYM_API_KEY").unwrap_or_else(|_| "default_key".to_owned());
-    let farm = FarmClient::new("http://127.0.0.1:7000", &key, FarmOptions::default())?;
+    let farm = FarmClient::new("http://127.0.0.1:7000", &key, FarmClientOptions::default())?;
     let deadline = Deadline::after(Duration::from_secs(60));
 
     // A repeated request with the same idempotency key returns the same lease.

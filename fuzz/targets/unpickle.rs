@@ -5,10 +5,10 @@
 use std::io::BufReader;
 
 use libfuzzer_sys::fuzz_target;
-use store::unpickle::{Limits, load, load_from};
+use store::unpickle::{UnpickleLimits, load, load_from};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits { expansion: 1 << 16, ..Limits::default() };
+    let limits = UnpickleLimits { expansion: 1 << 16, ..UnpickleLimits::default() };
     let from_slice = load(bytes, limits);
     let byte_by_byte = load_from(BufReader::with_capacity(1, bytes), bytes.len() as u64, limits);
     assert_eq!(format!("{from_slice:?}"), format!("{byte_by_byte:?}"));

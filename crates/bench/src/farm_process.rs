@@ -8,7 +8,7 @@ use std::{
 };
 
 use client::{
-    farm::{ClientError, FarmClient, FarmOptions, Lease, ObserveOptions},
+    farm::{ClientError, FarmClient, FarmClientOptions, Lease, ObserveOptions},
     http::{Deadline, RetryPolicy},
 };
 use proto::{Command, InteractionMode};
@@ -83,10 +83,10 @@ impl FarmProcess {
             what: format!("{} {}", webgym.display(), arguments.join(" ")),
             reason: format!("it was not ready after {START_TIMEOUT:?}"),
         })?;
-        let options = FarmOptions {
+        let options = FarmClientOptions {
             operation_timeout: CALL_TIMEOUT,
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
-            ..FarmOptions::default()
+            ..FarmClientOptions::default()
         };
         let client = FarmClient::new(&master, API_KEY, options)?;
         let pid = child.id().unwrap_or_default();

@@ -84,7 +84,7 @@ fn count(totals: &Totals, outcome: &str) -> usize {
 }
 
 fn describe_stages(stages: &BTreeMap<Stage, usize>) -> String {
-    let busy = stages.iter().filter(|(stage, _)| !stage.is_over() && **stage != Stage::NotStarted);
+    let busy = stages.iter().filter(|(stage, _)| !stage.is_final() && **stage != Stage::NotStarted);
     busy.map(|(stage, count)| format!("{count} {}", stage.as_str())).collect::<Vec<_>>().join(", ")
 }
 

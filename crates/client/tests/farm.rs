@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use client::{
-    farm::{ClientError, FarmClient, FarmOptions, Lease, ObserveOptions, Viewport},
+    farm::{ClientError, FarmClient, FarmClientOptions, Lease, ObserveOptions, Viewport},
     http::{Deadline, RetryPolicy},
 };
 use proto::{
@@ -18,13 +18,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use support::{ScriptedResponse, Server, closed_port_url, json_response, respond};
 
-fn options() -> FarmOptions {
+fn options() -> FarmClientOptions {
     let retry = RetryPolicy {
         max_retries: 2,
         first_delay: Duration::from_millis(1),
         max_delay: Duration::from_millis(5),
     };
-    FarmOptions { retry, ..FarmOptions::default() }
+    FarmClientOptions { retry, ..FarmClientOptions::default() }
 }
 
 fn client(server: &Server) -> FarmClient {
@@ -179,7 +179,7 @@ async fn failures_to_answer_have_distinct_errors() {
     let error = unreachable.execute(&lease(), &click(), deadline()).await.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable(_)), "{error}");
     let server = Server::start(vec![ScriptedResponse::Silence]).await;
-    let short_timeout = FarmOptions { operation_timeout: Duration::from_millis(30), ..options() };
+    let short_timeout = FarmClientOptions { operation_timeout: Duration::from_millis(30), ..options() };
     let farm = FarmClient::new(&server.url(), "k", short_timeout).unwrap();
     let error = farm.execute(&lease(), &click(), deadline()).await.unwrap_err();
     assert!(matches!(error, ClientError::Timeout(_)), "{error}");

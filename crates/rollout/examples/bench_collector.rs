@@ -19,7 +19,7 @@ use std::{
 
 use client::{
     chat::{Images, ModelClient, ModelOptions},
-    farm::{FarmClient, FarmOptions},
+    farm::{FarmClient, FarmClientOptions},
     http::RetryPolicy,
 };
 use proto::{InteractionMode, trajectory::Task};
@@ -325,7 +325,7 @@ fn episode_context(
 ) -> EpisodeContext {
     let retry = RetryPolicy::default();
     let timeout = Duration::from_mins(2);
-    let farm = FarmOptions { operation_timeout: timeout, retry, ..FarmOptions::default() };
+    let farm = FarmClientOptions { operation_timeout: timeout, retry, ..FarmClientOptions::default() };
     let retry = RetryPolicy::default();
     let policy = ModelOptions {
         sessions: episodes,

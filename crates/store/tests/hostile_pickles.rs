@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use store::durable::Existing;
 use store::pt::{PtError, PtFile, PtWriter};
-use store::unpickle::{Limits, load};
+use store::unpickle::{UnpickleLimits, load};
 
 #[global_allocator]
 static HEAP: counting_heap::CountingHeap = counting_heap::CountingHeap;
@@ -44,7 +44,7 @@ fn write_pt(path: &Path, pickle: &[u8]) {
 
 /// Reads a pickle as a value and as a file, and returns the first error.
 fn first_error(pickle: &[u8]) -> Option<String> {
-    let as_value = load(pickle, Limits::default()).err().map(|error| error.to_string());
+    let as_value = load(pickle, UnpickleLimits::default()).err().map(|error| error.to_string());
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file.pt");
     write_pt(&path, pickle);

@@ -15,7 +15,7 @@ use proto::trajectory::{
 use serde_json::{Map, Value};
 use store::durable::Existing;
 use store::pt::{self, PtError, PtFile, PtWriter};
-use store::unpickle::{Limits, load};
+use store::unpickle::{UnpickleLimits, load};
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath, Split, finish_iteration};
 
 fn json() -> impl Strategy<Value = Value> {
@@ -163,14 +163,14 @@ proptest! {
 
     #[test]
     fn random_bytes_never_panic(bytes in vec(any::<u8>(), 0..2000)) {
-        let _ = load(&bytes, Limits::default());
+        let _ = load(&bytes, UnpickleLimits::default());
     }
 
     #[test]
     fn random_instructions_never_panic(
         codes in vec(prop::sample::select(&b"(.01N\x88\x89K\x05]ae}ldsu\x8f\x90\x91)\x85\x86\x87tR\x81bq\x01h\x01\x94\x93"[..]), 0..300)
     ) {
-        let _ = load(&[&b"\x80\x04"[..], &codes, b"."].concat(), Limits::default());
+        let _ = load(&[&b"\x80\x04"[..], &codes, b"."].concat(), UnpickleLimits::default());
     }
 
     #[test]
@@ -189,7 +189,7 @@ proptest! {
             let _ = file.read(1);
         }
         let start = bytes.windows(2).position(|two| two == [0x80, 2]).unwrap_or(0);
-        let _ = load(&bytes[start..], Limits::default());
+        let _ = load(&bytes[start..], UnpickleLimits::default());
     }
 }
 

@@ -11,14 +11,14 @@ use super::ClientError;
 use crate::http::{self, Deadline, HttpResponse, RetryAdvice, RetryPolicy, Retryable, retry};
 
 #[derive(Clone, Debug)]
-pub struct FarmOptions {
+pub struct FarmClientOptions {
     /// Limit for one attempt at an operation.
     pub operation_timeout: Duration,
     pub retry: RetryPolicy,
     pub max_response_bytes: usize,
 }
 
-impl Default for FarmOptions {
+impl Default for FarmClientOptions {
     fn default() -> Self {
         Self {
             operation_timeout: Duration::from_secs(120),
@@ -34,7 +34,7 @@ pub struct FarmClient {
     http: Client,
     root: Arc<str>,
     key: HeaderValue,
-    pub(super) options: Arc<FarmOptions>,
+    pub(super) options: Arc<FarmClientOptions>,
     /// Whether the farm has `/step` and `/observe`, as a [`super::calls::StepSupport`].
     pub(super) step_support: Arc<AtomicU8>,
 }
@@ -75,7 +75,7 @@ impl Retryable for CallError {
 
 impl FarmClient {
     /// `root` is the farm's URL, such as `http://host:7000`.
-    pub fn new(root: &str, key: &str, options: FarmOptions) -> Result<Self, ClientError> {
+    pub fn new(root: &str, key: &str, options: FarmClientOptions) -> Result<Self, ClientError> {
         let mut key = HeaderValue::from_str(key).map_err(|_| {
             ClientError::Auth("the key has characters that are not allowed in a header".into())
         })?;

@@ -7,7 +7,7 @@ mod error;
 mod fallback;
 mod wire;
 
-pub use client::{FarmClient, FarmOptions};
+pub use client::{FarmClient, FarmClientOptions};
 pub use error::ClientError;
 pub use wire::{
     FarmInfo, Lease, NodeInfo, Observation, ObserveOptions, Screenshot, Viewport, read_screenshot_info,

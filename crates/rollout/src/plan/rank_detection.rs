@@ -46,7 +46,7 @@ pub fn detect(
     if env.launch_id.is_none() {
         env.launch_id = launch_id(variables);
     }
-    let found = detected_rank(env, flags, variables)?;
+    let found = detect_rank(env, flags, variables)?;
     env.test_rank = None;
     env.test_total_workers = None;
     let Some(DetectedRank { rank, count, weights }) = found.filter(|rank| rank.count.value > 1) else {
@@ -73,7 +73,7 @@ struct DetectedRank {
     weights: Option<Sourced<RankWeights>>,
 }
 
-fn detected_rank(
+fn detect_rank(
     env: &EnvConfig,
     flags: &RankFlags,
     variables: Variables<'_>,

@@ -158,14 +158,15 @@ impl Parser<'_, '_> {
                 continue;
             }
             self.advance(1)?;
-            if self.is_closing_quote()? {
+            if self.check_closing_quote()? {
                 return Some(out);
             }
             out.push(quote as char);
         }
     }
 
-    fn is_closing_quote(&mut self) -> Option<bool> {
+    /// Returns whether the quote just read closes the string. Spends budget for the whitespace it skips.
+    fn check_closing_quote(&mut self) -> Option<bool> {
         let after = self.text.as_bytes().get(self.position..)?;
         let whitespace = after.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         self.budget.spend(whitespace + 1);

@@ -91,7 +91,8 @@ impl Stage {
         }
     }
 
-    pub const fn is_over(self) -> bool {
+    /// Returns whether no other stage follows.
+    pub const fn is_final(self) -> bool {
         matches!(self, Self::Finished | Self::Failed)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use client::{
     chat::{ModelClient, ModelError, ModelOptions},
-    farm::{ClientError, FarmClient, FarmOptions},
+    farm::{ClientError, FarmClient, FarmClientOptions},
     http::{Deadline, RetryPolicy},
 };
 
@@ -112,10 +112,10 @@ async fn check_farm(config: &Config, url: &str, key: &str) -> Result<(), Preflig
 
 pub(super) fn farm_client(config: &Config, url: &str, key: &str) -> Result<FarmClient, ClientError> {
     let env = &config.env_config;
-    let options = FarmOptions {
+    let options = FarmClientOptions {
         operation_timeout: seconds(env.operation_timeout),
         retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
-        ..FarmOptions::default()
+        ..FarmClientOptions::default()
     };
     FarmClient::new(url, key, options)
 }

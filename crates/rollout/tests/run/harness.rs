@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use client::{
     chat::{Images, ModelClient, ModelOptions},
-    farm::{FarmClient, FarmOptions},
+    farm::{FarmClient, FarmClientOptions},
     http::RetryPolicy,
 };
 use proto::{
@@ -127,10 +127,10 @@ impl Harness {
     }
 
     pub(crate) fn farm_client(&self) -> FarmClient {
-        let options = FarmOptions {
+        let options = FarmClientOptions {
             operation_timeout: self.operation_timeout,
             retry: retry(),
-            ..FarmOptions::default()
+            ..FarmClientOptions::default()
         };
         FarmClient::new(&self.farm.url(), "key", options).unwrap()
     }

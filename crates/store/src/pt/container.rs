@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::PtError;
 use super::index::{self, Index};
-use crate::unpickle::{self, Limits, PickleError, Value};
+use crate::unpickle::{self, PickleError, UnpickleLimits, Value};
 
 /// The archive name in our own files. PyTorch uses the same name or the name of the file.
 pub(super) const ARCHIVE: &str = "archive";
@@ -85,8 +85,9 @@ impl Container {
             Self::Legacy { length } => {
                 let mut reader = buffer_from_start(path, file)?;
                 let pickle_error = |source| PtError::Pickle { path: path.to_path_buf(), source };
-                let mut next =
-                    || unpickle::load_from(&mut reader, *length, Limits::default()).map_err(pickle_error);
+                let mut next = || {
+                    unpickle::load_from(&mut reader, *length, UnpickleLimits::default()).map_err(pickle_error)
+                };
                 let _magic = next()?;
                 if !matches!(next()?, Value::Int(LEGACY_VERSION)) {
                     return Err(pickle_error(PickleError::Malformed(

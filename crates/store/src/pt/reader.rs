@@ -11,7 +11,7 @@ use super::index::{Index, PtEntry};
 use super::{PtError, convert};
 use crate::run_record::RunMetadata;
 use crate::summary::Summary;
-use crate::unpickle::{Limits, Machine, PickleError, count_memo_uses, load};
+use crate::unpickle::{Machine, PickleError, UnpickleLimits, count_memo_uses, load};
 
 /// An open `.pt` file; its trajectories are read on request.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl PtFile {
             .and_then(|()| read_part(entry.offset, entry.length))
             .map_err(|error| PtError::io("read", &self.path, error))?;
         bytes.push(b'.');
-        let value = load(&bytes, Limits::default()).map_err(|error| self.pickle_error(error))?;
+        let value = load(&bytes, UnpickleLimits::default()).map_err(|error| self.pickle_error(error))?;
         let mut trajectory =
             convert::trajectory(&value, position).map_err(|reason| self.shape_error(position, reason))?;
         restore_task(&mut trajectory, &entry.summary);
@@ -81,7 +81,7 @@ impl PtFile {
     /// Reads all trajectories in order. Memory holds one trajectory and the values that later ones share.
     pub fn trajectories(&self) -> Result<Trajectories, PtError> {
         let Input { reader, length } = self.container.open(&self.path)?;
-        let mut machine = Machine::new(reader, length, Limits::default());
+        let mut machine = Machine::new(reader, length, UnpickleLimits::default());
         // Our own pickles store few values in the memo; others store all of them, most without reading them again.
         if self.index.is_none() {
             let Input { reader, length } = self.container.open(&self.path)?;

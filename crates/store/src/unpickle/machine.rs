@@ -9,7 +9,7 @@ use super::globals::Global;
 use super::memo_uses::MemoUses;
 use super::stack_item::{PartialValue, StackItem, into_pairs};
 use super::value::Builder;
-use super::{Limits, PickleError, Value};
+use super::{PickleError, UnpickleLimits, Value};
 
 /// Interpreter for the accepted part of the pickle language.
 pub struct Machine<R> {
@@ -36,7 +36,7 @@ pub struct Machine<R> {
 pub(super) type StepResult = Result<(), PickleError>;
 
 impl<R: BufRead> Machine<R> {
-    pub fn new(input: R, length: u64, limits: Limits) -> Self {
+    pub fn new(input: R, length: u64, limits: UnpickleLimits) -> Self {
         Self {
             decoder: Decoder::new(input, length),
             stack: Vec::new(),

@@ -46,7 +46,7 @@ impl From<std::io::Error> for PickleError {
 
 /// Limits for a pickle. The defaults are far above what the Python system writes.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct UnpickleLimits {
     /// Maximum nesting of containers.
     pub depth: u32,
     /// Maximum number of values on the stack.
@@ -55,13 +55,13 @@ pub struct Limits {
     pub expansion: u64,
 }
 
-impl Default for Limits {
+impl Default for UnpickleLimits {
     fn default() -> Self {
         Self { depth: 256, stack: 1 << 20, expansion: 64 << 20 }
     }
 }
 
-impl Limits {
+impl UnpickleLimits {
     /// The maximum expanded size for an input. Shared values let a small input expand to a large value; some sharing
     /// is normal, much more is an attack.
     pub(crate) const fn max_expansion(&self, input_length: u64) -> u64 {
@@ -70,11 +70,11 @@ impl Limits {
 }
 
 /// Builds the value of a pickle.
-pub fn load(bytes: &[u8], limits: Limits) -> Result<Value, PickleError> {
+pub fn load(bytes: &[u8], limits: UnpickleLimits) -> Result<Value, PickleError> {
     load_from(bytes, bytes.len() as u64, limits)
 }
 
 /// Builds the value of the first pickle in a stream of at most `length` bytes.
-pub fn load_from<R: BufRead>(input: R, length: u64, limits: Limits) -> Result<Value, PickleError> {
+pub fn load_from<R: BufRead>(input: R, length: u64, limits: UnpickleLimits) -> Result<Value, PickleError> {
     Machine::new(input, length, limits).run()
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Class, Limits, PickleError};
+use super::{Class, PickleError, UnpickleLimits};
 
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -68,7 +68,7 @@ impl Cost {
     /// The cost of a container of `values`; an error if it exceeds a limit.
     fn of_container<'a>(
         values: impl Iterator<Item = &'a Value>,
-        limits: Limits,
+        limits: UnpickleLimits,
         expansion: u64,
     ) -> Result<Self, PickleError> {
         let mut cost = Self { depth: 0, size: VALUE_BYTES };
@@ -91,7 +91,7 @@ impl Cost {
 /// Builds containers within the limits of one pickle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Builder {
-    pub(super) limits: Limits,
+    pub(super) limits: UnpickleLimits,
     pub(super) expansion: u64,
 }
 

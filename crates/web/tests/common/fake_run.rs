@@ -10,7 +10,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use client::farm::{FarmClient, FarmOptions};
+use client::farm::{FarmClient, FarmClientOptions};
 use proto::trajectory::{Outcome, Task, TaskId};
 use rollout::run::{
     event::{Event, Listener, Stage},
@@ -62,7 +62,7 @@ pub(crate) async fn farm(nodes: &'static [(&'static str, usize, usize)]) -> Farm
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, routes).await });
-    FarmClient::new(&url, "key", FarmOptions::default()).unwrap()
+    FarmClient::new(&url, "key", FarmClientOptions::default()).unwrap()
 }
 
 /// A run whose events are reported by the test.

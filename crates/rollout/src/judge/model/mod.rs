@@ -109,7 +109,7 @@ impl ModelJudge {
         if answer.is_some() {
             record.step_judgments = self.find_keypoints(trajectory).await?;
         }
-        if self.is_blocked(trajectory, record).await? {
+        if self.detect_blocking(trajectory, record).await? {
             return Ok(Outcome::Blocked);
         }
         let Some(answer) = answer else { return Ok(Outcome::Failure) };
@@ -157,7 +157,8 @@ impl ModelJudge {
         Ok(step_judgments)
     }
 
-    async fn is_blocked(&self, trajectory: &Trajectory, record: &mut Record) -> Result<bool, Unjudged> {
+    /// Asks whether the site blocked the agent, and records the reply and the blocking step.
+    async fn detect_blocking(&self, trajectory: &Trajectory, record: &mut Record) -> Result<bool, Unjudged> {
         let question = questions::blocking(trajectory);
         let (reply, reading) = self.ask(&self.blocking, question, blocked).await?;
         let is_blocked = reading == Reading::Yes;

@@ -186,7 +186,7 @@ impl RunState {
     /// Describes what episodes wait for, with the latest failure of each stage.
     pub fn diagnosis(&self) -> String {
         let inner = self.inner();
-        let waiting = inner.stages.iter().filter(|(stage, count)| **count > 0 && !stage.is_over());
+        let waiting = inner.stages.iter().filter(|(stage, count)| **count > 0 && !stage.is_final());
         let lines: Vec<String> = waiting
             .map(|(stage, count)| {
                 let failure =
@@ -224,7 +224,7 @@ impl RunStateInner {
 
     /// Marks a task as finished by another collector. Its outcome is not known here.
     fn finish_elsewhere(&mut self, index: usize) {
-        if self.cell(index).is_some_and(|cell| !cell.stage.is_over()) {
+        if self.cell(index).is_some_and(|cell| !cell.stage.is_final()) {
             self.set_stage(index, Stage::Finished);
             self.totals.finished_elsewhere += 1;
             if let Some(position) = self.position(index) {
@@ -248,8 +248,9 @@ impl RunStateInner {
         }
     }
 
-    fn is_finished_elsewhere(&mut self, index: usize) -> bool {
-        self.cell(index).is_some_and(|cell| cell.stage == Stage::Finished && cell.outcome.is_none())
+    fn is_finished_elsewhere(&self, index: usize) -> bool {
+        let cell = self.position(index).and_then(|position| self.cells.get(position));
+        cell.is_some_and(|cell| cell.stage == Stage::Finished && cell.outcome.is_none())
     }
 
     /// Counts work done and resets the stall timer.

@@ -155,7 +155,7 @@ impl Feed {
         }
         let (pending, receiver) = self.join(last_id);
         self.ensure_updating();
-        let subscriber = Subscriber { feed: Arc::clone(self), pending, receiver, is_over: false };
+        let subscriber = Subscriber { feed: Arc::clone(self), pending, receiver, has_ended: false };
         Some(stream::unfold(subscriber, |mut subscriber| async move {
             let next = subscriber.next().await?;
             Some((Ok(next), subscriber))

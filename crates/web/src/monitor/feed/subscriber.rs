@@ -12,7 +12,7 @@ pub(super) struct Subscriber {
     /// Messages to send before those of `receiver`.
     pub(super) pending: VecDeque<Bytes>,
     pub(super) receiver: Receiver<Message>,
-    pub(super) is_over: bool,
+    pub(super) has_ended: bool,
 }
 
 impl Subscriber {
@@ -21,12 +21,12 @@ impl Subscriber {
         if let Some(pending) = self.pending.pop_front() {
             return Some(pending);
         }
-        if self.is_over {
+        if self.has_ended {
             return None;
         }
         match self.receiver.recv().await {
             Ok(message) => {
-                self.is_over = message.is_last;
+                self.has_ended = message.is_last;
                 Some(message.text)
             }
             Err(RecvError::Lagged(_)) => {

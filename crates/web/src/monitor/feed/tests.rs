@@ -70,7 +70,7 @@ async fn reconnecting_page_gets_missed_messages_or_snapshot() {
 async fn slow_reader_restarts_from_snapshot() {
     let feed = feed(50);
     let (pending, receiver) = feed.join(None);
-    let mut subscriber = Subscriber { feed: Arc::clone(&feed), pending, receiver, is_over: false };
+    let mut subscriber = Subscriber { feed: Arc::clone(&feed), pending, receiver, has_ended: false };
     subscriber.next().await.unwrap();
     for round in 0..MAX_LAG + 3 {
         step(&feed, 1, round);
