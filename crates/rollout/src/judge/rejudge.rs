@@ -130,28 +130,46 @@ async fn collect_verdicts(
     let mut judged = judged.buffer_unordered(options.concurrency.max(1));
     let mut verdicts = HashMap::new();
     while let Some(result) = judged.next().await {
-        let (index, verdict) = result?;
-        let Some((verdict, trajectory)) = verdict else {
+        let (index, judged) = result?;
+        let Some((verdict, trajectory)) = judged else {
             report.skipped += 1;
             continue;
         };
-        report.judged += 1;
-        let had_verdict = trajectory.metadata.outcome.is_some_and(|outcome| outcome != Outcome::JudgeError);
-        if had_verdict && verdict.outcome == Outcome::JudgeError {
-            // An outage of the judge must not remove an earlier verdict.
-            report.kept += 1;
-            continue;
+        if report.count_verdict(trajectory.metadata.outcome, verdict.outcome) {
+            extend_blocklist(save_path, &verdict, &trajectory, &mut report.notes);
+            verdicts.insert(index, verdict);
         }
-        report.still_unjudged += usize::from(verdict.outcome == Outcome::JudgeError);
-        report.changed += usize::from(trajectory.metadata.outcome != Some(verdict.outcome));
-        if let Some(site) = blocked_site(&verdict, &trajectory)
-            && let Err(error) = blocklist::append(save_path.root(), &site)
-        {
-            report.notes.push(format!("cannot add {} to the blocklist: {error}", site.domain));
-        }
-        verdicts.insert(index, verdict);
     }
     Ok(verdicts)
+}
+
+impl RejudgeReport {
+    /// Counts a verdict and returns whether to write it: an outage of the judge must not remove an earlier verdict.
+    fn count_verdict(&mut self, earlier: Option<Outcome>, outcome: Outcome) -> bool {
+        self.judged += 1;
+        let is_unjudged = outcome == Outcome::JudgeError;
+        if is_unjudged && earlier.is_some_and(|earlier| earlier != Outcome::JudgeError) {
+            self.kept += 1;
+            return false;
+        }
+        self.still_unjudged += usize::from(is_unjudged);
+        self.changed += usize::from(earlier != Some(outcome));
+        true
+    }
+}
+
+/// Adds the site to the blocklist if the verdict says that it blocked the agent.
+fn extend_blocklist(
+    save_path: &SavePath,
+    verdict: &Verdict,
+    trajectory: &Trajectory,
+    notes: &mut Vec<String>,
+) {
+    if let Some(site) = blocked_site(verdict, trajectory)
+        && let Err(error) = blocklist::append(save_path.root(), &site)
+    {
+        notes.push(format!("cannot add {} to the blocklist: {error}", site.domain));
+    }
 }
 
 fn write_verdicts(found: &FoundFile, mut verdicts: HashMap<usize, Verdict>) -> Result<(), RejudgeError> {

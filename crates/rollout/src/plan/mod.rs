@@ -4,6 +4,7 @@
 pub mod blocklist;
 mod error;
 mod joining;
+mod launcher;
 mod prepare;
 pub mod rank_detection;
 pub mod ranks;

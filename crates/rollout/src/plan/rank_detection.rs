@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 
 use crate::{
     config::{Config, EnvConfig, RankWeights, Split},
-    plan::ranks::Ranks,
+    plan::{
+        launcher::{Sourced, Variables, launch_id, launched_rank},
+        ranks::Ranks,
+    },
 };
 
 /// The values from the command line.
@@ -14,25 +17,6 @@ pub struct RankFlags {
     pub rank: Option<usize>,
     pub num_ranks: Option<usize>,
     pub weights: Option<RankWeights>,
-}
-
-/// The environment variables of each launcher for the rank and the number of ranks.
-const LAUNCHER_VARIABLES: [(&str, &str); 3] =
-    [("SLURM_PROCID", "SLURM_NTASKS"), ("RANK", "WORLD_SIZE"), ("NODE_RANK", "NNODES")];
-
-type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// A value and its source.
-#[derive(Clone, Debug, PartialEq)]
-struct Sourced<T> {
-    value: T,
-    source: String,
-}
-
-impl<T> Sourced<T> {
-    fn from(source: impl Into<String>, value: Option<T>) -> Option<Self> {
-        value.map(|value| Self { value, source: source.into() })
-    }
 }
 
 /// Detects the rank and writes it into the configuration. Returns a line for the user about rank and sources when there are
@@ -78,20 +62,7 @@ fn detect_rank(
     flags: &RankFlags,
     variables: Variables<'_>,
 ) -> Result<Option<DetectedRank>, String> {
-    let (rank_key, total_key) = match env.split {
-        Split::Test if env.test_rank.is_some() => ("test_rank", "test_total_workers"),
-        _ => ("multinode_rank", "multinode_total_workers"),
-    };
-    let (set_rank, set_total) = match rank_key {
-        "test_rank" => (env.test_rank, env.test_total_workers),
-        _ => (env.multinode_rank, env.multinode_total_workers),
-    };
-    let weights = Sourced::from("--rank-weights", flags.weights.clone())
-        .or_else(|| Sourced::from("env_config.all_rank_weights", env.all_rank_weights.clone()));
-    let rank = Sourced::from("--rank", flags.rank)
-        .or_else(|| Sourced::from(format!("env_config.{rank_key}"), set_rank));
-    let count = Sourced::from("--num-ranks", flags.num_ranks)
-        .or_else(|| Sourced::from(format!("env_config.{total_key}"), set_total));
+    let GivenRank { rank, count, weights } = given_rank(env, flags);
     if count.as_ref().is_some_and(|count| count.value == 1)
         && rank.as_ref().is_none_or(|rank| rank.value == 0)
     {
@@ -103,21 +74,45 @@ fn detect_rank(
             .as_ref()
             .map(|weights| Sourced { value: weights.value.0.len(), source: weights.source.clone() })
     });
-    let launched = if rank.is_some() && counted.is_some() { None } else { launcher(variables)? };
+    let launched = if rank.is_some() && counted.is_some() { None } else { launched_rank(variables)? };
     let (launched_rank, launched_count) = launched.unzip();
     let Some(rank) = rank.or_else(|| launched_rank.clone()) else {
         return without_rank(flags, count.as_ref());
     };
-    let Some(count) = counted.clone().or_else(|| launched_count.clone()) else {
+    let Some(count) = counted.or_else(|| launched_count.clone()) else {
         return Err(format!(
             "{} is rank {}, but the number of ranks is not given; add --num-ranks",
             rank.source, rank.value
         ));
     };
     let detected = DetectedRank { rank, count, weights };
-    detected
-        .check(launched_count.filter(|_| launched_rank.is_some_and(|launched| launched == detected.rank)))?;
+    let is_launched = launched_rank.is_some_and(|launched| launched == detected.rank);
+    detected.check(launched_count.filter(|_| is_launched))?;
     Ok(Some(detected))
+}
+
+/// What the command line or the configuration sets.
+struct GivenRank {
+    rank: Option<Sourced<usize>>,
+    count: Option<Sourced<usize>>,
+    weights: Option<Sourced<RankWeights>>,
+}
+
+fn given_rank(env: &EnvConfig, flags: &RankFlags) -> GivenRank {
+    let (rank_key, rank, total_key, total) = match env.split {
+        Split::Test if env.test_rank.is_some() => {
+            ("test_rank", env.test_rank, "test_total_workers", env.test_total_workers)
+        }
+        _ => ("multinode_rank", env.multinode_rank, "multinode_total_workers", env.multinode_total_workers),
+    };
+    GivenRank {
+        rank: Sourced::new("--rank", flags.rank)
+            .or_else(|| Sourced::new(format!("env_config.{rank_key}"), rank)),
+        count: Sourced::new("--num-ranks", flags.num_ranks)
+            .or_else(|| Sourced::new(format!("env_config.{total_key}"), total)),
+        weights: Sourced::new("--rank-weights", flags.weights.clone())
+            .or_else(|| Sourced::new("env_config.all_rank_weights", env.all_rank_weights.clone())),
+    }
 }
 
 /// Without a rank, this collector is the only one, unless the command line asks for more.
@@ -135,6 +130,8 @@ fn without_rank(flags: &RankFlags, count: Option<&Sourced<usize>>) -> Result<Opt
 }
 
 impl DetectedRank {
+    /// Refuses values that contradict each other. `launched` is the number of ranks from the launcher, if the rank is from
+    /// there too.
     fn check(&self, launched: Option<Sourced<usize>>) -> Result<(), String> {
         let Self { rank, count, weights } = self;
         if count.value == 0 {
@@ -163,50 +160,6 @@ impl DetectedRank {
             _ => Ok(()),
         }
     }
-}
-
-/// Rank and number of ranks as a launcher gives them.
-type LaunchedRank = (Sourced<usize>, Sourced<usize>);
-
-/// Reads rank and number of ranks from the launchers. A launcher of a single process is ignored; two that differ are an error.
-fn launcher(variables: Variables<'_>) -> Result<Option<LaunchedRank>, String> {
-    let mut found: Option<LaunchedRank> = None;
-    for (rank_name, count_name) in LAUNCHER_VARIABLES {
-        let (Some(rank), Some(count)) = (variables(rank_name), variables(count_name)) else { continue };
-        let (rank, count) = (number(rank_name, &rank)?, number(count_name, &count)?);
-        if count.value == 1 {
-            continue;
-        }
-        match &found {
-            Some((other, others)) if (other.value, others.value) != (rank.value, count.value) => {
-                return Err(format!(
-                    "{} and {} give rank {} of {}, but {rank_name} and {count_name} give rank {} of {}; choose with \
-                     --rank and --num-ranks",
-                    other.source, others.source, other.value, others.value, rank.value, count.value
-                ));
-            }
-            Some(_) => {}
-            None => found = Some((rank, count)),
-        }
-    }
-    Ok(found)
-}
-
-fn number(name: &str, text: &str) -> Result<Sourced<usize>, String> {
-    let value = text.trim().parse();
-    let value = value
-        .map_err(|_| format!("{name} is {text:?}; it must be a number, or give --rank and --num-ranks"))?;
-    Ok(Sourced { value, source: name.to_owned() })
-}
-
-/// Returns an id of the launch that started all ranks, if the launcher has one.
-fn launch_id(variables: Variables<'_>) -> Option<String> {
-    if let Some(job) = variables("SLURM_JOB_ID") {
-        let step = ["SLURM_STEP_ID", "SLURM_RESTART_COUNT"].map(|name| variables(name).unwrap_or_default());
-        return Some(format!("slurm {job}.{}", step.join(".")));
-    }
-    let torch = variables("TORCHELASTIC_RUN_ID").filter(|id| !id.is_empty() && id != "none")?;
-    Some(format!("torchrun {torch}"))
 }
 
 #[cfg(test)]
