@@ -63,18 +63,18 @@ pub(crate) async fn measure(
         let master = Arc::new(FarmProcess::master(&options.webgym, &urls).await?);
         let small = measure_calls(&master, Call::Small, options.seconds / 2.0).await?;
         let (higher, neither) = (Better::Higher, Better::Neither);
-        report.add("master: small requests a second of its CPU", "1/s", higher, small.calls / small.cpu);
-        report.add("master: small requests a second here", "1/s", neither, small.calls / small.seconds);
+        report.add("master: small requests per second of its CPU", "1/s", higher, small.calls / small.cpu);
+        report.add("master: small requests per second here", "1/s", neither, small.calls / small.seconds);
         let large = measure_calls(&master, Call::Screenshot, options.seconds / 2.0).await?;
         let gigabytes = large.bytes / 1e9;
-        report.add("master: GB of screenshots a second of its CPU", "GB/s", higher, gigabytes / large.cpu);
-        report.add("master: GB of screenshots a second here", "GB/s", neither, gigabytes / large.seconds);
+        report.add("master: GB of screenshots per second of its CPU", "GB/s", higher, gigabytes / large.cpu);
+        report.add("master: GB of screenshots per second here", "GB/s", neither, gigabytes / large.seconds);
         if let Ok(master) = Arc::try_unwrap(master) {
             master.stop().await?;
         }
     }
-    report.set_target("master: small requests a second of its CPU", 15_000.0);
-    report.set_target("master: GB of screenshots a second of its CPU", 1.5);
+    report.set_target("master: small requests per second of its CPU", 15_000.0);
+    report.set_target("master: GB of screenshots per second of its CPU", 1.5);
     Ok(())
 }
 

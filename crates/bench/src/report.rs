@@ -61,13 +61,17 @@ const FORMAT_VERSION: u32 = 1;
 impl Report {
     /// Parses a file written by `webgym bench --json`. The error is the reason why it cannot be used.
     pub fn read(text: &[u8]) -> Result<Self, String> {
-        let report: Self =
+        let mut report: Self =
             serde_json::from_slice(text).map_err(|_| "is not a file written by webgym bench --json")?;
         if report.version != FORMAT_VERSION {
             return Err(format!(
                 "has version {}; this webgym reads version {FORMAT_VERSION}",
                 report.version
             ));
+        }
+        for metric in &mut report.metrics {
+            // Earlier files say "steps a second"; reports are compared by the name.
+            metric.name = metric.name.replace(" a second", " per second");
         }
         match report.metrics.iter().find(|metric| metric.values.is_empty()) {
             Some(metric) => Err(format!("has no value for {:?}", metric.name)),
@@ -187,6 +191,14 @@ mod tests {
         report.version = 7;
         assert!(read(&report).unwrap_err().contains("version 7"));
         assert!(Report::read(b"").unwrap_err().contains("is not a file written by"));
+    }
+
+    #[test]
+    fn earlier_metric_names_are_read_as_the_new_ones() {
+        let mut report = report();
+        report.add("steps a second, /step", "1/s", Better::Higher, 1.0);
+        let read = Report::read(&serde_json::to_vec(&report).unwrap()).unwrap();
+        assert_eq!(read.metrics[0].name, "steps per second, /step");
     }
 
     #[test]

@@ -190,13 +190,18 @@ impl Bench<'_> {
             }
         }
         let higher = Better::Higher;
-        report.add_ratio("plain calls ÷ bare", higher, "steps a second, plain calls", "steps a second, bare");
-        report.add_ratio("/step ÷ bare", higher, "steps a second, /step", "steps a second, bare");
+        report.add_ratio(
+            "plain calls ÷ bare",
+            higher,
+            "steps per second, plain calls",
+            "steps per second, bare",
+        );
+        report.add_ratio("/step ÷ bare", higher, "steps per second, /step", "steps per second, bare");
         report.add_ratio(
             "set-of-marks ÷ coordinates",
             higher,
-            "steps a second, /step, set-of-marks",
-            "steps a second, /step",
+            "steps per second, /step, set-of-marks",
+            "steps per second, /step",
         );
         report.add_ratio("CPU a step, /step ÷ bare", Better::Lower, "CPU a step, /step", "CPU a step, bare");
         report.set_target("plain calls ÷ bare", 0.85);
@@ -254,7 +259,7 @@ impl Bench<'_> {
 }
 
 fn add_steps(report: &mut Report, name: &str, measurement: &Measurement) {
-    let per_second = format!("steps a second, {name}");
+    let per_second = format!("steps per second, {name}");
     report.add(&per_second, "1/s", Better::Higher, measurement.steps_per_second());
     report.add(
         &format!("step p50, {name}"),
