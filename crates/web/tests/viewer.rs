@@ -169,7 +169,7 @@ async fn trajectory_is_browsed_by_keyboard() {
 }
 
 #[tokio::test]
-async fn attempts_are_compared_side_by_side() {
+async fn trajectories_are_compared_side_by_side() {
     let opened = Opened::open("#/train/0/1").await;
     let tab = &opened.tab;
     tab.wait_until("document.querySelectorAll('.compare-picker option').length === 3").await;

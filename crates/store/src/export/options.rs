@@ -65,7 +65,7 @@ pub struct ExportOptions {
     pub sample: Option<usize>,
     /// Preference for later iterations when sampling: the k-th of K iterations has weight (k/K)^power.
     pub recency_power: f64,
-    /// Fraction of the tasks to use for validation; all attempts at a task stay together.
+    /// Fraction of the tasks to use for validation; all trajectories of a task stay together.
     pub validation_share: f64,
     pub seed: u64,
     /// Parquet only: include the screenshots, in addition to their paths and hashes.

@@ -7,7 +7,7 @@ use store::metrics::{Category, DifficultyClass, Metrics, category};
 
 use super::chart::Line;
 
-/// Identifies a task by its name and website: trajectories with the same key are attempts at one task.
+/// Identifies a task by its name and website: trajectories with the same key belong to one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskKey(u64);
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use store::{SavePath, Split, Summary};
 
 pub use error::ViewError;
-pub use overview::{Attempt, Contents, IterationName, Overview, Sibling};
+pub use overview::{Contents, IterationName, Overview, Sibling, TrajectoryResult};
 pub use routes::{api, router};
 pub use table::Table;
 
@@ -69,7 +69,7 @@ impl View {
         self.0.overviews.curves(&self.0.cache)
     }
 
-    /// Returns all attempts at the task of a trajectory, including that trajectory.
+    /// Returns all trajectories with the same task as this one, including this one.
     pub fn siblings(&self, split: Split, iteration: u64, key: &str) -> Result<Vec<Sibling>, ViewError> {
         let opened = self.0.cache.iteration(split, iteration)?;
         let entry = opened.find(key)?;

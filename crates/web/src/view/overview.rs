@@ -1,5 +1,5 @@
-//! Summaries of the iterations in a save path: the list of iterations, the metrics of each, the attempts at one task, and
-//! the curves over iterations. What was computed from an iteration is kept until its files change.
+//! Summaries of the iterations in a save path: the list of iterations, the metrics of each, the
+//! trajectories of one task, and the curves over iterations. What was computed from an iteration is kept until its files change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,20 +52,20 @@ pub struct Overview {
 
 /// The result of one trajectory, as offered for comparison.
 #[derive(Clone, Debug, Serialize)]
-pub struct Attempt {
+pub struct TrajectoryResult {
     pub key: String,
     pub outcome: &'static str,
     pub reward: i64,
     pub steps: u64,
 }
 
-/// An attempt at the same task, with its iteration.
+/// A trajectory of the same task, with its iteration.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sibling {
     pub split: Split,
     pub iteration: u64,
     #[serde(flatten)]
-    pub attempt: Attempt,
+    pub result: TrajectoryResult,
 }
 
 /// Everything that is computed from one iteration.
@@ -73,7 +73,7 @@ pub struct Sibling {
 struct Computed {
     overview: Overview,
     stats: IterationStats,
-    attempts: HashMap<TaskKey, Vec<Attempt>>,
+    results: HashMap<TaskKey, Vec<TrajectoryResult>>,
 }
 
 /// Computes summaries of iterations and keeps them.
@@ -115,8 +115,8 @@ impl Overviews {
         let mut siblings = Vec::new();
         for IterationName { split, iteration } in Self::contents(cache)?.iterations {
             let computed = self.computed(cache, split, iteration)?;
-            let attempts = computed.attempts.get(&task).into_iter().flatten();
-            siblings.extend(attempts.map(|attempt| Sibling { split, iteration, attempt: attempt.clone() }));
+            let results = computed.results.get(&task).into_iter().flatten();
+            siblings.extend(results.map(|result| Sibling { split, iteration, result: result.clone() }));
         }
         Ok(siblings)
     }
@@ -136,18 +136,18 @@ impl Overviews {
 impl Computed {
     fn from_iteration(iteration: &Iteration) -> Self {
         let finished: Vec<Summary> = iteration.finished().cloned().collect();
-        let mut attempts: HashMap<TaskKey, Vec<Attempt>> = HashMap::new();
+        let mut results: HashMap<TaskKey, Vec<TrajectoryResult>> = HashMap::new();
         for entry in iteration.entries() {
             let Some(summary) = iteration.summary(entry) else { continue };
-            let attempt = Attempt {
+            let result = TrajectoryResult {
                 key: entry.key.clone(),
                 outcome: outcome_of(summary, entry),
                 reward: summary.reward,
                 steps: summary.steps,
             };
-            attempts.entry(TaskKey::of(summary)).or_default().push(attempt);
+            results.entry(TaskKey::of(summary)).or_default().push(result);
         }
-        Self { overview: overview(iteration, &finished), stats: IterationStats::of(&finished), attempts }
+        Self { overview: overview(iteration, &finished), stats: IterationStats::of(&finished), results }
     }
 }
 

@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 4 << 20;
 pub(super) struct Message {
     pub(super) number: u64,
     pub(super) text: Bytes,
-    /// Nothing follows this message: the run is over.
+    /// Whether this is the last message: the run has ended.
     pub(super) is_last: bool,
 }
 

@@ -28,6 +28,8 @@ const IDLE_INTERVALS: u32 = 4;
 /// Messages that a subscriber may fall behind.
 const MAX_LAG: usize = 16;
 const MAX_SUBSCRIBERS: usize = 256;
+/// The event of the last message: the run has ended.
+const END_EVENT: &str = "over";
 
 struct State {
     /// The grid as last sent.
@@ -115,7 +117,7 @@ impl Feed {
     fn send(&self, state: &mut State, event: &str, body: Map<String, Value>) {
         let number = state.history.last_number() + 1;
         let text = encoding::sse_message(event, &self.message_id(number), &Value::Object(body)).into();
-        let message = Message { number, text, is_last: event == "over" };
+        let message = Message { number, text, is_last: event == END_EVENT };
         state.history.push(message.clone());
         // Fails only when there is no subscriber.
         let _ = self.sender.send(message);
@@ -129,8 +131,8 @@ impl Feed {
         body.insert("run".to_owned(), self.run_id.as_str().into());
         body.insert("statistics".to_owned(), self.statistics());
         let id = self.message_id(state.history.last_number());
-        let over = if state.is_closed { "event: over\ndata: {}\n\n" } else { "" };
-        format!("retry: 2000\n{}{over}", encoding::sse_message("snapshot", &id, &Value::Object(body))).into()
+        let end = if state.is_closed { format!("event: {END_EVENT}\ndata: {{}}\n\n") } else { String::new() };
+        format!("retry: 2000\n{}{end}", encoding::sse_message("snapshot", &id, &Value::Object(body))).into()
     }
 
     /// Returns the messages a subscriber needs first and a receiver for those that follow. With the id of the last message
@@ -171,7 +173,7 @@ impl Feed {
         }
     }
 
-    /// Ends the stream: sends the final state and the message that the run is over.
+    /// Ends the stream: sends the final state and the message that the run has ended.
     pub(super) fn close(&self) {
         let mut state = self.state();
         if std::mem::replace(&mut state.is_closed, true) {
@@ -180,7 +182,7 @@ impl Feed {
         // Makes the update send statistics even if the grid did not change.
         state.unchanged = IDLE_INTERVALS - 1;
         self.update(&mut state);
-        self.send(&mut state, "over", Map::new());
+        self.send(&mut state, END_EVENT, Map::new());
     }
 }
 

@@ -11,7 +11,7 @@ export function Headline({ statistics, history }: { statistics: Statistics; hist
   const judged = success + sum(outcomes, 'failure', 'blocked');
   const parts = [
     { kind: 'success', label: 'success', value: success },
-    { kind: 'over', label: 'finished without success', value: sum(outcomes, 'failure', 'blocked', 'judge_error') },
+    { kind: 'unsolved', label: 'finished without success', value: sum(outcomes, 'failure', 'blocked', 'judge_error') },
     { kind: 'lost', label: 'failed', value: sum(outcomes, 'infra_lost', 'cancelled') },
   ];
   return (

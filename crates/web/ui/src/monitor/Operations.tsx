@@ -14,7 +14,7 @@ export function Operations({ statistics }: { statistics: Statistics }) {
             const latency = statistics.latency[name];
             return (
               <tr key={name} data-stage={name}>
-                <td><span class={`swatch kind-${kind === 'over' ? 'success' : kind}`}>{letter}</span></td>
+                <td><span class={`swatch kind-${kind === 'unsolved' ? 'success' : kind}`}>{letter}</span></td>
                 <th scope="row">{label}</th>
                 <td class="right number">{count(statistics.stages[number] ?? 0)}</td>
                 <td class="right number muted">{latency ? duration(latency[1] / 1000) : ''}</td>

@@ -4,7 +4,7 @@ const LABELS: Record<Status, [label: string, tone: string]> = {
   connecting: ['connecting', ''],
   live: ['live', 'good'],
   lost: ['connection lost, reconnecting', 'bad'],
-  over: ['run ended', ''],
+  ended: ['run ended', ''],
 };
 
 /** Shows whether the page is connected to the run. */

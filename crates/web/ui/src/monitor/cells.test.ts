@@ -8,7 +8,7 @@ const UNSOLVED = 11 | (2 << 4) | (8 << 7);
 describe('a cell', () => {
   it('is decoded as the server encodes it', () => {
     expect(decode(POLICY_STEP_5)).toEqual({ stage: 6, outcome: '', step: 5 });
-    expect([POLICY_STEP_5, SOLVED, UNSOLVED, 0, 1, 12].map(kindOf)).toEqual(['policy', 'success', 'over', 'idle', 'waiting', 'lost']);
+    expect([POLICY_STEP_5, SOLVED, UNSOLVED, 0, 1, 12].map(kindOf)).toEqual(['policy', 'success', 'unsolved', 'idle', 'waiting', 'lost']);
     expect([POLICY_STEP_5, SOLVED, 0, 1, 2 | (3 << 7), 12].map(cellText)).toEqual(['5a', 'F', 'N', 'W', '3n', 'X']);
   });
   it('has a description', () => {

@@ -14,12 +14,12 @@ export const STAGES = [
   { name: 'release', letter: 'e', label: 'release', kind: 'browser' },
   { name: 'reward', letter: 'r', label: 'reward', kind: 'judge' },
   { name: 'save', letter: 'r', label: 'save', kind: 'judge' },
-  { name: 'finished', letter: 'F', label: 'finished', kind: 'over' },
+  { name: 'finished', letter: 'F', label: 'finished', kind: 'unsolved' },
   { name: 'failed', letter: 'X', label: 'failed', kind: 'lost' },
 ] as const;
 
 /** The kinds that have different colours, in the order of an episode. */
-export const KINDS = ['idle', 'waiting', 'browser', 'policy', 'judge', 'success', 'over', 'lost'] as const;
+export const KINDS = ['idle', 'waiting', 'browser', 'policy', 'judge', 'success', 'unsolved', 'lost'] as const;
 export type Kind = (typeof KINDS)[number];
 
 export const KIND_LABELS: Record<Kind, { letter: string; label: string; about: string }> = {
@@ -29,7 +29,7 @@ export const KIND_LABELS: Record<Kind, { letter: string; label: string; about: s
   policy: { letter: 'a', label: 'policy', about: 'waiting for the policy’s reply' },
   judge: { letter: 'r', label: 'reward', about: 'being judged and saved' },
   success: { letter: 'F', label: 'success', about: 'finished, task solved' },
-  over: { letter: 'F', label: 'unsolved', about: 'finished, not solved or not judged' },
+  unsolved: { letter: 'F', label: 'unsolved', about: 'finished, not solved or not judged' },
   lost: { letter: 'X', label: 'failed', about: 'lost to an infrastructure failure or cancelled' },
 };
 
@@ -53,7 +53,7 @@ const SUCCESS = OUTCOMES.indexOf('success');
 export function kindOf(code: number): Kind {
   const stage = STAGES[code & 15];
   if (!stage) return 'idle';
-  return stage.kind === 'over' && ((code >> 4) & 7) === SUCCESS ? 'success' : stage.kind;
+  return stage.kind === 'unsolved' && ((code >> 4) & 7) === SUCCESS ? 'success' : stage.kind;
 }
 
 /** Returns the text in a cell: its letter, with the step number in front while the episode runs. */
@@ -67,7 +67,7 @@ export function cellText(code: number): string {
 export function describeCell(code: number): string {
   const { stage, outcome, step } = decode(code);
   const { label, kind } = STAGES[stage] ?? STAGES[0];
-  if (kind === 'over' || kind === 'lost') return `${label}${outcome ? `, ${OUTCOME_LABELS[outcome] ?? outcome}` : ''}, ${step} steps`;
+  if (kind === 'unsolved' || kind === 'lost') return `${label}${outcome ? `, ${OUTCOME_LABELS[outcome] ?? outcome}` : ''}, ${step} steps`;
   return kind === 'idle' || kind === 'waiting' ? label : `step ${step}, ${label}`;
 }
 

@@ -14,8 +14,8 @@ export interface Statistics {
 }
 interface Message { run?: string; full?: string; at?: number[]; to?: number[]; statistics?: Statistics }
 
-/** connecting: no message yet. live: connected. lost: the server does not respond, reconnecting. over: the run has ended. */
-export type Status = 'connecting' | 'live' | 'lost' | 'over';
+/** connecting: no message yet. live: connected. lost: the server does not respond, reconnecting. ended: the run has ended. */
+export type Status = 'connecting' | 'live' | 'lost' | 'ended';
 
 /** Seconds of history in the chart of steps per second. */
 const MAX_HISTORY = 300;
@@ -52,9 +52,9 @@ export class Store {
       });
     on('snapshot', (message) => this.apply(message));
     on('delta', (message) => this.apply(message));
-    on('over', () => { this.status = 'over'; });
+    on('over', () => { this.status = 'ended'; });
     source.onerror = () => {
-      if (this.status !== 'over') this.status = 'lost';
+      if (this.status !== 'ended') this.status = 'lost';
       // The browser does not retry after a response that is not a stream, such as an error while the server starts.
       if (source.readyState === EventSource.CLOSED) setTimeout(() => this.connect(), 3000);
       this.notify();

@@ -8,7 +8,7 @@ import { ErrorNotice, Loading } from '../Notice';
 import { addressOf } from './ComparePicker';
 import { Side } from './Side';
 
-/** Two attempts at one task side by side; the arrow keys change the step of both. */
+/** Two trajectories of one task side by side; the arrow keys change the step of both. */
 export function ComparePage({ left, right, query }: { left: TrajectoryId; right: TrajectoryId; query: URLSearchParams }) {
   const leftLoaded = useLoaded(addressOf(left), (signal) => trajectoryAt(left, signal));
   const rightLoaded = useLoaded(addressOf(right), (signal) => trajectoryAt(right, signal));
@@ -46,7 +46,7 @@ export function ComparePage({ left, right, query }: { left: TrajectoryId; right:
       </div>
       {error && <ErrorNotice text={error} />}
       {task !== undefined && <h2 class="compare-task"><UntrustedText text={task} /></h2>}
-      {isDifferentTask && <p class="notice">These are attempts at different tasks.</p>}
+      {isDifferentTask && <p class="notice">These trajectories belong to different tasks.</p>}
       <div class="compare">
         {[{ id: left, loaded: leftLoaded, name: 'Left' }, { id: right, loaded: rightLoaded, name: 'Right' }].map(({ id, loaded, name }) => (
           <section key={name} class="side" aria-label={name}>

@@ -9,7 +9,7 @@ export const addressOf = ({ split, iteration, key }: TrajectoryId): string => `$
 export const siblingLabel = ({ split, iteration, key, outcome, steps }: Sibling): string =>
   `${split} ${iteration}, #${key}: ${outcomeLabel(outcome)}, ${steps} steps`;
 
-/** Selects another attempt at the same task to compare with. */
+/** Selects another trajectory of the same task to compare with. */
 export function ComparePicker({ id }: { id: TrajectoryId }) {
   const { value } = useLoaded(`siblings/${addressOf(id)}`, (signal) => siblingsOf(id, signal));
   const others = value?.filter((sibling) => !isSame(sibling, id)) ?? [];
@@ -19,9 +19,9 @@ export function ComparePicker({ id }: { id: TrajectoryId }) {
   };
   return (
     <label>
-      <span class="visually-hidden">Compare with another attempt at this task</span>
+      <span class="visually-hidden">Compare with another trajectory of this task</span>
       <select class="compare-picker" value="" disabled={others.length === 0} onChange={(event) => choose(event.currentTarget.value)}>
-        <option value="">{!value ? 'Other attempts…' : others.length === 0 ? 'No other attempt' : `Compare with… (${others.length})`}</option>
+        <option value="">{!value ? 'Other trajectories…' : others.length === 0 ? 'No other trajectory' : `Compare with… (${others.length})`}</option>
         {others.map((sibling) => <option key={addressOf(sibling)} value={addressOf(sibling)}>{siblingLabel(sibling)}</option>)}
       </select>
     </label>

@@ -16,7 +16,7 @@ interface Props {
   choose: (to: TrajectoryId) => void;
 }
 
-/** One side of a comparison: the attempt and its current step. */
+/** One side of a comparison: the trajectory and its current step. */
 export function Side({ id, trajectory, step, siblings, choose }: Props) {
   const shown = Math.min(step, trajectory.steps.length - 1);
   const current = trajectory.steps[shown];
@@ -29,7 +29,7 @@ export function Side({ id, trajectory, step, siblings, choose }: Props) {
     <>
       <div class="side-head">
         <label>
-          <span class="visually-hidden">Attempt</span>
+          <span class="visually-hidden">Trajectory</span>
           <select value={addressOf(id)} onChange={(event) => pick(event.currentTarget.value)}>
             {siblings.some((sibling) => addressOf(sibling) === addressOf(id)) || <option value={addressOf(id)}>{addressOf(id)}</option>}
             {siblings.map((sibling) => <option key={addressOf(sibling)} value={addressOf(sibling)}>{siblingLabel(sibling)}</option>)}
@@ -42,7 +42,7 @@ export function Side({ id, trajectory, step, siblings, choose }: Props) {
       <p class="side-answer"><span class="muted">Answer: </span><UntrustedText text={trajectory.answer ?? 'none'} /></p>
       {current ? (
         <>
-          {step > shown && <p class="muted small">This attempt ended after step {shown + 1}; its last step is shown.</p>}
+          {step > shown && <p class="muted small">This trajectory ended after step {shown + 1}; its last step is shown.</p>}
           <StepView id={id} step={current} number={shown} />
           <StepPanel key={shown} step={current} longest={longest} />
         </>
