@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_question_is_a_task() {
+    fn message_without_template_is_the_task() {
         let conversation = conversation("hello");
         assert_eq!(
             (conversation.task.as_str(), conversation.step, conversation.max_steps),

@@ -56,7 +56,7 @@ fn decide_without_elements(conversation: &Conversation, memory: &mut Memory) -> 
         return Decision::new(Action::ScrollDown, "there may be more content below");
     }
     let answer = format!(
-        "I cannot tell: I read numbered elements and text, not pictures. All I know is that the page is called “{}”.",
+        "I cannot tell: I read numbered elements and text, not images. All I know is that the page is called “{}”.",
         conversation.page.title
     );
     Decision::new(Action::answer(&answer), "this policy cannot act without numbered elements")

@@ -153,7 +153,7 @@ fn coordinate_mode_gives_up_without_elements() {
     let actions: Vec<String> = (0..3).map(|_| episode.act(&PAGE).action_string).collect();
     assert_eq!(actions[..2], ["Scroll [down]", "Scroll [down]"]);
     assert!(
-        actions[2].starts_with("ANSWER [I cannot tell: I read numbered elements and text, not pictures."),
+        actions[2].starts_with("ANSWER [I cannot tell: I read numbered elements and text, not images."),
         "{actions:?}"
     );
 }

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_exponent_of_known_curves() {
+    fn growth_exponent_matches_known_curves() {
         let curve = |exponent: i32| -> Vec<(f64, f64)> {
             [4.0, 16.0, 64.0].iter().map(|size: &f64| (*size, 3.0 * size.powi(exponent))).collect()
         };

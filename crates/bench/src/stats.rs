@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_of_small_samples() {
+    fn percentiles_and_medians_match_known_values() {
         let sample: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         assert_eq!(percentile(&sample, 0.5), 50.0);
         assert_eq!(percentile(&sample, 0.99), 99.0);

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn episode_length_and_page_order() {
+    async fn episodes_have_fixed_length_and_rotated_pages() {
         let sites = Sites::start(([127, 0, 0, 1], 0).into()).unwrap();
         assert_eq!(episode(&sites, 0).len(), EPISODE_STEPS);
         assert_ne!(episode(&sites, 0)[0], episode(&sites, 1)[0]);

@@ -1,4 +1,4 @@
-//! `webgym bench`: benchmarks this machine and compares two results.
+//! `webgym bench`: benchmarks this machine and compares the results of two runs.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,7 +18,7 @@ pub(crate) struct BenchArgs {
     /// Default: all, which takes about 12 minutes.
     #[arg(long, value_delimiter = ',', value_name = "PARTS")]
     parts: Vec<Section>,
-    /// The number of instances that work at the same time.
+    /// The number of instances that run episodes concurrently.
     #[arg(long, default_value_t = 8, value_name = "N")]
     instances: usize,
     /// The duration of each measurement after its warm-up.
@@ -37,11 +37,11 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand)]
 enum BenchCommand {
-    /// Compare two results.
+    /// Compare the results of two benchmark runs.
     Compare {
-        /// The earlier file of `webgym bench --json`.
+        /// The file that `webgym bench --json` wrote first.
         before: PathBuf,
-        /// The later file.
+        /// The file that it wrote later.
         after: PathBuf,
     },
 }
@@ -88,7 +88,7 @@ fn compare(before: &Path, after: &Path) -> anyhow::Result<ExitCode> {
     let (before, after) = (read(before)?, read(after)?);
     let changes = ::bench::compare(&before, &after);
     anyhow::ensure!(!changes.is_empty(), "the two files have no measurement in common");
-    println!("| what | before → after | change | |\n|---|---|---|---|");
+    println!("| metric | before → after | change | |\n|---|---|---|---|");
     for change in changes {
         println!("{change}");
     }

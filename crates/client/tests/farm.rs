@@ -174,7 +174,7 @@ async fn second_release_after_lost_response_succeeds() {
 }
 
 #[tokio::test]
-async fn failures_to_answer_have_distinct_errors() {
+async fn each_kind_of_failure_has_its_own_error() {
     let unreachable = FarmClient::new(&closed_port_url().await, "k", options()).unwrap();
     let error = unreachable.execute(&lease(), &click(), deadline()).await.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable(_)), "{error}");

@@ -155,7 +155,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let somaxconn = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
         let burst = somaxconn.trim().parse::<usize>().unwrap().min(1000);
-        // None is accepted: a client beyond the backlog would wait for its next attempt.
+        // The test accepts no connection, so a client beyond the backlog would have to retry.
         let mut clients = Vec::new();
         for number in 0..burst {
             let client = tokio::time::timeout(Duration::from_secs(20), TcpStream::connect(address)).await;

@@ -1,4 +1,4 @@
-// Shared by the obstacles: one place to say visibly what happened.
+// Shared by the obstacles: shows in the page what happened.
 function log(text) {
   const out = document.getElementById('log');
   if (!out) return;
@@ -8,7 +8,7 @@ function log(text) {
   out.scrollTop = out.scrollHeight;
 }
 
-// Pages inside frames tell the outermost page.
+// Sends a log entry from a page inside a frame to the outermost page.
 function tellTop(text) {
   top.postMessage({ courseLog: text }, '*');
 }
@@ -17,7 +17,7 @@ addEventListener('message', (event) => {
   if (event.data && typeof event.data.courseLog === 'string') log(event.data.courseLog);
 });
 
-// Any element with data-say logs those words when it is clicked.
+// An element with data-say logs that text when it is clicked.
 addEventListener('click', (event) => {
   const said = event.target.closest && event.target.closest('[data-say]');
   if (said) log(said.dataset.say);

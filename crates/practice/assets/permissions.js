@@ -1,4 +1,4 @@
-// Each asks for one permission and resolves to what came of it.
+// Each function requests one permission and resolves to the result.
 const asks = {
   notifications: () => Notification.requestPermission(),
   geolocation: () => new Promise((resolve, reject) =>

@@ -1,4 +1,4 @@
-// Every place where a page can leave something behind: how to read it, how to write it.
+// Every kind of storage that a page can use: how to read and write it.
 function database() {
   return new Promise((resolve, reject) => {
     const opening = indexedDB.open('course', 1);
@@ -34,7 +34,7 @@ const places = {
     write: async (value) => (await caches.open('course')).put('/course/kept', new Response(value)),
   },
   'http-cache': {
-    // Only what is cached already: a page that merely looks must not leave anything.
+    // Read only what is cached already, because reading must not store anything.
     read: async () => {
       const found = await fetch(CACHED, { cache: 'only-if-cached', mode: 'same-origin' }).catch(() => null);
       return found && found.ok ? found.text() : null;

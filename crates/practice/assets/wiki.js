@@ -1,4 +1,4 @@
-// A click on a heading sorts its table by that column, a second click the other way round.
+// A click on a heading sorts the table by that column, a second click reverses the order.
 for (const table of document.querySelectorAll('table.sortable')) {
   const value = (row, column) => {
     const text = row.cells[column].textContent.trim();

@@ -57,7 +57,7 @@ async fn open_responses_end_when_the_server_stops() {
 }
 
 #[tokio::test]
-async fn reset_and_hang_up_differ() {
+async fn hang_up_closes_and_reset_resets_the_connection() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let sites = sites();
     let request = async |path: &str| {

@@ -88,7 +88,7 @@ async fn invalid_fields_are_reported_and_values_kept() {
 }
 
 #[tokio::test]
-async fn missing_file_is_accepted() {
+async fn application_without_cv_is_accepted() {
     let sites = sites();
     // A browser sends an empty file with an empty name if none is chosen.
     let form = application().part("cv", Part::bytes(Vec::new()).file_name(""));

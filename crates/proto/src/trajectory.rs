@@ -19,7 +19,7 @@ pub struct RubricItem {
     pub difficulty: i64,
 }
 
-/// A task of the task file, with the attempt it is run in.
+/// A task of the task file, with its step limit and its index in the iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub task_name: String,

@@ -85,7 +85,7 @@ fn format_messages(messages: &[Message]) -> String {
 }
 
 #[test]
-fn system_prompt_of_every_combination() {
+fn system_prompts_match_snapshots() {
     for (mode, mode_name) in [(Coordinates, "coordinates"), (SetOfMarks, "set_of_marks")] {
         for (model, model_name) in [(ModelType::Instruct, "instruct"), (ModelType::Think, "think")] {
             for (version, version_name) in
@@ -106,7 +106,7 @@ fn system_prompt_of_every_combination() {
 }
 
 #[test]
-fn first_turn() {
+fn first_turn_matches_snapshot() {
     let messages = build_conversation(
         prompt_options(SetOfMarks, ModelType::Instruct, PromptVersion::Complete),
         &task(),
@@ -119,14 +119,14 @@ fn first_turn() {
 }
 
 #[test]
-fn later_turn_in_coordinates_mode_with_thinking_model() {
+fn later_turn_for_thinking_model_matches_snapshot() {
     let options = prompt_options(Coordinates, ModelType::Think, PromptVersion::Complete);
     let messages = build_conversation(options, &task(), &history(Coordinates, 6), &observation(6), None);
     insta::assert_snapshot!(format_messages(&messages[1..]));
 }
 
 #[test]
-fn later_turn_in_set_of_marks_mode_with_instruct_model() {
+fn later_turn_for_instruct_model_matches_snapshot() {
     let options = prompt_options(SetOfMarks, ModelType::Instruct, PromptVersion::Vanilla);
     let messages = build_conversation(options, &task(), &history(SetOfMarks, 5), &observation(5), None);
     insta::assert_snapshot!(format_messages(&messages[1..]));

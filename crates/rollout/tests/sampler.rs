@@ -158,7 +158,7 @@ fn loaded_tasks_have_index_and_step_limit() {
 }
 
 #[test]
-fn test_tasks_are_dealt_in_file_order() {
+fn test_tasks_are_assigned_in_file_order() {
     let (_folder, file) = tasks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     let of_rank = |rank| {
         let ranks = Ranks::new(rank, &[2.0, 1.0, 1.0]).unwrap();

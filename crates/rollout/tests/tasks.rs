@@ -55,7 +55,7 @@ fn bad_lines_are_an_error_listing_the_first_twenty() {
 }
 
 #[test]
-fn every_defect_of_a_line_is_reported() {
+fn error_lists_every_defect_of_a_line() {
     let mut bad = task(0);
     bad["difficulty"] = json!(0);
     bad["website"] = json!("");

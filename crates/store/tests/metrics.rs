@@ -122,7 +122,7 @@ fn iteration_includes_all_ranks_and_open_journals() {
 }
 
 #[test]
-fn table_matches_json() {
+fn metrics_table_agrees_with_json() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let trajectories: Vec<_> =

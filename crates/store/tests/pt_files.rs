@@ -284,7 +284,7 @@ fn trajectory_without_steps_keeps_its_task() {
 }
 
 #[test]
-fn other_files_are_refused_by_name() {
+fn non_trajectory_file_error_names_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     for (content, message) in [(&b"\x80\x02}."[..], "no list of trajectories"), (b"hello", "neither")] {

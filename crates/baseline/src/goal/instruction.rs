@@ -145,7 +145,7 @@ fn type_text(clause: &str) -> Vec<Instruction> {
 }
 
 /// Parses `two Glass jars and one Tin kettle into the cart`. Things given by a superlative must be found first, so
-/// they are no instruction.
+/// they are not instructions.
 fn add_to_cart(clause: &str) -> Vec<Instruction> {
     let cut = [" into ", " in ", " to "].iter().filter_map(|word| {
         let start = clause.rfind(word)?;

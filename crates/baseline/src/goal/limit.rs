@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_numbers_are_no_limits() {
+    fn plain_numbers_are_not_limits() {
         assert!(parse("Press it 3 times on page 12, then go to 5").is_empty());
         assert!(matches!(parse("since 1 May 2025")[0].bound, Bound::Day(_)));
     }

@@ -60,7 +60,7 @@ const SMALL_ADJECTIVES: [&str; 14] = [
     "shallow", "short", "low", "small", "light", "young", "slow", "narrow", "weak", "poor", "cold", "near",
     "early", "thin",
 ];
-/// Words that end in `-est` but are no superlatives.
+/// Words that end in `-est` but are not superlatives.
 const NOT_SUPERLATIVES: [&str; 12] = [
     "interest", "request", "forest", "harvest", "contest", "honest", "suggest", "protest", "invest",
     "conquest", "modest", "digest",
@@ -101,7 +101,7 @@ fn superlative_at(all: &[Token<'_>], lower: &[String], index: usize) -> Option<S
         (word @ ("most" | "least"), None) => {
             let next = lower.get(index + 1)?;
             let adjective = ADJECTIVES.iter().find(|(name, _)| name == next);
-            // `at least 5` and `most of them` are no superlatives.
+            // `at least 5` and `most of them` are not superlatives.
             let is_other_use = is_stop_word(next)
                 || index > 0 && lower[index - 1] == "at"
                 || values::parse_number(next).is_some();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_superlatives() {
+    fn other_words_are_not_superlatives() {
         assert!(parse("at least 5 of most of the houses of interest in the forest, at least").is_empty());
     }
 }

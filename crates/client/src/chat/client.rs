@@ -128,7 +128,7 @@ impl ModelClient {
         let as_files = self.image_mode.uses_files();
         let result = self.post(images::body(request, as_files).await?.bytes, deadline).await;
         match result {
-            // A server that cannot read our files refuses the request. Sending the images inside it shows whether that was why.
+            // A server that cannot read our files refuses the request. If it accepts the images inside the request, that was the cause.
             Err(ModelError::Refused { status: 400..=499, .. })
                 if as_files && self.image_mode.may_change() =>
             {

@@ -38,7 +38,7 @@ impl From<&str> for CompletionError {
     }
 }
 
-/// Limits the JSON of a message: prompts contain the latest messages, and a trajectory contains all of them.
+/// Upper bound of a message as JSON: prompts contain the latest messages, and a trajectory contains all of them.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 /// The parts of a response that are used. The rest is validated but not kept, so that parsing never takes more memory than a

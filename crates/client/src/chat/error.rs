@@ -38,7 +38,7 @@ impl ModelError {
     pub(super) fn refused(response: &HttpResponse) -> Self {
         match response.status.as_u16() {
             429 => Self::RateLimited { retry_after: response.retry_after },
-            // The server is busy, not error.
+            // With `Retry-After`, the server is only overloaded.
             503 if response.retry_after.is_some() => Self::RateLimited { retry_after: response.retry_after },
             status @ (301 | 302 | 303 | 307 | 308) => {
                 let to = excerpt(&response.location);

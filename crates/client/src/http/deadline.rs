@@ -1,4 +1,4 @@
-//! The time by which a call, with all its waits and retries, must be over.
+//! The time by which a call, with all its waits and retries, must end.
 
 use std::time::Duration;
 

@@ -145,7 +145,7 @@ fn reason(error: &reqwest::Error) -> String {
         cause = inner;
     }
     let text = excerpt(&cause.to_string());
-    // The messages of the libraries about a wrong scheme do not tell how to fix it.
+    // The messages of the libraries about a wrong scheme do not say how to fix it.
     match text.as_str() {
         "received corrupt message of type InvalidContentType" => {
             "the server does not use TLS; should the URL start with http:// instead of https://?".to_owned()

@@ -12,7 +12,7 @@ pub enum RetryAdvice {
     /// The same request would fail the same way.
     Permanent,
     Retry,
-    /// The server is alive and asks to come back later, which does not count as a retry.
+    /// The server works and asks the client to wait. This does not count as a retry.
     RetryAfter(Option<Duration>),
 }
 

@@ -79,7 +79,7 @@ mod tests {
         );
     }
 
-    /// Returns the error for a server whose certificate was changed and signed by a trusted CA, or `fine`.
+    /// Connects to a server whose certificate is modified by `change` and signed by a trusted CA. Returns the error, or `fine`.
     async fn connect_error(name: &str, change: impl Fn(&mut rcgen::CertificateParams)) -> String {
         let authority_key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refused_command_differs_from_lost_server_and_restart_reconnects() {
+    async fn refusal_and_lost_server_differ_and_restart_reconnects() {
         let mut redis = Redis::start().await;
         let connection = RedisConnection::to(redis.url().as_str()).unwrap();
         connection.run::<()>(&redis::cmd("PING")).await.unwrap();

@@ -1,4 +1,4 @@
-// Answers the greeting itself, so that a page can tell who is there.
+// Answers the greeting instead of the server, so that a page can detect the worker.
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener('fetch', (event) => {

@@ -20,7 +20,7 @@ pub(crate) struct Job {
     pub(crate) kind: &'static str,
     /// On site, Hybrid or Remote.
     pub(crate) workplace: &'static str,
-    /// Dollars a year.
+    /// Dollars per year.
     pub(crate) salary_low: u32,
     pub(crate) salary_high: u32,
     /// `YYYY-MM-DD`, so that the order of the texts is the order of the dates.

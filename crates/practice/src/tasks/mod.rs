@@ -33,7 +33,7 @@ pub fn tasks(base_url: &str) -> Vec<PracticeTask> {
     all
 }
 
-/// Returns all tasks as the text of a task file: one JSON object a line.
+/// Returns all tasks as the text of a task file: one JSON object per line.
 pub fn task_file(base_url: &str) -> Result<String, serde_json::Error> {
     tasks(base_url).iter().map(|task| Ok(serde_json::to_string(task)? + "\n")).collect()
 }

@@ -96,7 +96,7 @@ impl Judge {
     }
 }
 
-/// Returns the site that blocked the agent, with the screenshot of the page that did; `None` if the verdict is another.
+/// Returns the site that blocked the agent, with the screenshot of the page that did; `None` for any other verdict.
 pub fn blocked_site(verdict: &Verdict, trajectory: &Trajectory) -> Option<BlockedSite> {
     if verdict.outcome != Outcome::Blocked {
         return None;

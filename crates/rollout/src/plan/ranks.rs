@@ -153,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn every_rank_gets_at_least_one() {
+    fn smallest_share_is_one() {
         assert_eq!(ranks(1, &[100.0, 1.0]).share(4), 1);
         assert_eq!(ranks(2, &[1.0, 1.0, 1.0]).share(1), 1);
     }
 
     #[test]
-    fn largest_remainders_get_the_rest() {
+    fn remainder_goes_to_largest_fractions() {
         assert_eq!(largest_remainder(10, &[1.0, 1.0, 1.0]), [4, 3, 3]);
         assert_eq!(largest_remainder(10, &[0.5, 0.3, 0.2]), [5, 3, 2]);
         assert_eq!(largest_remainder(7, &[0.0, 1.0, 1.0]), [0, 4, 3]);
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_add_up_and_stay_near_share(whole in 0_usize..5000, weights in prop::collection::vec(0.01_f64..50.0, 1..9)) {
+        fn parts_add_up_and_follow_the_weights(whole in 0_usize..5000, weights in prop::collection::vec(0.01_f64..50.0, 1..9)) {
             let parts = largest_remainder(whole, &weights);
             prop_assert_eq!(parts.iter().sum::<usize>(), whole);
             let total: f64 = weights.iter().sum();
@@ -233,7 +233,7 @@ mod tests {
         }
 
         #[test]
-        fn items_are_assigned_once_and_fairly(items in 0_usize..400, weights in prop::collection::vec(1_u32..9, 1..6)) {
+        fn items_are_assigned_in_proportion_to_weights(items in 0_usize..400, weights in prop::collection::vec(1_u32..9, 1..6)) {
             let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
             let total: f64 = weights.iter().sum();
             let owners = ranks(0, &weights).assign(items);

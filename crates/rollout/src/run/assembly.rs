@@ -178,7 +178,7 @@ impl ReadyRun {
     }
 }
 
-/// A run whose episodes are over, some of them perhaps left for a resumed run.
+/// A run whose episodes have ended. Some may be left for a resumed run.
 pub struct FinishedRun {
     pub collected: Collected,
     pub save_path: SavePath,
@@ -191,7 +191,7 @@ pub struct FinishedRun {
     pub has_queue: bool,
 }
 
-/// Why a run ended before all episodes were over.
+/// Why a run ended before all episodes had ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StoppedRun {
     #[error("the run stopped before any episode finished; fix the problem below and start it again")]

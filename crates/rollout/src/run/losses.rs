@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn few_losses_at_the_end_are_results() {
+    fn few_losses_at_the_end_are_returned_for_saving() {
         let losses = Losses::new();
         losses.record_loss("a", 1);
         losses.record_loss("a", 2);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn most_frequent_reason_ignores_numbers() {
+    fn reasons_differing_only_in_numbers_count_together() {
         let losses = Losses::new();
         assert_eq!(losses.summary(), None);
         losses.record_loss("once", ());

@@ -1,5 +1,5 @@
-//! Writes scalars as TensorBoard event files, which TensorBoard and W&B read: framed records with checksums, each a small
-//! protocol buffer that is encoded here.
+//! Writes scalars as TensorBoard event files, which TensorBoard and W&B read. A file is a sequence of records; each consists
+//! of a length, a protocol buffer message (`Event`) and checksums of both.
 
 use std::{
     fs::{File, OpenOptions},
@@ -26,7 +26,7 @@ impl EventFile {
         Ok(events)
     }
 
-    /// Appends values of a step as one record.
+    /// Appends the values of a step as one record.
     pub fn append_scalars(&mut self, step: i64, values: &[(String, f64)]) -> io::Result<()> {
         let mut summary = Vec::new();
         for (tag, value) in values {
@@ -55,6 +55,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
+/// Encodes an `Event` message: the time, the step, and one further field.
 fn event(step: i64, write_field: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = vec![1 << 3 | 1];
     out.extend(now().to_le_bytes());
@@ -64,6 +65,7 @@ fn event(step: i64, write_field: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
+/// Appends a variable-length integer of the protocol buffer encoding.
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -72,6 +74,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Appends a length-delimited field.
 fn bytes(out: &mut Vec<u8>, field: u8, data: &[u8]) {
     out.push(field << 3 | 2);
     varint(out, data.len() as u64);
@@ -82,6 +85,7 @@ fn text(out: &mut Vec<u8>, field: u8, text: &str) {
     bytes(out, field, text.as_bytes());
 }
 
+/// Masks a checksum as the record format requires.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }

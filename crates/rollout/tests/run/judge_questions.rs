@@ -353,7 +353,7 @@ async fn each_question_kind_uses_its_own_model() {
 }
 
 #[tokio::test]
-async fn text_of_every_question() {
+async fn judge_questions_match_snapshot() {
     let judged = judged(2, "answer", pass_except(|_, _| None)).await;
     let texts: Vec<String> = judged
         .questions

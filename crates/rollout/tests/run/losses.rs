@@ -239,7 +239,7 @@ async fn run_that_loses_everything_stops_with_reason() {
 }
 
 #[tokio::test]
-async fn losses_before_first_success_are_saved() {
+async fn losses_are_saved_once_an_episode_succeeds() {
     let script = |call: &Call| {
         if call.lease < 4 && call.returns_screenshot() { Fault::InstanceLost } else { Fault::None }
     };

@@ -24,8 +24,8 @@ pub(super) fn includes_step(step: &Step, options: &ExportOptions) -> bool {
     is_example(step) && !(options.drop_unchanged && step.same_as_next_screenshot == Some(true))
 }
 
-/// Whether a task belongs to the validation subset. Depends only on the task and the seed, so that all
-/// trajectories of a task stay together.
+/// Whether a task belongs to the validation subset. Depends only on the task and the seed, so that all trajectories
+/// of a task stay together.
 pub(super) fn is_validation(task: &Task, options: &ExportOptions) -> bool {
     let fields = [&task.website, &task.subdomain, &task.task_name];
     let mut state = split_mix(options.seed ^ 0x5eed_0f57_a5c5_0001);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn crash_reasons() {
+    fn crash_reason_follows_from_steps_and_actions() {
         let blocked = |summary: Summary| Summary { is_blocked: true, ..summary };
         let without_action = |summary: Summary| Summary { lacks_action: true, ..summary };
         let table = [
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn categories() {
+    fn category_follows_from_reward_and_outcome() {
         let answered = |outcome, reward, is_blocked| Summary {
             reward,
             is_blocked,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn difficulty_classes() {
+    fn difficulty_maps_to_its_class() {
         for (difficulty, class) in
             [(1, "easy"), (3, "easy"), (4, "medium"), (6, "medium"), (7, "hard"), (40, "hard")]
         {

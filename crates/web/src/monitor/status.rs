@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finished_task_counts_as_done() {
+    fn finished_task_is_counted_as_done() {
         let run = RunState::new(0..2);
         run.on_event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 3 });
         assert_eq!(summary(&run)["done"], 1);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn seen_before_counts_same_split_only() {
+    fn tasks_seen_in_other_split_are_not_counted() {
         let charts = two_iterations().charts(None);
         let train = |measure, line| values(&charts, measure, Split::Train, line);
         // In the second iteration only "a" on "x" was seen before; of its four websites, "x" (twice).

@@ -1,4 +1,4 @@
-//! Exponential moving average: each smoothed value is `weight` times the previous one plus the rest of the new value.
+//! Exponential moving average: each smoothed value is `weight` × the previous one + (1 − `weight`) × the new value.
 
 /// The weight of the previous value: 0 leaves the curve unchanged, values near 1 smooth it strongly.
 #[derive(Clone, Copy, Debug, PartialEq)]

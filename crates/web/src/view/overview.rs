@@ -1,5 +1,5 @@
-//! Summaries of the iterations in a save path: the list of iterations, the metrics of each, the
-//! trajectories of one task, and the curves over iterations. What was computed from an iteration is kept until its files change.
+//! Summaries of the iterations in a save path: the list of iterations, the metrics of each, the trajectories of one task,
+//! and the curves over iterations. What was computed from an iteration is kept until its files change.
 
 use std::collections::HashMap;
 use std::sync::Arc;

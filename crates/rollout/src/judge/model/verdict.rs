@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn named_step_is_the_blocking_step() {
+    fn blocking_step_is_read_from_reply() {
         assert_eq!(blocking_step("A captcha.\nStep: 3\nBlocked: YES"), Some(2));
         assert_eq!(blocking_step("**Step:** 1."), Some(0));
         for reply in ["Step: 0", "Step: the third", "step 3", ""] {

@@ -89,8 +89,8 @@ pub fn draw_train_tasks(
     Selection { tasks: own.collect(), notes, total: queue.len() }
 }
 
-/// Selects the first `size` test tasks (all if `size` is 0 or less), each `repeat` times, and deals them to the ranks in
-/// file order.
+/// Selects the first `size` test tasks (all if `size` is 0 or less), each `repeat` times, and assigns them to the ranks
+/// in file order.
 pub fn select_test_tasks(entries: &[TaskEntry], size: i64, repeat: u32, ranks: &Ranks) -> Selection {
     let count = usize::try_from(size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX).min(entries.len());
     let repeat = repeat.max(1) as usize;

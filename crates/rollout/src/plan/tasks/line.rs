@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_defect_is_explained() {
+    fn each_kind_of_defect_is_explained() {
         let cases = [
             (json!({"task_name": "REMOVE"}), "task_name is missing (a string is required)"),
             (json!({"task_name": "  "}), "task_name is empty"),

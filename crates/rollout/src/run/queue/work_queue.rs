@@ -111,8 +111,8 @@ impl WorkQueue {
         Ok(Self { inner, upkeep })
     }
 
-    /// Returns the next task. Waits while other collectors may still die and leave theirs. Returns `None` when all tasks
-    /// are finished or the run stops.
+    /// Returns the next task. Waits while other collectors run tasks, because a dead collector's task must be taken over.
+    /// Returns `None` when all tasks are finished or the run stops.
     pub async fn next(&self, stop: &Stop) -> Option<Task> {
         tokio::select! {
             biased;

@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_follow_the_cells() {
+    fn events_update_cells_and_counts() {
         let state = RunState::new(0..3);
         state.on_event(&Event::Stage { index: 1, step: 2, stage: Stage::Policy });
         state.on_event(&Event::StageFailed { index: 1, stage: Stage::Policy, reason: "503".into() });

@@ -1,5 +1,5 @@
 //! What is kept about single tasks for the monitor: the task itself, the page its agent is on and what the agent did. Memory
-//! is bounded: texts are cut, and only so many steps per task and so many finished tasks are kept.
+//! is bounded: texts are truncated, and only the latest steps of a task and the latest finished tasks are kept.
 
 use std::{
     collections::VecDeque,

@@ -22,8 +22,8 @@ use history::{History, Message};
 use subscriber::Subscriber;
 
 const UPDATE_INTERVAL: Duration = Duration::from_millis(250);
-/// Without a change of the grid, statistics are still sent every this many intervals (once a second): times advance, and
-/// the message shows that the connection is alive.
+/// Number of update intervals (together one second) after which statistics are sent although the grid did not change: times
+/// advance, and the message shows that the connection is alive.
 const IDLE_INTERVALS: u32 = 4;
 /// Messages that a subscriber may fall behind.
 const MAX_LAG: usize = 16;

@@ -3,7 +3,7 @@ import type { IterationId, Table } from '../data/types';
 
 const cached = new Map<string, Table>();
 
-/** Loads the table of an iteration, again and again while its run is in progress. Keeps it for the other pages. */
+/** Loads the table of an iteration, and reloads it while its run is in progress. Keeps it for the other pages. */
 export function useTable(id: IterationId): Loaded<Table> {
   const name = `${id.split}/${id.iteration}`;
   const loaded = useLoaded(name, async (signal) => {
