@@ -3,6 +3,7 @@
 
 mod args;
 pub mod command;
+mod command_specs;
 pub mod error;
 pub mod ids;
 pub mod page;

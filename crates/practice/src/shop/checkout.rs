@@ -194,6 +194,24 @@ fn confirmation(cart: &Cart, fields: &Fields) -> Markup {
     }
 }
 
+fn delivery_choice(fields: &Fields) -> Markup {
+    html! {
+        fieldset {
+            legend { "Delivery" }
+            label {
+                input type="radio" name="delivery" value="standard" id="standard"
+                    checked[!is_express(fields)];
+                " Standard, 3 to 5 days"
+            }
+            label {
+                input type="radio" name="delivery" value="express" id="express"
+                    checked[is_express(fields)];
+                " Express, next day (+" (format_price(EXPRESS_CENTS)) ")"
+            }
+        }
+    }
+}
+
 fn checkout(cart: &Cart, fields: &Fields, errors: &[(&str, &str)]) -> Markup {
     let error = |name: &str| errors.iter().find(|(field, _)| *field == name).map(|(_, message)| *message);
     let text = |name: &str, label: &str, kind: &str| {
@@ -224,19 +242,7 @@ fn checkout(cart: &Cart, fields: &Fields, errors: &[(&str, &str)]) -> Markup {
                     }
                 }
                 @if let Some(message) = error("country") { p.error id="country-error" { (message) } }
-                fieldset {
-                    legend { "Delivery" }
-                    label {
-                        input type="radio" name="delivery" value="standard" id="standard"
-                            checked[!is_express(fields)];
-                        " Standard, 3 to 5 days"
-                    }
-                    label {
-                        input type="radio" name="delivery" value="express" id="express"
-                            checked[is_express(fields)];
-                        " Express, next day (+" (format_price(EXPRESS_CENTS)) ")"
-                    }
-                }
+                (delivery_choice(fields))
                 label for="notes" { "Notes for the driver (optional)" }
                 textarea id="notes" name="notes" rows="2" { (fields.get("notes")) }
                 label {

@@ -73,8 +73,12 @@ impl<R: BufRead> Decoder<R> {
         Self { input, remaining: length }
     }
 
+    /// Reads the next instruction with its argument.
     pub(super) fn next(&mut self, payload: Payload) -> Result<Op, PickleError> {
         let [code] = self.read_array()?;
+        if let Some(op) = without_argument(code) {
+            return Ok(op);
+        }
         Ok(match code {
             0x80 => {
                 let [protocol] = self.read_array()?;
@@ -87,13 +91,6 @@ impl<R: BufRead> Decoder<R> {
                 self.read_array::<8>()?;
                 Op::Ignored
             }
-            b'(' => Op::Mark,
-            b'.' => Op::Stop,
-            b'0' => Op::Pop,
-            b'1' => Op::PopMark,
-            b'N' => Op::None,
-            0x88 => Op::Bool(true),
-            0x89 => Op::Bool(false),
             b'K' => Op::Int(i128::from(self.read_array::<1>()?[0])),
             b'M' => Op::Int(i128::from(u16::from_le_bytes(self.read_array()?))),
             b'J' => Op::Int(i128::from(i32::from_le_bytes(self.read_array()?))),
@@ -107,30 +104,9 @@ impl<R: BufRead> Decoder<R> {
             }
             b'G' => Op::Float(f64::from_be_bytes(self.read_array()?)),
             0x8c | b'X' | 0x8d | b'C' | b'B' | 0x8e => self.read_payload(code, payload)?,
-            b']' => Op::EmptyList,
-            b'a' => Op::Append,
-            b'e' => Op::Appends,
-            b'l' => Op::List,
-            b'}' => Op::EmptyDict,
-            b's' => Op::SetItem,
-            b'u' => Op::SetItems,
-            b'd' => Op::Dict,
-            0x8f => Op::EmptySet,
-            0x90 => Op::AddItems,
-            0x91 => Op::FrozenSet,
-            b')' => Op::TupleOf(0),
-            0x85 => Op::TupleOf(1),
-            0x86 => Op::TupleOf(2),
-            0x87 => Op::TupleOf(3),
-            b't' => Op::Tuple,
             b'c' => Op::Global { module: self.read_name()?, name: self.read_name()? },
-            0x93 => Op::StackGlobal,
-            b'R' => Op::Reduce,
-            0x81 => Op::NewObject,
-            b'b' => Op::Build,
             b'q' => Op::Put(u32::from(self.read_array::<1>()?[0])),
             b'r' => Op::Put(u32::from_le_bytes(self.read_array()?)),
-            0x94 => Op::Memoize,
             b'h' => Op::Get(u32::from(self.read_array::<1>()?[0])),
             b'j' => Op::Get(u32::from_le_bytes(self.read_array()?)),
             other => return Err(self.refused_instruction(other)?),
@@ -226,6 +202,41 @@ impl<R: BufRead> Decoder<R> {
         io::copy(&mut self.input, &mut io::sink())?;
         Ok(())
     }
+}
+
+/// Returns the instruction of a code that is not followed by an argument.
+fn without_argument(code: u8) -> Option<Op> {
+    Some(match code {
+        b'(' => Op::Mark,
+        b'.' => Op::Stop,
+        b'0' => Op::Pop,
+        b'1' => Op::PopMark,
+        b'N' => Op::None,
+        0x88 => Op::Bool(true),
+        0x89 => Op::Bool(false),
+        b']' => Op::EmptyList,
+        b'a' => Op::Append,
+        b'e' => Op::Appends,
+        b'l' => Op::List,
+        b'}' => Op::EmptyDict,
+        b's' => Op::SetItem,
+        b'u' => Op::SetItems,
+        b'd' => Op::Dict,
+        0x8f => Op::EmptySet,
+        0x90 => Op::AddItems,
+        0x91 => Op::FrozenSet,
+        b')' => Op::TupleOf(0),
+        0x85 => Op::TupleOf(1),
+        0x86 => Op::TupleOf(2),
+        0x87 => Op::TupleOf(3),
+        b't' => Op::Tuple,
+        0x93 => Op::StackGlobal,
+        b'R' => Op::Reduce,
+        0x81 => Op::NewObject,
+        b'b' => Op::Build,
+        0x94 => Op::Memoize,
+        _ => return None,
+    })
 }
 
 /// Decodes a string. Lone surrogates, which Python allows, become replacement characters.

@@ -165,11 +165,7 @@ impl<R: BufRead> Machine<R> {
                 self.push_partial(PartialValue::Set(items))
             }
             Op::TupleOf(count) => {
-                let mut items = Vec::with_capacity(count);
-                for _ in 0..count {
-                    items.push(self.pop_value()?);
-                }
-                items.reverse();
+                let items = self.pop_values(count)?;
                 self.push_tuple(items)
             }
             Op::Tuple => {
@@ -178,6 +174,16 @@ impl<R: BufRead> Machine<R> {
             }
             _ => Err(PickleError::Malformed("unexpected instruction")),
         }
+    }
+
+    /// Pops `count` values and returns them in the order in which they were pushed.
+    fn pop_values(&mut self, count: usize) -> Result<Vec<Value>, PickleError> {
+        let mut items = Vec::with_capacity(count);
+        for _ in 0..count {
+            items.push(self.pop_value()?);
+        }
+        items.reverse();
+        Ok(items)
     }
 
     fn stop(&mut self) -> StepResult {
