@@ -73,7 +73,7 @@ async fn grid_follows_run_live() {
         .await;
     tab.assert_no_errors();
     drop(monitor);
-    tab.wait_until("document.querySelector('[data-status=over]')").await;
+    tab.wait_until("document.querySelector('[data-status=ended]')").await;
     tab.close().await;
 }
 
