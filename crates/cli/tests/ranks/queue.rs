@@ -20,6 +20,20 @@ async fn keys(redis: &Redis, pattern: &str) -> Vec<String> {
     redis.query(0, &["KEYS", pattern]).await
 }
 
+/// Waits until each of the three browsers of a rank waits for the model, and its other tasks are saved and marked as
+/// finished in Redis.
+async fn wait_until_stuck(redis: &Redis, model: &SimModel, answered: usize) {
+    let taken = async || {
+        let streams = keys(redis, "webgym:work:*:tasks").await;
+        let script = "return redis.call('XPENDING', KEYS[1], 'collectors')[1]";
+        redis.number(0, &["EVAL", script, "1", &streams[0]]).await
+    };
+    eventually("it holds only the tasks of its browsers", LIMIT, async || {
+        model.count() == answered + 3 && taken().await == 3
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_collectors_collect_every_task_once() {
     let redis = Redis::start().await;
@@ -45,8 +59,7 @@ async fn tasks_of_killed_rank_are_taken_over() {
     // It finishes some tasks, then holds three forever.
     let stuck = stuck_after(12).await;
     let mut killed = run.start(1, &stuck, &[]);
-    run.wait_until_collected(1, 2).await;
-    eventually("it holds tasks", LIMIT, async || !run.farm.used_leases().is_empty()).await;
+    wait_until_stuck(&redis, &stuck, 12).await;
     killed.signal(Signal::KILL);
     killed.wait_for_exit(LIMIT).await;
     let finished = run.collected_by(1);
@@ -129,8 +142,7 @@ async fn resumed_rank_continues_its_tasks() {
     let run = TestRun::new(2).await.queued(&redis.url(), 600.0);
     let stuck = stuck_after(12).await;
     let mut killed = run.start(1, &stuck, &[]);
-    run.wait_until_collected(1, 2).await;
-    eventually("it holds tasks", LIMIT, async || stuck.count() > 12).await;
+    wait_until_stuck(&redis, &stuck, 12).await;
     killed.signal(Signal::KILL);
     killed.wait_for_exit(LIMIT).await;
     let finished = run.collected_by(1);
