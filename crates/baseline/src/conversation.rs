@@ -16,7 +16,7 @@ pub enum BadRequest {
     NotAMessage(usize),
     #[error("messages[{index}].role is {role:?}; it must be system, developer, user, assistant or tool")]
     Role { index: usize, role: String },
-    #[error("messages[{0}].content must be a text or a list of parts")]
+    #[error("messages[{0}].content must be a string or a list of parts")]
     Content(usize),
     #[error("messages contain no user message, so there is no task")]
     NoTask,

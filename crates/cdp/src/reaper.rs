@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 
 /// While the reaper lives, the kernel cannot reuse its group id, so no unrelated process is killed. The script uses
 /// shell builtins where it matters: a helper process would be a member of the group too. The group is empty only when
-/// two passes found nobody: a process can fork a child behind the first pass and exit before that pass reaches it.
+/// two passes found no process: a process can fork a child behind the first pass and exit before that pass reaches it.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM QUIT PIPE
 while read -r _; do :; done

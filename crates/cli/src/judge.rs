@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use rollout::{
-    config::{Config, Judge as Choice, Question},
+    config::{Config, JudgeKind, Question},
     judge::{
         Judge, ModelJudge,
         rejudge::{RejudgeOptions, rejudge},
@@ -66,11 +66,11 @@ pub(crate) fn choose(config: &Config, references: Option<(usize, usize)>) -> any
     let has_key = key_of(&endpoint.api_key_env_var).is_some();
     let any_reference = references.is_none_or(|(with, _)| with > 0);
     match config.judge {
-        Choice::Openai => model_judge(config, &endpoint.model),
-        Choice::Auto if has_key => model_judge(config, &endpoint.model),
-        Choice::Reference => Ok(reference_judge(references)),
-        Choice::Auto if any_reference => Ok(reference_judge(references)),
-        Choice::Auto => {
+        JudgeKind::Openai => model_judge(config, &endpoint.model),
+        JudgeKind::Auto if has_key => model_judge(config, &endpoint.model),
+        JudgeKind::Reference => Ok(reference_judge(references)),
+        JudgeKind::Auto if any_reference => Ok(reference_judge(references)),
+        JudgeKind::Auto => {
             tracing::warn!(
                 "judge: none. {} is not set and no task has a reference answer, so trajectories are saved unjudged; \
                  judge them later with webgym judge",
@@ -78,7 +78,7 @@ pub(crate) fn choose(config: &Config, references: Option<(usize, usize)>) -> any
             );
             Ok(Judge::None)
         }
-        Choice::None => {
+        JudgeKind::None => {
             tracing::info!("judge: none, as configured; trajectories are saved unjudged");
             Ok(Judge::None)
         }

@@ -96,7 +96,7 @@ async fn terminal_output_has_no_machine_readable_lines() {
 }
 
 #[tokio::test]
-async fn doctor_prints_plain_sentences_into_pipe() {
+async fn doctor_output_has_no_timestamps() {
     let output =
         tokio::time::timeout(TIMEOUT, webgym(&["doctor"]).output()).await.expect("it exits in time").unwrap();
     let output =

@@ -206,11 +206,11 @@ fn file_name(name: &str, origin: &Origin) -> Result<String, ConfigError> {
     Ok(plain.to_owned())
 }
 
-/// Merges `over` into `base`: maps key by key, other values are replaced. `???` does not replace a value.
-fn merge(base: &mut Node, over: Node) {
-    match (&mut base.value, over) {
-        (Value::Map(map), Node { value: Value::Map(over), .. }) => {
-            for (key, node) in over {
+/// Merges `overlay` into `base`: maps key by key, other values are replaced. `???` does not replace a value.
+fn merge(base: &mut Node, overlay: Node) {
+    match (&mut base.value, overlay) {
+        (Value::Map(map), Node { value: Value::Map(overlay), .. }) => {
+            for (key, node) in overlay {
                 match map.get_mut(&key) {
                     Some(existing) => {
                         if !node.is_missing() {
@@ -223,6 +223,6 @@ fn merge(base: &mut Node, over: Node) {
                 }
             }
         }
-        (_, over) => *base = over,
+        (_, overlay) => *base = overlay,
     }
 }

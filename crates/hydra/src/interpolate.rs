@@ -83,7 +83,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Resolves a text with interpolations. A single interpolation keeps its type; otherwise the result is text.
-    fn text(&mut self, text: &str, path: &Path) -> Result<Value, Failure> {
+    fn text(&mut self, text: &str, path: &Path) -> Result<Value, InterpolationError> {
         let pieces = pieces(text)?;
         if let [Piece::Expression(expression)] = pieces.as_slice() {
             return self.expression(expression, path);
@@ -100,16 +100,17 @@ impl<'a> Resolver<'a> {
         Ok(Value::Text(whole))
     }
 
-    fn expression(&mut self, expression: &str, path: &Path) -> Result<Value, Failure> {
+    fn expression(&mut self, expression: &str, path: &Path) -> Result<Value, InterpolationError> {
         if let Some((name, arguments)) = split_resolver(expression) {
             return self.resolver(name, arguments, path);
         }
         let key = self.resolve_inner(expression, path)?;
-        self.select(key.trim(), path)?.ok_or_else(|| Failure::new(format!("there is no key {key:?}")))
+        self.select(key.trim(), path)?
+            .ok_or_else(|| InterpolationError::new(format!("there is no key {key:?}")))
     }
 
     /// Resolves the interpolations inside an expression.
-    fn resolve_inner(&mut self, expression: &str, path: &Path) -> Result<String, Failure> {
+    fn resolve_inner(&mut self, expression: &str, path: &Path) -> Result<String, InterpolationError> {
         if expression.contains("${") {
             as_text(&self.text(expression, path)?)
         } else {
@@ -117,21 +118,21 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn select(&mut self, key: &str, from: &Path) -> Result<Option<Value>, Failure> {
+    fn select(&mut self, key: &str, from: &Path) -> Result<Option<Value>, InterpolationError> {
         let target = absolute_path(key, from)?;
         let root = self.root;
         let Some(node) = root.get(target.iter().map(String::as_str)) else {
             return self.select_through(&target);
         };
         if node.is_missing() {
-            return Err(Failure::new(format!("{key} has no value (???)")));
+            return Err(InterpolationError::new(format!("{key} has no value (???)")));
         }
-        let resolved = self.node(node, &target).map_err(Failure::Located)?;
+        let resolved = self.node(node, &target).map_err(InterpolationError::Located)?;
         Ok(Some(resolved.value))
     }
 
     /// Resolves `a.b.c` if `a` or `a.b` is itself an interpolation that yields a mapping.
-    fn select_through(&mut self, target: &Path) -> Result<Option<Value>, Failure> {
+    fn select_through(&mut self, target: &Path) -> Result<Option<Value>, InterpolationError> {
         let root = self.root;
         for length in (1..target.len()).rev() {
             let (head, rest) = target.split_at(length);
@@ -140,13 +141,13 @@ impl<'a> Resolver<'a> {
             if !text.contains("${") {
                 return Ok(None);
             }
-            let resolved = self.node(node, head).map_err(Failure::Located)?;
+            let resolved = self.node(node, head).map_err(InterpolationError::Located)?;
             return Ok(resolved.get(rest.iter().map(String::as_str)).map(|node| node.value.clone()));
         }
         Ok(None)
     }
 
-    fn resolver(&mut self, name: &str, arguments: &str, path: &Path) -> Result<Value, Failure> {
+    fn resolver(&mut self, name: &str, arguments: &str, path: &Path) -> Result<Value, InterpolationError> {
         let arguments = split_arguments(arguments);
         let mut values = Vec::with_capacity(arguments.len());
         for argument in &arguments {
@@ -158,8 +159,8 @@ impl<'a> Resolver<'a> {
             ("oc.decode", [Value::Null]) => Ok(Value::Null),
             ("oc.decode", [value]) => {
                 let text = as_text(value)?;
-                let node =
-                    grammar::parse_value(&text, &crate::node::Origin::Default).map_err(Failure::new)?;
+                let node = grammar::parse_value(&text, &crate::node::Origin::Default)
+                    .map_err(InterpolationError::new)?;
                 Ok(node.value)
             }
             ("oc.select", [key]) => Ok(self.select(&as_text(key)?, path)?.unwrap_or(Value::Null)),
@@ -168,24 +169,24 @@ impl<'a> Resolver<'a> {
             }
             ("now", [format]) => {
                 let text = jiff::fmt::strtime::format(as_text(format)?, &jiff::Zoned::now());
-                text.map(Value::Text).map_err(|error| Failure::new(error.to_string()))
+                text.map(Value::Text).map_err(|error| InterpolationError::new(error.to_string()))
             }
             ("oc.env" | "oc.decode" | "oc.select" | "now", _) => {
-                Err(Failure::new(format!("{name} does not take {} arguments", values.len())))
+                Err(InterpolationError::new(format!("{name} does not take {} arguments", values.len())))
             }
-            _ => Err(Failure::new(format!(
+            _ => Err(InterpolationError::new(format!(
                 "unknown resolver {name:?}; available are oc.env, oc.decode, oc.select and now"
             ))),
         }
     }
 
-    fn argument(&mut self, text: &str, path: &Path) -> Result<Value, Failure> {
+    fn argument(&mut self, text: &str, path: &Path) -> Result<Value, InterpolationError> {
         let value = if text.starts_with(['\'', '"', '[', '{']) {
-            grammar::parse_value(text, &crate::node::Origin::Default).map_err(Failure::new)?.value
+            grammar::parse_value(text, &crate::node::Origin::Default).map_err(InterpolationError::new)?.value
         } else if text.contains("${") {
             return self.text(text, path);
         } else {
-            grammar::parse_word(text.to_owned()).map_err(Failure::new)?
+            grammar::parse_word(text.to_owned()).map_err(InterpolationError::new)?
         };
         match &value {
             Value::Text(inner) if inner.contains("${") => self.text(inner, path),
@@ -193,14 +194,16 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn environment(&mut self, variable: &str, default: Option<&Value>) -> Result<Value, Failure> {
+    fn environment(&mut self, variable: &str, default: Option<&Value>) -> Result<Value, InterpolationError> {
         self.sources.has_environment = true;
         self.sources.has_secret |= is_secret_name(variable);
         match ((self.environment)(variable), default) {
             (Some(text), _) => Ok(Value::Text(text)),
             (None, Some(Value::Null)) => Ok(Value::Null),
             (None, Some(default)) => Ok(Value::Text(as_text(default)?)),
-            (None, None) => Err(Failure::new(format!("the environment variable {variable} is not set"))),
+            (None, None) => {
+                Err(InterpolationError::new(format!("the environment variable {variable} is not set")))
+            }
         }
     }
 }
@@ -213,13 +216,13 @@ pub(crate) fn is_secret_name(variable: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
-pub(crate) enum Failure {
+pub(crate) enum InterpolationError {
     Here(String),
     /// An error while resolving another key; it contains that key.
     Located(ConfigError),
 }
 
-impl Failure {
+impl InterpolationError {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self::Here(reason.into())
     }
@@ -233,14 +236,14 @@ impl Failure {
 }
 
 /// Returns the absolute path of a key such as `a.b[0].c`. A leading dot means the same section, each further dot one level up.
-fn absolute_path(key: &str, from: &Path) -> Result<Vec<String>, Failure> {
+fn absolute_path(key: &str, from: &Path) -> Result<Vec<String>, InterpolationError> {
     let dots = key.len() - key.trim_start_matches('.').len();
     let mut target = Vec::new();
     if dots > 0 {
         let kept = from
             .len()
             .checked_sub(dots)
-            .ok_or_else(|| Failure::new(format!("{key} refers to a level above the root")))?;
+            .ok_or_else(|| InterpolationError::new(format!("{key} refers to a level above the root")))?;
         target.extend_from_slice(&from[..kept]);
     }
     for part in key[dots..].split(['.', '[']) {
@@ -252,8 +255,8 @@ fn absolute_path(key: &str, from: &Path) -> Result<Vec<String>, Failure> {
     Ok(target)
 }
 
-/// Formats a value inside a longer text as Python does.
-fn as_text(value: &Value) -> Result<String, Failure> {
+/// Formats a value inside a longer string as Python does.
+fn as_text(value: &Value) -> Result<String, InterpolationError> {
     match value {
         Value::Null => Ok("None".into()),
         Value::Bool(true) => Ok("True".into()),
@@ -261,6 +264,8 @@ fn as_text(value: &Value) -> Result<String, Failure> {
         Value::Int(number) => Ok(number.to_string()),
         Value::Float(number) => Ok(python_float(*number)),
         Value::Text(text) => Ok(text.clone()),
-        Value::List(_) | Value::Map(_) => Err(Failure::new("a list or a mapping cannot be part of a text")),
+        Value::List(_) | Value::Map(_) => {
+            Err(InterpolationError::new("a list or a mapping cannot be part of a string"))
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Splits interpolated text into literals and `${…}` expressions, and a resolver call into name and arguments.
 
-use crate::interpolate::Failure;
+use crate::interpolate::InterpolationError;
 
 pub(crate) enum Piece<'a> {
     Literal(String),
@@ -8,7 +8,7 @@ pub(crate) enum Piece<'a> {
     Expression(&'a str),
 }
 
-pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Failure> {
+pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, InterpolationError> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -24,7 +24,8 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Failure> {
             continue;
         }
         let inner = &rest[index + 2..];
-        let end = closing_brace(inner).ok_or_else(|| Failure::new("`${` without a closing `}`"))?;
+        let end =
+            closing_brace(inner).ok_or_else(|| InterpolationError::new("`${` without a closing `}`"))?;
         if !literal.is_empty() {
             pieces.push(Piece::Literal(std::mem::take(&mut literal)));
         }

@@ -102,7 +102,7 @@ pub enum CommandError {
     None { accepted: String },
     #[error("{count} commands given at once ({names}); send exactly one")]
     Several { count: usize, names: String },
-    #[error("unknown command {name:?}; accepted are: {accepted}")]
+    #[error("unknown command {name:?}; accepted: {accepted}")]
     Unknown { name: String, accepted: String },
     #[error("the arguments of {command} must be a JSON object; it accepts: {accepted}")]
     NotAnObject { command: &'static str, accepted: String },
@@ -251,7 +251,7 @@ mod tests {
         let cases = [
             (json!({}), "no command given"),
             (json!({"back": {}, "sleep": {"duration": 1}}), "2 commands given at once (back, sleep)"),
-            (json!({"clik": {}}), "unknown command \"clik\"; accepted are: visit_page"),
+            (json!({"clik": {}}), "unknown command \"clik\"; accepted: visit_page"),
             (json!({"click_coords": {"x": 1}}), "click_coords needs the argument \"y\"; it accepts: x, y"),
             (json!({"click_coords": {"x": "a", "y": 1}}), "click_coords: x must be a number, not \"a\""),
             (json!({"click_coords": {"x": "NaN", "y": 1}}), "x must be a number"),

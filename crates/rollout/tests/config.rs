@@ -7,7 +7,7 @@ use std::path::Path;
 use client::chat::ChatRequest;
 use proto::InteractionMode;
 use rollout::config::{
-    Config, ConfigError, ImageTransport, Judge, JudgeEndpoint, MaxSteps, Question, RankWeights, Resolved,
+    Config, ConfigError, ImageTransport, JudgeEndpoint, JudgeKind, MaxSteps, Question, RankWeights, Resolved,
     Split, append_hyperparameters, load, search_path,
 };
 use serde_json::json;
@@ -106,7 +106,7 @@ fn values_of_every_type_are_read() {
         "env_config.work_queue=redis://h:6379/2",
     ]);
     assert_eq!(got.save_path.as_deref(), Some(Path::new("/data/exp-1")));
-    assert_eq!((got.judge, got.seed), (Judge::Reference, Some(7)));
+    assert_eq!((got.judge, got.seed), (JudgeKind::Reference, Some(7)));
     assert_eq!(got.context_config.interaction_mode, InteractionMode::SetOfMarks);
     assert_eq!(got.env_config.image_transport, ImageTransport::Data);
     assert_eq!(got.env_config.all_rank_weights, Some(RankWeights(vec![2.0, 1.0, 1.0])));

@@ -75,11 +75,10 @@ async fn iterations_and_metrics_are_listed() {
 }
 
 #[tokio::test]
-async fn table_has_all_rows_and_unique_names() {
+async fn table_lists_every_trajectory_once() {
     let directory = tempfile::tempdir().unwrap();
     let server = serve(&save_paths::small(directory.path()), &[]).await;
-    let reply = get(&server, "/api/iterations/train/0/trajectories").await;
-    let table = reply.json();
+    let table = get(&server, "/api/iterations/train/0/trajectories").await.json();
     assert_eq!(table["key"].as_array().unwrap().len(), 12);
     assert_eq!(table["outcome"]["values"], json!(["success", "failure"]));
     assert_eq!(table["outcome"]["rows"], json!([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]));
@@ -88,9 +87,16 @@ async fn table_has_all_rows_and_unique_names() {
         (&table["steps"][3], &table["difficulty"][3], &table["reward"][3]),
         (&json!(6), &json!(4), &json!(0))
     );
+}
+
+#[tokio::test]
+async fn unchanged_table_is_not_sent_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = serve(&save_paths::small(directory.path()), &[]).await;
+    let address = "/api/iterations/train/0/trajectories";
+    let reply = get(&server, address).await;
     let tag = reply.header("etag").unwrap();
-    let again =
-        get_with(&server, "/api/iterations/train/0/trajectories", &format!("If-None-Match: {tag}\r\n")).await;
+    let again = get_with(&server, address, &format!("If-None-Match: {tag}\r\n")).await;
     assert_eq!((again.status, again.body.len()), (304, 0));
 }
 
@@ -289,8 +295,8 @@ async fn running_run_is_readable() {
     // The run continues; the changed journal is read again.
     journal.append_finished(&unfinished).await.unwrap();
     journal.close().await.unwrap();
-    let over = get(&server, "/api/iterations/train/0/trajectories/2").await.json();
-    assert_eq!((&over["outcome"], over["steps"].as_array().unwrap().len()), (&json!("success"), 6));
+    let finished = get(&server, "/api/iterations/train/0/trajectories/2").await.json();
+    assert_eq!((&finished["outcome"], finished["steps"].as_array().unwrap().len()), (&json!("success"), 6));
     let overview = get(&server, "/api/iterations/train/0").await.json();
     assert_eq!((&overview["trajectories"], &overview["running"]), (&json!(3), &json!(0)));
 }

@@ -125,7 +125,7 @@ impl Element {
     /// Parses `id: 12, text: Add to cart, tag: button`. The text may itself contain such labels.
     fn parse(line: &str) -> Option<Self> {
         let (id, rest) = line.trim().strip_prefix("id: ")?.split_once(", text: ")?;
-        let (text, tag) = rest.rsplit_once(", tag: ").or_else(|| rest.split_once(", tag: "))?;
+        let (text, tag) = rest.rsplit_once(", tag: ")?;
         let id = id.trim();
         if id.is_empty() || id.len() > 9 || !id.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;

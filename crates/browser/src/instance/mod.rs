@@ -22,7 +22,7 @@ use crate::{
     error::BrowserError,
     host::dispose_context,
     options::Options,
-    page::{ActionStart, Page, SETTLE_FRAMES, script::ScriptRun, settle::Settled},
+    page::{ActionStart, Page, SETTLE_DRAWN_FRAMES, script::ScriptRun, settle::Settled},
 };
 
 /// One isolated page of a browser. Dropping it disposes its context in the background.
@@ -62,14 +62,14 @@ impl Instance {
         &mut self,
         command: &Command,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
-        self.execute_with_frames(command, SETTLE_FRAMES).await
+        self.execute_with_frames(command, SETTLE_DRAWN_FRAMES).await
     }
 
-    /// Like [`Self::execute_settled`]; the page must draw `min_frames` frames before it can count as settled.
+    /// Like [`Self::execute_settled`]; the page must draw `min_drawn_frames` frames before it can count as settled.
     async fn execute_with_frames(
         &mut self,
         command: &Command,
-        min_frames: u8,
+        min_drawn_frames: u8,
     ) -> Result<(Value, Option<Settled>), BrowserError> {
         self.sync_page().await?;
         let mut reply = self.read(command).await;
@@ -81,7 +81,7 @@ impl Instance {
             return Ok((reply, None));
         }
         self.context.begin_action();
-        let start = ActionStart { min_frames, ..self.page.action_start() };
+        let start = ActionStart { min_drawn_frames, ..self.page.action_start() };
         let result = self.act(command).await;
         // A click may close the page; that is an effect, not a failure.
         if !tabs::is_page_closed(&result) {

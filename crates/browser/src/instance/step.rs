@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Instance, ObserveRequest, observe::Observation, tabs::is_page_closed};
 use crate::{
     error::BrowserError,
-    page::{ActionStart, SETTLE_FRAMES, settle::Settled},
+    page::{ActionStart, SETTLE_DRAWN_FRAMES, settle::Settled},
 };
 
 /// The result of a step.
@@ -29,21 +29,21 @@ impl Instance {
         command: &Command,
         request: &ObserveRequest,
     ) -> Result<StepResult, BrowserError> {
-        let min_frames = frames_before_capture(command, *request);
-        let start = ActionStart { min_frames, ..self.page.action_start() };
-        let (result, settled) = match self.execute_with_frames(command, min_frames).await {
+        let min_drawn_frames = frames_before_capture(command, *request);
+        let start = ActionStart { min_drawn_frames, ..self.page.action_start() };
+        let (result, settled) = match self.execute_with_frames(command, min_drawn_frames).await {
             Ok((reply, settled)) => (Ok(reply), settled),
             Err(BrowserError::Lost(end)) => return Err(BrowserError::Lost(end)),
             Err(error) => (Err(error), None),
         };
-        if min_frames == SETTLE_FRAMES || !settled.is_some_and(|settled| settled.quiet) {
+        if min_drawn_frames == SETTLE_DRAWN_FRAMES || !settled.is_some_and(|settled| settled.quiet) {
             let observation = self.observe(request).await?;
             return Ok(StepResult { result, settled, observation });
         }
         if let Some(observation) = self.observe_unless_changed(start, request).await? {
             return Ok(StepResult { result, settled, observation });
         }
-        let settled = self.settle(ActionStart { min_frames: SETTLE_FRAMES, ..start }).await?;
+        let settled = self.settle(ActionStart { min_drawn_frames: SETTLE_DRAWN_FRAMES, ..start }).await?;
         let observation = self.observe(request).await?;
         Ok(StepResult { result, settled: Some(settled), observation })
     }
@@ -72,12 +72,12 @@ impl Instance {
 /// reaches the page only with a frame.
 fn frames_before_capture(command: &Command, request: ObserveRequest) -> u8 {
     match command {
-        _ if !request.screenshot => SETTLE_FRAMES,
+        _ if !request.screenshot => SETTLE_DRAWN_FRAMES,
         Command::PageDown(_)
         | Command::PageUp(_)
         | Command::ScrollId { .. }
         | Command::ScrollCoords { .. }
-        | Command::HoverAndScrollCoords { .. } => SETTLE_FRAMES - 1,
+        | Command::HoverAndScrollCoords { .. } => SETTLE_DRAWN_FRAMES - 1,
         _ => 0,
     }
 }

@@ -53,12 +53,12 @@ pub(crate) struct Page {
 pub(crate) struct ActionStart {
     pub(crate) time: Instant,
     pub(crate) document: u64,
-    /// How many frames the page must draw before it can count as quiet; at most [`SETTLE_FRAMES`].
-    pub(crate) min_frames: u8,
+    /// How many frames the page must draw before it can count as quiet; at most [`SETTLE_DRAWN_FRAMES`].
+    pub(crate) min_drawn_frames: u8,
 }
 
 /// The number of frames in which a page may still react to an action: changes in the second frame belong to it.
-pub(crate) const SETTLE_FRAMES: u8 = 2;
+pub(crate) const SETTLE_DRAWN_FRAMES: u8 = 2;
 
 impl Page {
     /// Opens a new page in `context`.
@@ -159,6 +159,6 @@ impl Page {
 
     /// Records that an action starts now.
     pub(crate) fn action_start(&self) -> ActionStart {
-        ActionStart { time: Instant::now(), document: self.document(), min_frames: SETTLE_FRAMES }
+        ActionStart { time: Instant::now(), document: self.document(), min_drawn_frames: SETTLE_DRAWN_FRAMES }
     }
 }

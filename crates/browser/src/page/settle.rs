@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::{ActionStart, Page, SETTLE_FRAMES};
+use super::{ActionStart, Page, SETTLE_DRAWN_FRAMES};
 use crate::error::BrowserError;
 
 /// How a page settled.
@@ -141,12 +141,12 @@ impl Page {
         const REPLY_MARGIN: Duration = Duration::from_millis(250);
         let remaining = deadline.saturating_duration_since(Instant::now());
         let quiet_period = millis(self.options.settle.quiet_period);
-        let later_frames = SETTLE_FRAMES - start.min_frames;
+        let later_frames = SETTLE_DRAWN_FRAMES - start.min_drawn_frames;
         let arguments = json!([
             millis(start.time.elapsed()),
             quiet_period,
             millis(remaining),
-            start.min_frames,
+            start.min_drawn_frames,
             later_frames
         ]);
         match self.call_script_within(remaining + REPLY_MARGIN, "waitUntilQuiet", &arguments).await {

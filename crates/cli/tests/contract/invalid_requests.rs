@@ -37,7 +37,7 @@ async fn invalid_commands_are_explained(context: Context) {
     let lease = farm.get().await;
     let cases: &[(Value, &str)] = &[
         (json!({}), "no command given; send exactly one of: visit_page"),
-        (json!({"clik": {}}), "unknown command \"clik\"; accepted are: visit_page"),
+        (json!({"clik": {}}), "unknown command \"clik\"; accepted: visit_page"),
         (json!({"back": {}, "tab_and_enter": {}}), "2 commands given at once (back, tab_and_enter)"),
         (json!({"click_coords": {"x": 1}}), "needs the argument \"y\"; it accepts: x, y"),
         (json!({"click_coords": {"x": "left", "y": 1}}), "x must be a number, not \"left\""),

@@ -41,7 +41,7 @@ impl Environment {
         Arc::new(Self { webgym, farm, site: RecordingServer::start().await, pages: AtomicUsize::new(0) })
     }
 
-    /// Stops the farm; after a success, every slot must be free first.
+    /// Stops the farm. If the attacks passed, first waits until every slot is free.
     pub(crate) async fn stop(env: Arc<Self>, passed: bool) {
         let env = Arc::into_inner(env).expect("all attacks have ended");
         if passed {

@@ -67,7 +67,14 @@ async fn viewer_blocks_path_traversal(_: Arc<Environment>) {
     let viewer = Viewer::start(&[]).await;
     let up =
         ["..", "%2e%2e", "..%2f", "%2e%2e%2f", "..%5c", "%252e%252e%252f", "....//", "..%00", "%c0%ae%c0%ae"];
-    for prefix in ["/", "/assets/", "/api/", "/api/picture/", "/api/test/0/", "/api/trajectory/"] {
+    let trajectories = "/api/iterations/test/0/trajectories/";
+    let steps = format!("{trajectories}0/steps/");
+    // The routes exist: an ordinary request reaches the handler, which finds no such iteration.
+    for target in [format!("{trajectories}0"), format!("{steps}0/screenshot")] {
+        let response = viewer.get(&target, "host: localhost\r\n").await;
+        assert!(response.contains("\"no_iteration\""), "{target}: {response}");
+    }
+    for prefix in ["/", "/assets/", "/api/", "/api/iterations/", trajectories, &steps] {
         for dots in up {
             for tail in ["secret.txt", "../secret.txt", "etc/passwd", "../../../../../../etc/passwd"] {
                 let response = viewer.get(&format!("{prefix}{dots}/{tail}"), "host: localhost\r\n").await;
@@ -99,7 +106,7 @@ async fn viewer_requires_token(_: Arc<Environment>) {
         "/?token=right-toke",
         "/?token=right-token2",
         "/?token=RIGHT-TOKEN",
-        "/api/contents?token=x",
+        "/api/iterations?token=x",
         "/assets/theme.js",
         "/?token=%00",
         "/?Token=right-token",

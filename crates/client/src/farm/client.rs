@@ -49,12 +49,12 @@ pub(super) enum Repeat {
 }
 
 /// An error of a call, with whether the call may be repeated.
-struct CallError {
+struct FailedCall {
     error: ClientError,
     repeat: Repeat,
 }
 
-impl Retryable for CallError {
+impl Retryable for FailedCall {
     fn retry_advice(&self) -> RetryAdvice {
         match &self.error {
             ClientError::Full(_) => RetryAdvice::RetryAfter(None),
@@ -127,7 +127,7 @@ impl FarmClient {
                     Err(ClientError::of_response(&response))
                 }
             });
-            result.map_err(|error| CallError { error, repeat })
+            result.map_err(|error| FailedCall { error, repeat })
         };
         retry(&self.options.retry, deadline, attempt).await.map_err(|failed| failed.error)
     }

@@ -32,7 +32,7 @@ pub enum ClientError {
     /// The connection broke after the call was sent, so it may have been executed.
     #[error("the farm's response was lost: {0}")]
     ResponseLost(String),
-    #[error("the farm refuses our key: {0}")]
+    #[error("the API key was not accepted: {0}")]
     Auth(String),
     #[error("the farm rejects the request: {0}")]
     BadRequest(String),

@@ -121,7 +121,7 @@ mod tests {
         State::Granted { lease }
     }
 
-    /// Checks one event against every kind of state. Lease 1 and master `a` are those of the event.
+    /// Checks one event against every kind of state. The event is from master `a` and about lease 1, if it has them.
     fn check(event: &Event<u8>, rows: [(State, State, Action<u8>); 7]) {
         for (before, after, action) in rows {
             assert_eq!(transition(&before, event), (after, action), "{event:?} in {before:?}");

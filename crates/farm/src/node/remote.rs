@@ -193,7 +193,7 @@ impl Node for RemoteNode {
         Ok(PendingLease::new(instance_id, move |id| {
             tokio::spawn(async move {
                 if let Err(error) = node.reset(&id).await {
-                    tracing::debug!(%error, "cannot release an undelivered lease");
+                    tracing::debug!(%id, %error, "cannot release an undelivered lease");
                 }
             });
         }))

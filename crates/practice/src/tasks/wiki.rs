@@ -63,7 +63,7 @@ pub(super) fn questions() -> Vec<Option<Question>> {
         three_largest_cities(),
         chain_of_teachers(),
         highest_and_lowest(),
-        oldest_from_the_highest_city(),
+        over_75_from_the_highest_city(),
         rivers_into_the_sea(),
     ]
 }
@@ -247,7 +247,7 @@ fn highest_and_lowest() -> Option<Question> {
     ))
 }
 
-fn oldest_from_the_highest_city() -> Option<Question> {
+fn over_75_from_the_highest_city() -> Option<Question> {
     let old = world().people.iter().filter(|person| person.age() > 75);
     let found = unique_max(old, |person| city(person.birthplace).map(|city| city.elevation_m))?;
     let text = "Of the people in the encyclopedia who lived longer than 75 years, who was born in the \

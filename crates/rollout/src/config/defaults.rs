@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use proto::InteractionMode;
 
 use super::schema::{
-    Config, ContextConfig, EnvConfig, HttpPools, ImageTransport, Judge, JudgeOverride, MaxSteps, ModelConfig,
-    ModelType, OpenaiConfig, PolicyConfig, PromptVersion, SamplerKind, Split,
+    Config, ContextConfig, EnvConfig, HttpPools, ImageTransport, JudgeKind, JudgeOverride, MaxSteps,
+    ModelConfig, ModelType, OpenaiConfig, PolicyConfig, PromptVersion, SamplerKind, Split,
 };
 
 impl Default for Config {
@@ -13,7 +13,7 @@ impl Default for Config {
         Self {
             save_path: None,
             data_path: None,
-            judge: Judge::Auto,
+            judge: JudgeKind::Auto,
             seed: None,
             model_config: ModelConfig {
                 model_type: ModelType::Instruct,

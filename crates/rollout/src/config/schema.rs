@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use proto::InteractionMode;
 use serde::{Deserialize, Serialize};
+use store::metrics::DifficultyClass;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     pub save_path: Option<PathBuf>,
     pub data_path: Option<PathBuf>,
     /// What scores an episode.
-    pub judge: Judge,
+    pub judge: JudgeKind,
     /// Taken from the clock if not given; `hyperparameters.yaml` records it.
     pub seed: Option<u64>,
     pub model_config: ModelConfig,
@@ -23,7 +24,7 @@ pub struct Config {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Judge {
+pub enum JudgeKind {
     /// A model if its API key is set, otherwise the reference answer.
     Auto,
     Openai,
@@ -193,23 +194,6 @@ impl MaxSteps {
             DifficultyClass::Easy => self.easy,
             DifficultyClass::Medium => self.medium,
             DifficultyClass::Hard => self.hard,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DifficultyClass {
-    Easy,
-    Medium,
-    Hard,
-}
-
-impl DifficultyClass {
-    pub const fn of(difficulty: i64) -> Self {
-        match difficulty {
-            ..=3 => Self::Easy,
-            4..=6 => Self::Medium,
-            7.. => Self::Hard,
         }
     }
 }

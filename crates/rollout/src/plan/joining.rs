@@ -40,7 +40,7 @@ pub(super) fn find_plan(
     launch: Option<&str>,
 ) -> Result<Option<(PathBuf, SharedPlan)>, PlanError> {
     let root = save_path.root();
-    let plans = save_path.plans(id.split).map_err(|source| PlanError::io("look through", root, source))?;
+    let plans = save_path.plans(id.split).map_err(|source| PlanError::io("list", root, source))?;
     for (iteration, path) in plans {
         let file_of = |rank| save_path.iteration_file(IterationId { iteration, rank, ..id });
         if file_of(id.rank).exists() {
@@ -68,9 +68,8 @@ pub(super) fn find_plan(
 
 /// Returns the latest iteration that was merged without this rank.
 pub(super) fn merged_without(save_path: &SavePath, id: IterationId) -> Result<Option<u64>, PlanError> {
-    let plans = save_path
-        .plans(id.split)
-        .map_err(|source| PlanError::io("look through", save_path.root(), source))?;
+    let plans =
+        save_path.plans(id.split).map_err(|source| PlanError::io("list", save_path.root(), source))?;
     let exists = |iteration, rank| save_path.iteration_file(IterationId { iteration, rank, ..id }).exists();
     let is_missing =
         |iteration: &u64| id.rank.is_some() && exists(*iteration, None) && !exists(*iteration, id.rank);
@@ -85,9 +84,8 @@ pub(super) fn missed_iteration(
     launch: Option<&str>,
 ) -> Result<Option<u64>, PlanError> {
     let (Some(launch), Some(_)) = (launch, id.rank) else { return Ok(None) };
-    let files = save_path
-        .files(id.split)
-        .map_err(|source| PlanError::io("look through", save_path.root(), source))?;
+    let files =
+        save_path.files(id.split).map_err(|source| PlanError::io("list", save_path.root(), source))?;
     let last = files.iter().rfind(|file| file.kind == FileKind::Finished && file.id.rank.is_none());
     let Some(merged) =
         last.and_then(|last| PtFile::open(&last.path).ok().map(|file| (last.id.iteration, file)))

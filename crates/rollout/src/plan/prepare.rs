@@ -97,7 +97,7 @@ pub(super) fn is_shared(config: &Config, ranks: &Ranks) -> bool {
     ranks.count() > 1 || config.env_config.work_queue.is_some()
 }
 
-/// What a new run is planned from.
+/// The inputs for planning a new run.
 struct NewRun<'a> {
     resolved: &'a Resolved,
     save_path: SavePath,
@@ -172,8 +172,7 @@ impl NewRun<'_> {
     ) -> Result<Selected, PlanError> {
         let (config, save_path) = (&self.resolved.config, &self.save_path);
         let iteration = save_path.next_iteration(id.split, id.rank);
-        let iteration =
-            iteration.map_err(|source| PlanError::io("look through", save_path.root(), source))?;
+        let iteration = iteration.map_err(|source| PlanError::io("list", save_path.root(), source))?;
         let seed = config.seed.unwrap_or_else(|| self.now.as_nanosecond() as u64);
         let selection = select_tasks(config, file, save_path, seed, self.now, notes)?;
         Ok(Selected { iteration, seed, selection, shared: None })

@@ -29,7 +29,7 @@ pub(super) fn find(
     rank: Option<u32>,
     unfinished: &Unfinished,
 ) -> Result<Option<PathBuf>, PlanError> {
-    let listing_error = |source| PlanError::io("look through", save_path.root(), source);
+    let listing_error = |source| PlanError::io("list", save_path.root(), source);
     let found = save_path.unfinished_journal(split, rank).map_err(listing_error)?;
     match (unfinished, found) {
         (Unfinished::ResumeFrom(path), _) => return Ok(Some(path.clone())),

@@ -7,7 +7,7 @@ use proto::{InteractionMode, trajectory::Action};
 use super::{
     action_text,
     lenient_json::{self, WorkBudget},
-    tool_call::{CallError, action_from_json},
+    tool_call::{ToolCallError, action_from_json},
 };
 
 const CALL_OPEN: &str = "<tool_call>";
@@ -83,10 +83,10 @@ fn skip_closing_tag(answer: &str, offset: usize) -> usize {
     answer.len() - after.len()
 }
 
-fn reason(error: CallError) -> String {
+fn reason(error: ToolCallError) -> String {
     match error {
-        CallError::NotACall => "the tool call names no action".into(),
-        CallError::Unusable(reason) => reason,
+        ToolCallError::NotACall => "the tool call names no action".into(),
+        ToolCallError::Unusable(reason) => reason,
     }
 }
 
@@ -142,14 +142,14 @@ fn untagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -
             Ok(action) => {
                 return Some(FoundCall { result: Ok(action), json: range.clone(), whole: range });
             }
-            Err(CallError::Unusable(problem)) => {
+            Err(ToolCallError::Unusable(problem)) => {
                 first_unusable.get_or_insert(FoundCall {
                     result: Err(problem),
                     json: range.clone(),
                     whole: range,
                 });
             }
-            Err(CallError::NotACall) => {}
+            Err(ToolCallError::NotACall) => {}
         }
     }
     first_unusable

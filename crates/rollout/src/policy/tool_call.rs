@@ -22,7 +22,7 @@ pub const fn tool_name(mode: InteractionMode) -> &'static str {
 
 /// The reason why a JSON value is not an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CallError {
+pub(super) enum ToolCallError {
     /// The value does not look like a tool call.
     NotACall,
     /// The value is a tool call, but cannot be used for this reason.
@@ -33,11 +33,11 @@ pub(super) fn action_from_json(
     value: &Value,
     mode: InteractionMode,
     budget: &mut WorkBudget,
-) -> Result<Action, CallError> {
-    let (name, given) = open_envelope(value, budget, 0).ok_or(CallError::NotACall)?;
+) -> Result<Action, ToolCallError> {
+    let (name, given) = open_envelope(value, budget, 0).ok_or(ToolCallError::NotACall)?;
     let key = ActionKey::from_model_name(&name)
-        .ok_or_else(|| CallError::Unusable(format!("unknown action {name:?}")))?;
-    build_action(key, &name, &given, mode).map_err(CallError::Unusable)
+        .ok_or_else(|| ToolCallError::Unusable(format!("unknown action {name:?}")))?;
+    build_action(key, &name, &given, mode).map_err(ToolCallError::Unusable)
 }
 
 /// Finds the action's name and its arguments inside the envelopes that models put around them.

@@ -263,12 +263,12 @@ pub(crate) fn tasks(count: i64) -> Vec<Task> {
     (0..count).map(task).collect()
 }
 
-/// Clicks until step `last`, then gives the right answer.
+/// Returns a policy that clicks, and gives the right answer from step `answer_step` on.
 pub(crate) fn clicks_then_answers(
-    last: usize,
+    answer_step: usize,
 ) -> impl Fn(&ModelRequest) -> ModelReply + Send + Sync + 'static {
     move |question| {
-        if question.step() >= last { ModelReply::answer("42") } else { ModelReply::click(500, 500) }
+        if question.step() >= answer_step { ModelReply::answer("42") } else { ModelReply::click(500, 500) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The thread that owns the journal's file. It collects waiting requests, writes them together and syncs once for all
-//! of them (group commit). A failed write is undone by truncating the file, which therefore always ends with a
-//! complete record.
+//! of them (group commit). A failed write is undone by truncating the file, so that it ends with a
+//! complete record; if that fails too, the journal accepts no more records.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -131,7 +131,7 @@ impl<D: Disk> WriterThread<D> {
             let batch = self.collect_batch(first);
             let result = self.commit(&batch);
             if batch.iter().any(|request| request.is_close) {
-                // Release the lock and close the channel before the closing call returns.
+                // Release the file lock and close the channel before the closing call returns.
                 drop(self);
                 reply_to_all(batch, &result);
                 return;

@@ -2,7 +2,7 @@
 
 use net::escape::escape_terminal;
 
-/// Returns the text on a single line of at most `width` characters.
+/// Returns the text, escaped, on a single line of at most `width` characters.
 pub(super) fn single_line(text: &str, width: usize) -> String {
     let escaped = escape_terminal(&text.replace(['\n', '\t'], " "));
     if escaped.chars().count() <= width {
@@ -13,7 +13,7 @@ pub(super) fn single_line(text: &str, width: usize) -> String {
     truncated
 }
 
-/// Indents every line by `columns`.
+/// Escapes control characters and indents every line by `columns`.
 pub(super) fn indent(text: &str, columns: usize) -> String {
     let margin = " ".repeat(columns);
     let lines: Vec<String> = escape_terminal(text).lines().map(|line| format!("{margin}{line}")).collect();

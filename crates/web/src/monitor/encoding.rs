@@ -30,7 +30,7 @@ pub(super) fn encode_full(codes: &[u16]) -> Map<String, Value> {
     Map::from_iter([("full".to_owned(), STANDARD.encode(bytes).into())])
 }
 
-/// Encodes the difference between two grids, or `None` if they are equal. Positions are sent as distances from the
+/// Returns the difference between two grids, or `None` if they are equal. Positions are sent as distances from the
 /// previous changed position. When most cells changed, the full grid is shorter and is sent instead.
 pub(super) fn encode_delta(before: &[u16], after: &[u16]) -> Option<Map<String, Value>> {
     let changed: Vec<usize> =
