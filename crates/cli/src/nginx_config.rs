@@ -1,5 +1,5 @@
 //! `webgym nginx-config`: prints an nginx configuration for one or more masters and a run's monitor. Its limits are derived
-//! from those of the farm, so that nginx never times out before the farm does. Writes no files.
+//! from the farm's defaults, so that nginx never times out before the farm does. Writes no files.
 
 use std::{fmt::Write as _, net::Ipv6Addr, process::ExitCode, str::FromStr, time::Duration};
 
@@ -144,7 +144,7 @@ fn render(args: &NginxArgs) -> String {
 }
 
 fn write_upstreams(text: &mut String, masters: &[HostPort]) {
-    // Shorter than the idle timeout of the farm, so that nginx does not use a connection that is being closed.
+    // Shorter than the farm's default idle timeout, so that nginx does not use a connection that is being closed.
     let idle = ServerLimits::default().idle_timeout.as_secs() * 6 / 10;
     let mut upstream = |name: &str, choice: &str| {
         let _ = writeln!(text, "upstream {name} {{\n    {choice};");

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 /// Returns whether `host`, the value of a `Host` header with or without a port, is `localhost`, a name below
-/// `.localhost` or an IP address. No foreign site can own one of these.
+/// `.localhost` or an IP address. No web page can make one of these resolve to this machine by changing its DNS records.
 pub fn is_local_host(host: &str) -> bool {
     let without_port = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

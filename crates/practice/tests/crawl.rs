@@ -41,7 +41,7 @@ fn is_special(path: &str) -> bool {
         || ["/shop/cart/add", "/shop/cart/update", "/shop/checkout"].contains(&path)
 }
 
-/// Of the ten thousand links to the same page only one is followed.
+/// Returns whether this is one of the ten thousand links to the same page, except number 7, which is followed.
 fn is_duplicate(path: &str) -> bool {
     path.starts_with("/course/arrived?link=") && path != "/course/arrived?link=7"
 }

@@ -17,7 +17,8 @@ pub(super) const KEY_PREFIX: &str = "webgym:keys:";
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 /// After a failure Redis is not asked for this long: leases must not wait for a server that is down.
 const FAILURE_BACKOFF: Duration = Duration::from_secs(5);
-/// Each conflict means that another master made progress, so more than a few in a row do not occur.
+/// Maximum attempts of one transition. After a wrong first guess, each further conflict means that another request
+/// changed the key meanwhile, so more than a few in a row are unlikely.
 const MAX_CONFLICTS: usize = 32;
 
 /// If the key still has the value `ARGV[1]`, writes `ARGV[2]` for `ARGV[3]` milliseconds (0: writes nothing) and returns

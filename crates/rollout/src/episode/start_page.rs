@@ -26,7 +26,7 @@ impl StartPage {
         normalized(url) == self.url
     }
 
-    /// Counts the action. Returns whether it ends the episode.
+    /// Counts going back on the start page; any other action resets the count. Returns whether the action ends the episode.
     pub(super) fn count_back(&mut self, goes_back: bool, url: &str, split: Split) -> bool {
         let counts = goes_back && self.is_at(url);
         self.backs_in_a_row = if counts { self.backs_in_a_row + 1 } else { 0 };

@@ -1,5 +1,5 @@
-//! Unclear replies of the judge are never read as a verdict, and text of the agent cannot imitate our own lines in a
-//! question.
+//! Unclear replies of the judge are never read as a verdict; a reply without any verdict line counts as not passed. Text
+//! of the agent cannot imitate our own lines in a question.
 
 use proto::trajectory::Outcome;
 use testkit::sim_model::{ModelReply, ModelRequest, SimModel};
@@ -15,7 +15,7 @@ async fn supported(bad_reply: ModelReply) -> JudgedEpisode {
 }
 
 #[tokio::test]
-async fn reply_without_verdict_fails_after_second_attempt() {
+async fn second_reply_without_verdict_fails_episode() {
     let judged = supported(ModelReply::Reply("It went well, a success.".into())).await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
     assert_eq!(judged.kinds(), [Kind::Blocking, Kind::Supported, Kind::Supported]);

@@ -1,4 +1,4 @@
-//! The dataset of steps: one row per step, partitioned as `split=…/iteration=…/part-0.parquet`, which pandas, polars,
+//! The dataset of steps: one row per step, partitioned as `split=…/iteration=…/part-<rank>.parquet`, which pandas, polars,
 //! DuckDB and Hugging Face `datasets` can open directly. docs/formats.md describes the columns.
 
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ impl DatasetWriter {
     }
 }
 
-/// `trajectory_index` to `is_last`.
+/// Returns the cells of the columns `trajectory_index` to `is_last`.
 fn position_cells(trajectory: &Trajectory, number: i64) -> [Cell<'static>; 4] {
     let count = i64::try_from(trajectory.steps.len()).unwrap_or(i64::MAX);
     [
@@ -186,7 +186,7 @@ impl TrajectoryValues {
         }
     }
 
-    /// `task_id` to `trajectory_extra`.
+    /// Returns the cells of the columns `task_id` to `trajectory_extra`.
     fn cells<'a>(&'a self, trajectory: &'a Trajectory) -> [Cell<'a>; 14] {
         let task = &trajectory.task;
         [
@@ -208,7 +208,7 @@ impl TrajectoryValues {
     }
 }
 
-/// `reward` to `is_keypoint`.
+/// Returns the cells of the columns `reward` to `is_keypoint`.
 fn reward_cells<'a>(trajectory: &Trajectory, number: i64, step: &'a Step) -> [Cell<'a>; 6] {
     let reward = &step.reward;
     let evaluation = match &reward.evaluation {
@@ -226,14 +226,14 @@ fn reward_cells<'a>(trajectory: &Trajectory, number: i64, step: &'a Step) -> [Ce
     ]
 }
 
-/// The screenshot of a step; both fields are `None` if it cannot be read.
+/// The screenshot of a step. Both fields are `None` if it cannot be read; `bytes` also if screenshots are not inlined.
 struct Screenshot {
     sha256: Option<String>,
     bytes: Option<Vec<u8>>,
 }
 
 impl Screenshot {
-    /// `screenshot_path` to `ac_tree`.
+    /// Returns the cells of the columns `screenshot_path` to `ac_tree`.
     fn cells<'a>(&'a self, step: &'a Step) -> [Cell<'a>; 7] {
         let observation = &step.observation;
         [
@@ -274,7 +274,7 @@ impl StepValues {
         }
     }
 
-    /// `action_key` to `timings_ms`.
+    /// Returns the cells of the columns `action_key` to `timings_ms`.
     fn cells<'a>(&'a self, step: &'a Step) -> [Cell<'a>; 10] {
         let Step { action, response, extras, .. } = step;
         [

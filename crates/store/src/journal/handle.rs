@@ -33,7 +33,7 @@ pub struct Recovered {
     pub run: RunRecord,
     /// Indices of the trajectories that are finished.
     pub finished: BTreeSet<i64>,
-    /// Length of the incomplete last record that was removed.
+    /// Number of bytes after the last intact line, which were removed.
     pub truncated_bytes: u64,
     pub scan: Scan,
 }
@@ -55,7 +55,7 @@ impl Journal {
         Self::start(path, file, line.len() as u64)
     }
 
-    /// Continues the journal of an interrupted run. Truncates an incomplete last record and returns what is finished.
+    /// Continues the journal of an interrupted run. Removes what follows the last intact line, and returns what is finished.
     pub fn resume(path: &Path) -> Result<(Self, Recovered), JournalError> {
         let file = lock::open_locked(path)?;
         let resume_error = |error| JournalError::io("resume", path, error);
@@ -165,7 +165,8 @@ impl Journal {
     }
 }
 
-/// Accepts a file without any complete line: a run was killed while creating it, so nothing is lost by overwriting it.
+/// Accepts a small file without any intact line: a run was killed while creating it, so nothing is lost by overwriting
+/// it. A larger file was more than just created and may hold data that can be repaired.
 fn refuse_unless_empty(file: &File, path: &Path) -> Result<(), JournalError> {
     let reading = file.try_clone().map_err(|error| JournalError::io("read", path, error))?;
     let scan = scan::scan_file(reading, path)?;

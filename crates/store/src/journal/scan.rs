@@ -49,9 +49,9 @@ pub struct Scan {
     pub unfinished_summaries: BTreeMap<i64, Summary>,
     /// Names of the screenshot folders of all attempts, finished or not.
     pub images: BTreeSet<String>,
-    /// Damaged lines that are followed by intact ones.
+    /// Unknown or misplaced records, and corrupt lines before the last intact one.
     pub damaged: Vec<DamagedLine>,
-    /// The damaged line after the last intact one: an interrupted write.
+    /// The first corrupt line after the last intact one: an interrupted write.
     pub torn_tail: Option<DamagedLine>,
     /// The end of the last intact line.
     pub valid_length: u64,

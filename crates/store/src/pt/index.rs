@@ -14,7 +14,7 @@ pub(super) const FORMAT: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u32,
-    /// Length of the part of the pickle that defines names; needed to read any trajectory.
+    /// Length of the start of the pickle, which defines the class and attribute names that all trajectories share.
     pub(super) names: u64,
     pub(super) trajectories: u64,
     pub(super) metadata: RunMetadata,

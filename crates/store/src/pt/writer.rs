@@ -21,7 +21,7 @@ pub struct PtWriter {
     path: PathBuf,
     zip: ZipWriter<AtomicFile>,
     pickler: Pickler,
-    /// Length of the part of the pickle that defines names.
+    /// Length of the start of the pickle, which defines the class and attribute names that all trajectories share.
     names: u64,
     /// Number of pickle bytes in the file so far.
     written: u64,

@@ -173,13 +173,13 @@ impl Iteration {
         self.files.first().map(IterationFile::metadata)
     }
 
-    /// Returns how many trajectories an unfinished run plans, according to its journals.
-    pub fn announced(&self) -> Option<u64> {
-        let planned = |file: &IterationFile| match file.scan() {
+    /// Returns how many trajectories an unfinished run plans, according to its journals; `None` if it is finished.
+    pub fn planned(&self) -> Option<u64> {
+        let of_file = |file: &IterationFile| match file.scan() {
             Some(scan) => scan.run.as_ref().map(|run| run.tasks),
             None => Some(file.summaries().len() as u64),
         };
-        (!self.is_finished).then(|| self.files.iter().filter_map(planned).sum())
+        (!self.is_finished).then(|| self.files.iter().filter_map(of_file).sum())
     }
 
     pub fn bytes(&self) -> u64 {

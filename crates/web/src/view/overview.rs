@@ -168,7 +168,7 @@ fn overview(iteration: &Iteration, finished: &[Summary]) -> Overview {
         is_finished: iteration.is_finished,
         trajectories: finished.len() as u64,
         running: iteration.running() as u64,
-        announced: iteration.announced(),
+        announced: iteration.planned(),
         steps: finished.iter().map(|summary| summary.steps).sum(),
         bytes: iteration.bytes(),
         changed: iteration.changed(),

@@ -64,7 +64,7 @@ impl<'a> Table<'a> {
             iteration: iteration.number,
             version: iteration.version(),
             is_finished: iteration.is_finished,
-            announced: iteration.announced(),
+            announced: iteration.planned(),
             changed: iteration.changed(),
             problems: &iteration.problems,
             key: Vec::new(),

@@ -1,6 +1,6 @@
 //! Judges with a model: asks which screenshots are relevant, whether the site blocked the agent, whether the screenshots
 //! support the answer, whether every rubric item is met, and whether the answer matches the reference. If a question
-//! fails or gets no clear reply, the episode stays unjudged.
+//! fails or gets no clear reply, the episode stays unjudged; a reply without any verdict line counts as not passed.
 
 mod evidence;
 mod questions;
