@@ -26,7 +26,7 @@ use crate::{
     profile,
     protocol::{BROWSER_CLOSE, BROWSER_GET_VERSION, NoParams},
     reaper::{self, Reaper},
-    spawner,
+    spawner::{self, Spawned},
     stderr_log::StderrLog,
 };
 
@@ -141,12 +141,12 @@ impl Launch {
         let mut command = self.command(&profile, sandbox, browser_ends).map_err(prepare)?;
         command.process_group(process_group.cast_signed());
         let started = spawner::spawn(command, reaper, self.max_data_bytes()).await;
-        let (mut child, reaper) = started.map_err(|error| LaunchError::Start { path: path(), error })?;
+        let Spawned { stderr, exited, reaper } =
+            started.map_err(|error| LaunchError::Start { path: path(), error })?;
         let log = StderrLog::new();
-        if let Some(stderr) = child.stderr.take() {
+        if let Some(stderr) = stderr {
             log.follow(stderr.into());
         }
-        let exited = spawner::wait_in_background(child);
         let connection = Connection::start(to, from, events, async move { log.recent_lines().await });
         let mut process = Process {
             connection,

@@ -1,12 +1,12 @@
 //! Starts browser processes from one thread that lives as long as our process. The kernel ties the parent-death
 //! signal to the parent *thread*: a browser started from a worker thread would be killed when that thread ends.
 //!
-//! The reaper goes with the request and comes back with the child. If the caller gives up meanwhile, the reaper is
+//! The reaper goes with the request and comes back with the process. If the caller gives up meanwhile, the reaper is
 //! dropped only after the process has joined its group, so it finds and kills that process.
 
 use std::{
     io,
-    process::{Child, Command, ExitStatus},
+    process::{Child, ChildStderr, Command, ExitStatus},
     sync::{Mutex, OnceLock, PoisonError, mpsc},
     thread,
 };
@@ -20,7 +20,14 @@ use crate::reaper::Reaper;
 struct SpawnRequest {
     command: Command,
     reaper: Reaper,
-    reply: oneshot::Sender<io::Result<(Child, Reaper)>>,
+    reply: oneshot::Sender<io::Result<Spawned>>,
+}
+
+/// A started process. A thread already waits for its exit, so that it never remains a zombie.
+pub(crate) struct Spawned {
+    pub(crate) stderr: Option<ChildStderr>,
+    pub(crate) exited: watch::Receiver<Option<ExitStatus>>,
+    pub(crate) reaper: Reaper,
 }
 
 static REQUESTS: OnceLock<Mutex<mpsc::Sender<SpawnRequest>>> = OnceLock::new();
@@ -31,7 +38,7 @@ pub(crate) async fn spawn(
     mut command: Command,
     reaper: Reaper,
     max_data_bytes: Option<u64>,
-) -> io::Result<(Child, Reaper)> {
+) -> io::Result<Spawned> {
     #[allow(
         unsafe_code,
         reason = "between fork and exec; the closure only makes two async-signal-safe system calls"
@@ -44,26 +51,29 @@ pub(crate) async fn spawn(
             set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)
         });
     }
-    let (reply, child) = oneshot::channel();
+    let (reply, spawned) = oneshot::channel();
     let requests = REQUESTS.get_or_init(|| Mutex::new(start_thread()));
     let request = SpawnRequest { command, reaper, reply };
     let sent = requests.lock().unwrap_or_else(PoisonError::into_inner).send(request);
     sent.map_err(|_| io::Error::other("the thread that starts browsers has ended"))?;
-    child.await.map_err(|_| io::Error::other("the thread that starts browsers has ended"))?
+    spawned.await.map_err(|_| io::Error::other("the thread that starts browsers has ended"))?
 }
 
 fn start_thread() -> mpsc::Sender<SpawnRequest> {
     let (requests, inbox) = mpsc::channel::<SpawnRequest>();
     let run = move || {
-        for SpawnRequest { mut command, reaper, reply } in inbox {
-            if !reply.is_closed() {
-                let _ = reply.send(command.spawn().map(|child| (child, reaper)));
-            }
+        for SpawnRequest { command, reaper, reply } in inbox {
+            let _ = reply.send(spawn_here(command, reaper));
         }
     };
     // If the thread cannot be created, the inbox is dropped with the closure and every request fails with a message.
     let _ = thread::Builder::new().name("webgym-spawner".into()).spawn(run);
     requests
+}
+
+fn spawn_here(mut command: Command, reaper: Reaper) -> io::Result<Spawned> {
+    let mut child = command.spawn()?;
+    Ok(Spawned { stderr: child.stderr.take(), exited: wait_in_background(child), reaper })
 }
 
 /// Waits for the child in a thread of its own, so that it never remains a zombie.

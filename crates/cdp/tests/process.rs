@@ -122,19 +122,18 @@ fn browser_does_not_outlive_killed_owner() {
 }
 
 /// A launch can be cancelled while another thread is starting the browser's process. That process must not outlive
-/// its reaper.
+/// its reaper, nor remain a zombie.
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_launch_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
-    let profiles = dir.path().join("profiles");
     let body = r#"for argument; do case $argument in --user-data-dir=*)
-        profile=${argument#*=}; echo "$profile" >> "${0%/*}/profiles"; mkdir -p "$profile/tmp/late";;
+        profile=${argument#*=}; echo "$$ $profile" >> "${0%/*}/started"; mkdir -p "$profile/tmp/late";;
     esac; done
     while :; do sleep 1; done"#;
     let path = script(dir.path(), body);
     let launch = Launch::new(Executable { path: path.clone(), kind: BrowserKind::HeadlessShell });
     let mut context = Context::from_waker(Waker::noop());
-    let mut starting: Vec<_> = (0..60).map(|_| Box::pin(launch.start(Arc::new(IgnoreEvents)))).collect();
+    let mut starting: Vec<_> = (0..40).map(|_| Box::pin(launch.start(Arc::new(IgnoreEvents)))).collect();
     for start in &mut starting {
         assert!(start.as_mut().poll(&mut context).is_pending(), "the launch waits for its process");
     }
@@ -144,9 +143,10 @@ async fn cancelled_launch_leaves_nothing_behind() {
     assert!(patient.start(Arc::new(IgnoreEvents)).await.is_err());
     std::fs::remove_file(&path).unwrap();
     wait_until_cleaned_up(&path, &[]);
-    let profiles = std::fs::read_to_string(&profiles).unwrap_or_default();
-    for profile in profiles.lines() {
-        wait_until_cleaned_up(Path::new(profile), &[]);
+    let started = std::fs::read_to_string(dir.path().join("started")).unwrap_or_default();
+    for line in started.lines() {
+        let (pid, profile) = line.split_once(' ').unwrap();
+        wait_until_cleaned_up(Path::new(profile), &[pid.parse().unwrap()]);
     }
 }
 
