@@ -82,10 +82,9 @@ impl Watchdog {
         limits: &ProcessLimits,
     ) -> Vec<WatchdogAction> {
         for (pid, process_type) in types {
-            let ticks =
-                processes.iter().find(|process| process.pid == pid).map_or(0, |process| process.ticks);
             let is_renderer = process_type == "renderer";
-            self.processes.insert(pid, ProcessRecord { is_renderer, ticks, busy_checks: 0 });
+            // All CPU time so far counts as used since the last check: a page may fill the memory before its first one.
+            self.processes.insert(pid, ProcessRecord { is_renderer, ticks: 0, busy_checks: 0 });
         }
         let alive: HashSet<u32> = processes.iter().map(|process| process.pid).collect();
         self.processes.retain(|pid, _| alive.contains(pid));
@@ -216,6 +215,16 @@ mod tests {
             assert_eq!(browser.check(), []);
         }
         assert_eq!(browser.check(), [(10, SHARED_TOO_LARGE)]);
+    }
+
+    #[test]
+    fn busiest_renderer_is_known_at_the_first_check() {
+        let process = |pid, resident_bytes, ticks| BrowserProcess { pid, group: 1, resident_bytes, ticks };
+        let processes = [process(10, 1001, 40), process(11, 100, 90), process(12, 100, 2)];
+        let types = [(10, "browser"), (11, "renderer"), (12, "renderer")];
+        let types = types.map(|(pid, name)| (pid, name.to_owned())).to_vec();
+        let actions = Watchdog::default().check(&processes, types, &LIMITS);
+        assert_eq!(actions, [WatchdogAction::Kill { process: processes[1], reason: BUSIEST_RENDERER }]);
     }
 
     #[test]
