@@ -131,12 +131,15 @@ impl Launch {
         let path = || self.executable.path.clone();
         let prepare = |error| LaunchError::Prepare { path: path(), error };
         let directory = tempfile::Builder::new().prefix("webgym-profile-").tempdir().map_err(prepare)?;
-        profile::prepare(self.executable.kind, directory.path()).map_err(prepare)?;
-        // From here on the reaper removes the directory, even if our process is killed.
-        let (reaper, reaper_child) = reaper::start(directory.path()).map_err(prepare)?;
         let profile = directory.keep();
+        let (reaper, reaper_child) = reaper::start(&profile)
+            // If no file descriptors are left, an empty directory can still be removed, but not a filled one.
+            .inspect_err(|_| drop(std::fs::remove_dir(&profile)))
+            .map_err(prepare)?;
+        // From here on the reaper removes the directory, even if our process is killed.
         let process_group = reaper_child.id();
         let cleaned_up = spawner::wait_in_background(reaper_child);
+        profile::prepare(self.executable.kind, &profile).map_err(prepare)?;
         let (browser_ends, (to, from)) = pipes().map_err(prepare)?;
         let mut command = self.command(&profile, sandbox, browser_ends).map_err(prepare)?;
         command.process_group(process_group.cast_signed());

@@ -4,7 +4,9 @@
 mod common;
 
 use std::{
-    io::{BufRead, BufReader},
+    collections::BTreeSet,
+    fs::File,
+    io::{BufRead, BufReader, ErrorKind},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -15,7 +17,7 @@ use std::{
 
 use cdp::{BrowserKind, CallError, Executable, IgnoreEvents, Launch, LaunchError, Sandbox, SessionEnd};
 use common::{KINDS, PROMPT_TIMEOUT, TestBrowser, executable, processes_of, signal, wait_until_cleaned_up};
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn closed_browser_leaves_nothing_behind() {
@@ -89,7 +91,7 @@ const CHILD: &str = "WEBGYM_CDP_TEST_CHILD";
 /// Not a test by itself: the child process that the next test starts and kills.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_process_with_browser() {
-    let Ok(kind) = std::env::var(CHILD) else { return };
+    let Some(kind) = std::env::var(CHILD).ok().filter(|kind| kind != "descriptors") else { return };
     let kind = if kind == "shell" { BrowserKind::HeadlessShell } else { BrowserKind::Full };
     let browser = TestBrowser::start(kind).await;
     let _pending = browser.call_busy_loop();
@@ -118,6 +120,45 @@ fn browser_does_not_outlive_killed_owner() {
         child.kill().unwrap();
         child.wait().unwrap();
         wait_until_cleaned_up(&profile, &processes);
+    }
+}
+
+/// Not a test by itself: the child process of the next test. It launches with 1, 2, 3, … file descriptors left, so that
+/// each step of a launch fails once.
+#[tokio::test]
+async fn child_process_without_descriptors() {
+    if std::env::var(CHILD).as_deref() != Ok("descriptors") {
+        return;
+    }
+    let path = PathBuf::from("/nonexistent");
+    let launch = Launch::new(Executable { path, kind: BrowserKind::HeadlessShell });
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..limit }).unwrap();
+    let mut open: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let mut steps = BTreeSet::new();
+    while open.pop().is_some() && !steps.contains("start") {
+        steps.insert(match launch.start(Arc::new(IgnoreEvents)).await {
+            Err(LaunchError::Prepare { .. }) => "prepare",
+            Err(LaunchError::Start { error, .. }) if error.kind() == ErrorKind::NotFound => "start",
+            Err(LaunchError::Start { .. }) => "spawn",
+            other => panic!("{:?}", other.err()),
+        });
+    }
+    println!("failed at {steps:?}");
+}
+
+#[test]
+fn launch_without_descriptors_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_process_without_descriptors", "--nocapture"])
+        .envs([(CHILD, "descriptors".as_ref()), ("TMPDIR", dir.path())])
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(output.contains(r#"failed at {"prepare", "#) && output.contains(r#""start"}"#), "{output}");
+    for profile in std::fs::read_dir(dir.path()).unwrap().flatten() {
+        wait_until_cleaned_up(&profile.path(), &[]);
     }
 }
 
