@@ -15,7 +15,7 @@ use common::{Episode, TestPage};
 use proto::InteractionMode;
 use rollout::{
     config::{ModelType, PromptVersion},
-    policy::Reply,
+    policy::{Reply, text_form},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -82,7 +82,7 @@ async fn collector_client_gets_a_completion() {
     };
     let completion = client.complete(request, Deadline::after(Duration::from_secs(10))).await.unwrap();
     let reply = Reply::parse(&completion.text, InteractionMode::SetOfMarks);
-    assert_eq!(reply.action.action_string, "ANSWER [$4.80]");
+    assert_eq!(text_form(&reply.action), "ANSWER [$4.80]");
     assert_eq!((completion.finish_reason.as_deref(), completion.logprobs), (Some("stop"), None));
     let usage = completion.usage.unwrap();
     assert!(usage.prompt_tokens > 10 && usage.completion_tokens > 5, "{usage:?}");
@@ -150,7 +150,7 @@ fn reply_has_the_parts_of_the_prompt_version() {
 fn coordinate_mode_gives_up_without_elements() {
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 5);
     episode.prompting.mode = InteractionMode::Coordinates;
-    let actions: Vec<String> = (0..3).map(|_| episode.act(&PAGE).action_string).collect();
+    let actions: Vec<String> = (0..3).map(|_| text_form(&episode.act(&PAGE))).collect();
     assert_eq!(actions[..2], ["Scroll [down]", "Scroll [down]"]);
     assert!(
         actions[2].starts_with("ANSWER [I cannot tell: I read numbered elements and text, not images."),

@@ -4,10 +4,11 @@
 
 mod common;
 
-use common::{Episode, TestPage, action_string};
+use common::{Episode, TestPage};
+use rollout::policy::text_form;
 
 fn first_action(task: &str, page: &TestPage) -> String {
-    action_string(&Episode::new(task, 10).act(page)).to_owned()
+    text_form(&Episode::new(task, 10).act(page))
 }
 
 const HOME: TestPage = TestPage {
@@ -86,9 +87,9 @@ fn empty_search_is_retried_with_fewer_words() {
         text: Some("Old Mill\n0 results for “Spelt loaf”\nNothing matches."),
     };
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 10);
-    assert_eq!(action_string(&episode.act(&HOME)), "Type [2] [Spelt loaf]");
-    assert_eq!(action_string(&episode.act(&nothing)), "GoBack");
-    assert_eq!(action_string(&episode.act(&HOME)), "Type [2] [Spelt]");
+    assert_eq!(text_form(&episode.act(&HOME)), "Type [2] [Spelt loaf]");
+    assert_eq!(text_form(&episode.act(&nothing)), "GoBack");
+    assert_eq!(text_form(&episode.act(&HOME)), "Type [2] [Spelt]");
 }
 
 #[test]
@@ -117,10 +118,10 @@ const RESULTS: TestPage = TestPage {
 #[test]
 fn filters_are_set_before_counting() {
     let mut episode = Episode::new("How many goods of Rye are organic and cost $4 or less?", 20);
-    assert_eq!(action_string(&episode.act(&RESULTS)), "Click [1]");
-    assert_eq!(action_string(&episode.act(&RESULTS)), "Type [2] [Rye]");
+    assert_eq!(text_form(&episode.act(&RESULTS)), "Click [1]");
+    assert_eq!(text_form(&episode.act(&RESULTS)), "Type [2] [Rye]");
     // Typing submits the form.
-    assert_eq!(action_string(&episode.act(&RESULTS)), "Type [3] [4]");
+    assert_eq!(text_form(&episode.act(&RESULTS)), "Type [3] [4]");
     let filtered = TestPage {
         url: "http://site.test/goods?organic=1&grain=rye&max=4",
         text: Some(
@@ -128,14 +129,14 @@ fn filters_are_set_before_counting() {
         ),
         ..RESULTS
     };
-    assert_eq!(action_string(&episode.act(&filtered)), "ANSWER [3]");
+    assert_eq!(text_form(&episode.act(&filtered)), "ANSWER [3]");
 }
 
 #[test]
 fn list_is_sorted_for_superlatives() {
     let mut episode = Episode::new("What is the cheapest of the goods?", 20);
-    assert_eq!(action_string(&episode.act(&RESULTS)), "Type [4] [Price: low to high]");
-    assert_eq!(action_string(&episode.act(&RESULTS)), "Click [5]");
+    assert_eq!(text_form(&episode.act(&RESULTS)), "Type [4] [Price: low to high]");
+    assert_eq!(text_form(&episode.act(&RESULTS)), "Click [5]");
     let sorted = TestPage {
         url: "http://site.test/goods?sort=price",
         elements: "select Sort by\nbutton Apply\na Bran\na Rye flour\na Next",
@@ -144,26 +145,26 @@ fn list_is_sorted_for_superlatives() {
         ),
         ..RESULTS
     };
-    assert_eq!(action_string(&episode.act(&sorted)), "ANSWER [Bran]");
+    assert_eq!(text_form(&episode.act(&sorted)), "ANSWER [Bran]");
 }
 
 #[test]
 fn selects_are_opened_without_page_text() {
     let closed = TestPage { text: None, ..RESULTS };
     let mut episode = Episode::new("What is the cheapest of the goods?", 20);
-    assert_eq!(action_string(&episode.act(&closed)), "Click [4]");
+    assert_eq!(text_form(&episode.act(&closed)), "Click [4]");
     let open = TestPage {
         elements: "select Sort by\noption Best match\noption Price: low to high\noption Price: high to low",
         ..closed.clone()
     };
-    assert_eq!(action_string(&episode.act(&open)), "Click [3]");
-    assert_eq!(action_string(&episode.act(&closed)), "Click [5]");
+    assert_eq!(text_form(&episode.act(&open)), "Click [3]");
+    assert_eq!(text_form(&episode.act(&closed)), "Click [5]");
     let sorted = TestPage {
         url: "http://site.test/goods?sort=price",
         elements: "select Sort by\nbutton Apply\na Bran\na Rye flour",
         ..closed
     };
-    assert_eq!(action_string(&episode.act(&sorted)), "ANSWER [Bran]");
+    assert_eq!(text_form(&episode.act(&sorted)), "ANSWER [Bran]");
 }
 
 #[test]
@@ -181,8 +182,8 @@ fn relation_is_followed_to_the_asked_subject() {
         text: Some("Jon Berg\nBorn | 1870 in Narvik\nTeacher | Nils Holm"),
     };
     let mut episode = Episode::new("In which city was the teacher of the painter Elin Dahl born?", 10);
-    assert_eq!(action_string(&episode.act(&painter)), "Click [2]");
-    assert_eq!(action_string(&episode.act(&teacher)), "ANSWER [Narvik]");
+    assert_eq!(text_form(&episode.act(&painter)), "Click [2]");
+    assert_eq!(text_form(&episode.act(&teacher)), "ANSWER [Narvik]");
 }
 
 #[test]
@@ -194,10 +195,10 @@ fn instructions_are_carried_out_and_reported() {
         text: Some(text),
     };
     let mut episode = Episode::new("Press “Ring bell” twice. What does the last line of the page say?", 10);
-    assert_eq!(action_string(&episode.act(&page("Bells\nRing bell\nStop"))), "Click [1]");
-    assert_eq!(action_string(&episode.act(&page("Bells\nRing bell\nStop\nrang 1"))), "Click [1]");
+    assert_eq!(text_form(&episode.act(&page("Bells\nRing bell\nStop"))), "Click [1]");
+    assert_eq!(text_form(&episode.act(&page("Bells\nRing bell\nStop\nrang 1"))), "Click [1]");
     assert_eq!(
-        action_string(&episode.act(&page("Bells\nRing bell\nStop\nrang 1\nrang 2"))),
+        text_form(&episode.act(&page("Bells\nRing bell\nStop\nrang 1\nrang 2"))),
         "ANSWER [rang 2]"
     );
 }
@@ -217,9 +218,9 @@ fn items_are_added_and_the_total_read() {
         text: Some("Your basket\nSpelt loaf\n$9.60\nSubtotal\n$9.60\nTotal\n$12.10"),
     };
     let mut episode = Episode::new("Put two Spelt loaves into the basket. What is the total?", 10);
-    assert_eq!(action_string(&episode.act(&HOME)), "Type [2] [Spelt loaves]");
-    assert_eq!(action_string(&episode.act(&loaf)), "Type [3] [2]");
-    assert_eq!(action_string(&episode.act(&basket)), "ANSWER [$12.10]");
+    assert_eq!(text_form(&episode.act(&HOME)), "Type [2] [Spelt loaves]");
+    assert_eq!(text_form(&episode.act(&loaf)), "Type [3] [2]");
+    assert_eq!(text_form(&episode.act(&basket)), "ANSWER [$12.10]");
 }
 
 #[test]
@@ -232,10 +233,10 @@ fn target_outside_viewport_is_scrolled_to() {
     };
     let mut episode =
         Episode::new("Scroll down until Item 9 appears and click it. What does the page say?", 10);
-    assert_eq!(action_string(&episode.act(&page)), "Scroll [down]");
-    assert_eq!(action_string(&episode.act_with_outcome(&page, false)), "Scroll [down]");
+    assert_eq!(text_form(&episode.act(&page)), "Scroll [down]");
+    assert_eq!(text_form(&episode.act_with_outcome(&page, false)), "Scroll [down]");
     assert!(
-        !action_string(&episode.act(&page)).starts_with("Scroll"),
+        !text_form(&episode.act(&page)).starts_with("Scroll"),
         "the page did not move, so it is at its end"
     );
 }
@@ -243,7 +244,7 @@ fn target_outside_viewport_is_scrolled_to() {
 #[test]
 fn last_step_is_always_an_answer() {
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 1);
-    assert!(action_string(&episode.act(&HOME)).starts_with("ANSWER [I could not find"));
+    assert!(text_form(&episode.act(&HOME)).starts_with("ANSWER [I could not find"));
     let list = TestPage {
         title: "Bread · Old Mill",
         url: "http://site.test/bread",
@@ -251,7 +252,7 @@ fn last_step_is_always_an_answer() {
         text: Some("Old Mill\nBread\nThe price of our Spelt loaf is $4.80 today\nAnd more"),
     };
     assert_eq!(
-        action_string(&Episode::new("What is the price of the Spelt loaf?", 1).act(&list)),
+        text_form(&Episode::new("What is the price of the Spelt loaf?", 1).act(&list)),
         "ANSWER [$4.80]"
     );
 }
@@ -274,9 +275,9 @@ fn blocked_site_is_reported() {
 fn failed_page_is_reopened() {
     let failed = TestPage { title: "", url: "chrome-error://chromewebdata/", elements: "", text: None };
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 9);
-    assert_eq!(action_string(&episode.act(&failed)), "Navigate [http://site.test/]");
+    assert_eq!(text_form(&episode.act(&failed)), "Navigate [http://site.test/]");
     let empty = TestPage { url: "http://site.test/", ..failed };
-    assert_eq!(action_string(&episode.act(&empty)), "Wait [1.0]");
+    assert_eq!(text_form(&episode.act(&empty)), "Wait [1.0]");
 }
 
 #[test]
@@ -284,7 +285,7 @@ fn actions_are_not_repeated_on_a_page() {
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 30);
     let mut done = Vec::new();
     for _ in 0..30 {
-        let action = action_string(&episode.act_with_outcome(&HOME, false)).to_owned();
+        let action = text_form(&episode.act_with_outcome(&HOME, false)).to_owned();
         if action.starts_with("ANSWER") {
             return;
         }

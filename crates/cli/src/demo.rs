@@ -61,6 +61,7 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         config,
         resume: false,
         fresh: true,
+        first_iteration: None,
         allow_private_network: true,
         allow_host: Vec::new(),
         stall_secs: 60,

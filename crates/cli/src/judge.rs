@@ -10,6 +10,7 @@ use rollout::{
         Judge, ModelJudge,
         rejudge::{RejudgeOptions, rejudge},
     },
+    prompts::JudgePrompts,
 };
 use store::{SavePath, Split};
 
@@ -34,14 +35,12 @@ pub(crate) struct JudgeArgs {
 
 /// Judges saved trajectories again, with the judge of the configuration (`judge=…`, `openai_config.…`).
 pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
-    let config = args.config.load()?.config;
-    let judge = choose(&config, None)?;
+    let mut config = args.config.load()?.config;
+    let judge = choose(&mut config)?;
     if matches!(judge, Judge::None) {
-        anyhow::bail!(
-            "no judge is configured: set {}, or use judge=reference",
-            config.openai_config.openai_api_key_env_var
-        );
+        anyhow::bail!("judge=none judges nothing; use judge=openai or judge=reference");
     }
+    log_choice(&config, None);
     let options = RejudgeOptions {
         only_unjudged: args.only_unjudged,
         iteration: args.iteration,
@@ -59,41 +58,50 @@ pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     Ok(if report.still_unjudged == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-/// Chooses the judge. `references` is the number of tasks with a reference answer and of all tasks, if known.
-pub(crate) fn choose(config: &Config, references: Option<(usize, usize)>) -> anyhow::Result<Judge> {
-    let endpoint = config.judge_endpoint(Question::Evaluation);
+/// Builds the judge of the configuration, and replaces `judge=auto` by what it stands for: the model if its key is set,
+/// otherwise the reference answers. A train run must name them: rewards that are trained on must not depend on whether a
+/// variable happens to be set.
+pub(crate) fn choose(config: &mut Config) -> anyhow::Result<Judge> {
+    let variable = config.judge_endpoint(Question::Evaluation).api_key_env_var;
     let key_of = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
-    let has_key = key_of(&endpoint.api_key_env_var).is_some();
-    let any_reference = references.is_none_or(|(with, _)| with > 0);
-    match config.judge {
-        JudgeKind::Openai => model_judge(config, &endpoint.model),
-        JudgeKind::Auto if has_key => model_judge(config, &endpoint.model),
-        JudgeKind::Reference => Ok(reference_judge(references)),
-        JudgeKind::Auto if any_reference => Ok(reference_judge(references)),
-        JudgeKind::Auto => {
-            tracing::warn!(
-                "judge: none. {} is not set and no task has a reference answer, so trajectories are saved unjudged; \
-                 judge them later with webgym judge",
-                endpoint.api_key_env_var
-            );
-            Ok(Judge::None)
+    if config.judge == JudgeKind::Auto {
+        config.judge = match (key_of(&variable), config.env_config.split) {
+            (Some(_), _) => JudgeKind::Openai,
+            (None, rollout::config::Split::Test) => JudgeKind::Reference,
+            (None, rollout::config::Split::Train) => anyhow::bail!(
+                "{variable} is not set, so no model can judge train trajectories. Set it, or choose judge=reference \
+                 (compare with the reference answers) or judge=none (judge later with webgym judge)"
+            ),
+        };
+    }
+    Ok(match config.judge {
+        JudgeKind::Openai | JudgeKind::Auto => {
+            let prompts = config.openai_config.prompt_templates.as_deref().map(JudgePrompts::load);
+            let judge = ModelJudge::new(config, key_of)?;
+            Judge::Model(Box::new(judge.with_prompts(prompts.transpose()?.unwrap_or_default())))
         }
-        JudgeKind::None => {
+        JudgeKind::Reference => Judge::Reference,
+        JudgeKind::None => Judge::None,
+    })
+}
+
+/// Logs who judges. `references` is the number of tasks with a reference answer and of all tasks, if known.
+pub(crate) fn log_choice(config: &Config, references: Option<(usize, usize)>) {
+    match (config.judge, references) {
+        (JudgeKind::Openai | JudgeKind::Auto, _) => {
+            let endpoint = config.judge_endpoint(Question::Evaluation);
+            tracing::info!("judge: {} at {}", endpoint.request.model, endpoint.base_url);
+        }
+        (JudgeKind::Reference, Some((0, _))) => tracing::warn!(
+            "judge: reference answers, but no task has one, so trajectories are saved unjudged; judge them later with webgym \
+             judge"
+        ),
+        (JudgeKind::Reference, Some((with, all))) => {
+            tracing::info!("judge: reference answers, without a model ({with} of {all} tasks have one)");
+        }
+        (JudgeKind::Reference, None) => tracing::info!("judge: reference answers, without a model"),
+        (JudgeKind::None, _) => {
             tracing::info!("judge: none, as configured; trajectories are saved unjudged");
-            Ok(Judge::None)
         }
     }
-}
-
-fn model_judge(config: &Config, model: &str) -> anyhow::Result<Judge> {
-    tracing::info!("judge: {model} at {}", config.judge_endpoint(Question::Evaluation).base_url);
-    let judge = ModelJudge::new(config, |name| std::env::var(name).ok().filter(|key| !key.is_empty()))?;
-    Ok(Judge::Model(Box::new(judge)))
-}
-
-fn reference_judge(references: Option<(usize, usize)>) -> Judge {
-    let share =
-        references.map(|(with, all)| format!(" ({with} of {all} tasks have one)")).unwrap_or_default();
-    tracing::info!("judge: reference answers, without a model{share}");
-    Judge::Reference
 }

@@ -16,6 +16,7 @@ mod monitor;
 mod nginx_config;
 mod plot;
 mod progress;
+mod prompts;
 mod ranks;
 mod report;
 mod rollout;
@@ -59,6 +60,9 @@ enum Command {
     /// Show the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Write, check and show the prompt templates of policy and judge.
+    #[command(subcommand)]
+    Prompts(prompts::PromptsCommand),
     /// Show the monitor of a run on another machine.
     Monitor(monitor::MonitorArgs),
     /// Print metrics of the trajectories in a save path.
@@ -129,6 +133,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Instance(args) => serve::instance(args, quiet).await,
         Command::Rollout(args) => Box::pin(rollout::rollout(args, quiet)).await,
         Command::Config(command) => config::run(&command),
+        Command::Prompts(command) => prompts::run(&command),
         Command::Monitor(args) => monitor::run(&args).await,
         Command::Metrics(args) => metrics::run(&args),
         Command::Judge(args) => judge::run(&args).await,

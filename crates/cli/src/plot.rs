@@ -18,8 +18,8 @@ pub(crate) struct PlotArgs {
     /// Image to write, .png or .svg [default: metrics.png in the save path].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Smooth the curves with an exponential moving average; the weight of the previous value, such as 0.6.
-    #[arg(long, value_name = "WEIGHT")]
+    /// Smooth the curves with an exponential moving average: the weight of each new value, such as 0.4; 1 does not smooth.
+    #[arg(long, value_name = "ALPHA")]
     ema: Option<Ema>,
 }
 
@@ -32,14 +32,23 @@ enum ImageFormat {
 pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<ExitCode> {
     let out = args.out.clone().unwrap_or_else(|| args.save_path.join("metrics.png"));
     let format = image_format(&out)?;
-    let charts = View::new(SavePath::new(&args.save_path), Vec::new()).curves()?.charts(args.ema);
+    let view = View::new(SavePath::new(&args.save_path), Vec::new());
+    let problems = view.problems()?;
+    for problem in &problems {
+        eprintln!("{}", net::escape::escape_terminal(problem));
+    }
+    let charts = view.curves()?.charts(args.ema);
     let image = match format {
         ImageFormat::Png => plot::png(&charts)?,
         ImageFormat::Svg => plot::svg(&charts).into_bytes(),
     };
     std::fs::write(&out, image).with_context(|| format!("cannot write {}", out.display()))?;
     println!("Wrote the plots of {} trajectories to {}", charts.trajectories, out.display());
-    Ok(ExitCode::SUCCESS)
+    if problems.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("The plots lack what could not be read (above).");
+    Ok(ExitCode::FAILURE)
 }
 
 fn image_format(out: &Path) -> anyhow::Result<ImageFormat> {

@@ -23,10 +23,14 @@ pub(crate) enum ReportFormat {
 /// Converts the journal to the iteration file and reports the metrics.
 pub(crate) fn finish(save_path: &SavePath, id: IterationId, format: ReportFormat) -> anyhow::Result<()> {
     let journal = save_path.journal(id);
+    if id.rank.is_some() && !journal.exists() && save_path.iteration_file(id.with_rank(None)).exists() {
+        tracing::info!("another rank has merged the trajectories of this rank already");
+        return Ok(());
+    }
     let finished = store::finish_iteration(save_path, id)?;
     rollout::plan::remove_selection_file(&journal);
     // A rank reports only what it collected itself; rank 0 reports the merged iteration.
-    let report = metrics::of_file(save_path, id)?;
+    let report = metrics::of_summaries(id, &finished.summaries);
     if id.rank.is_none() {
         write_tensorboard(save_path.root(), id, &report);
     }
@@ -37,7 +41,7 @@ pub(crate) fn finish(save_path: &SavePath, id: IterationId, format: ReportFormat
         return Ok(());
     }
     let summary = json!({
-        "event": "finished", "file": finished.path, "trajectories": finished.trajectories, "split": id.split.to_string(),
+        "event": "finished", "file": finished.path, "trajectories": finished.summaries.len(), "split": id.split.to_string(),
         "iteration": id.iteration, "metrics": report.breakdown.overall,
     });
     println!("{summary}");

@@ -6,8 +6,12 @@ use clap::Args;
 use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
 use rollout::{
     config::{Config, Resolved},
+    judge::Judge,
     plan::{self, Unfinished},
-    run::{self, Collected, FinishedRun, ReadyRun, Run, RunOptions, Stop, event::Stage, state::RunState},
+    run::{
+        self, Collected, FinishedRun, ReadyRun, Run, RunOptions, Stop, event::Stage, preflight::ServiceKeys,
+        state::RunState,
+    },
 };
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +37,9 @@ pub(crate) struct RolloutArgs {
     /// Set an unfinished run of this save path aside and start a new one. Nothing is deleted.
     #[arg(long)]
     pub(crate) fresh: bool,
+    /// The number of the first iteration of a new save path. The Python system counts from 1.
+    #[arg(long, value_name = "N")]
+    pub(crate) first_iteration: Option<u64>,
     /// Allow pages of the farm inside this process to reach loopback and private addresses.
     #[arg(long)]
     pub(crate) allow_private_network: bool,
@@ -55,8 +62,12 @@ pub(crate) struct RolloutArgs {
 pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut resolved = args.config.load()?;
     args.ranks.apply(&mut resolved.config)?;
+    if let Some(number) = args.first_iteration {
+        resolved.config.env_config.first_iteration = number;
+    }
+    let judge = judge::choose(&mut resolved.config)?;
     let signals = Signals::listen()?;
-    let collected = Box::pin(run_to_end(&args, resolved, quiet, signals)).await?;
+    let collected = Box::pin(run_to_end(&args, resolved, judge, quiet, signals)).await?;
     let all_lost = collected.lost.is_some_and(|(count, _)| count >= collected.finished);
     Ok(match collected.unfinished {
         0 if all_lost => ExitCode::FAILURE,
@@ -68,6 +79,7 @@ pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<Ex
 async fn run_to_end(
     args: &RolloutArgs,
     resolved: Resolved,
+    judge: Judge,
     quiet: bool,
     signals: Signals,
 ) -> anyhow::Result<Collected> {
@@ -79,7 +91,7 @@ async fn run_to_end(
         (None, Some(url)) => url,
         (None, None) => anyhow::bail!("no farm to use"),
     };
-    let collected = collect(args, run, &url, quiet, signals).await;
+    let collected = collect(args, run, &url, judge, quiet, signals).await;
     if let Some(farm) = own_farm {
         farm.stop().await;
     }
@@ -93,8 +105,13 @@ fn run_options(args: &RolloutArgs, config: &Config) -> RunOptions {
         (None, _, true) => Unfinished::SetAside,
         (None, false, false) => Unfinished::Refuse,
     };
-    let farm_key = std::env::var(&config.env_config.cpu_cluster_token_env_var);
-    RunOptions { unfinished, farm_key: farm_key.unwrap_or_else(|_| farm::DEFAULT_KEY.to_owned()) }
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let farm = variable(&config.env_config.cpu_cluster_token_env_var);
+    let keys = ServiceKeys {
+        farm: farm.unwrap_or_else(|| farm::DEFAULT_KEY.to_owned()),
+        policy: variable(&config.policy_config.api_key_env_var),
+    };
+    RunOptions { unfinished, keys }
 }
 
 /// Starts a farm inside this process when none is configured.
@@ -117,13 +134,14 @@ async fn collect(
     args: &RolloutArgs,
     run: Run,
     farm_url: &str,
+    judge: Judge,
     quiet: bool,
     signals: Signals,
 ) -> anyhow::Result<Collected> {
     let run = run.connect(farm_url).await?;
     let tasks = &run.plan().tasks;
-    let with_reference = tasks.iter().filter(|task| task.reference_answer.is_some()).count();
-    let judge = judge::choose(run.config(), Some((with_reference, tasks.len())))?;
+    let with_reference = tasks.iter().filter(|task| task.reference().is_some()).count();
+    judge::log_choice(run.config(), Some((with_reference, tasks.len())));
     let state = Arc::clone(run.state());
     let stop = Stop::default();
     let stopping = tokio::spawn(stop_on_signals(signals, stop.clone()));

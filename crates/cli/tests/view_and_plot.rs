@@ -26,7 +26,7 @@ fn invalid_paths_and_options_are_explained() {
     std::fs::write(&file, "").expect("a file");
     assert_fails_with(&["plot", empty], "nothing to plot: there are no trajectories under");
     assert_fails_with(&["plot", empty, "--out", "curves.jpg"], "must end in .png or .svg");
-    assert_fails_with(&["plot", empty, "--ema", "1.5"], "at least 0 and less than 1");
+    assert_fails_with(&["plot", empty, "--ema", "1.5"], "above 0 and at most 1");
     assert_fails_with(&["view", &missing], "cannot read");
     assert_fails_with(&["view", &file], "is a file; pass the save path");
     assert_fails_with(&["view", empty, "--port", "0", "--token", "a b"], "a token may contain only letters");

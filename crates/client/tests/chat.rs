@@ -125,31 +125,63 @@ async fn images_are_sent_as_configured() {
 async fn images_are_inlined_after_file_url_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let request = request_with_image(folder.path());
-    let server =
-        Server::start(vec![json_response(400, &json!({"error": "no local media"})), completion()]).await;
-    let client =
-        ModelClient::vllm(&server.url(), ModelOptions { images: Images::Auto, ..options() }).unwrap();
-    for _ in 0..2 {
-        client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap();
+    // What vLLM answers without `--allowed-local-media-path`, without access to the folder, and outside of it.
+    for (status, reason) in [
+        (500, "Cannot load local files without `--allowed-local-media-path`."),
+        (500, "[Errno 2] No such file or directory: '/data/a.png'"),
+        (400, "The file path /data/a.png must be a subpath of `--allowed-local-media-path` /other."),
+    ] {
+        let refusal = json!({"error": {"message": reason, "type": "InternalServerError", "code": status}});
+        let server = Server::start(vec![json_response(status, &refusal), completion()]).await;
+        let client =
+            ModelClient::vllm(&server.url(), ModelOptions { images: Images::Auto, ..options() }).unwrap();
+        for _ in 0..2 {
+            client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap();
+        }
+        let ways: Vec<bool> =
+            server.requests().iter().map(|request| image_url(&request.json()).starts_with("data:")).collect();
+        assert_eq!(ways, [false, true, true], "{reason}");
     }
-    let ways: Vec<bool> =
-        server.requests().iter().map(|request| image_url(&request.json()).starts_with("data:")).collect();
-    assert_eq!(ways, [false, true, true]);
 }
 
 #[tokio::test]
 async fn refusal_unrelated_to_images_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let request = request_with_image(folder.path());
-    let server = Server::start(vec![json_response(400, &json!({"error": "context too long"}))]).await;
+    let server = Server::start(vec![json_response(400, &json!({"error": "no such tool"}))]).await;
     let client = ModelClient::vllm(&server.url(), options()).unwrap();
     let error = client.complete(request.clone(), Deadline::after(Duration::from_secs(20))).await.unwrap_err();
     assert!(
-        matches!(&error, ModelError::Refused { status: 400, body } if body.contains("context too long")),
+        matches!(&error, ModelError::Refused { status: 400, body } if body.contains("no such tool")),
         "{error}"
     );
     assert!(!error.is_infrastructure());
     assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn too_large_prompt_is_recognised() {
+    for reason in [
+        "Input length (5160) exceeds model's maximum context length (4096).",
+        "At most 2 image(s) may be provided in one prompt.",
+        "This model's maximum context length is 128000 tokens.",
+    ] {
+        let refusal = json!({"error": {"message": reason, "type": "BadRequestError", "code": 400}});
+        let server = Server::start(vec![json_response(400, &refusal)]).await;
+        let error = ask(&server.url(), options()).await.unwrap_err();
+        assert!(matches!(&error, ModelError::PromptTooLarge { body } if body.contains(reason)), "{error}");
+        assert!(!error.is_infrastructure());
+        assert_eq!(server.requests().len(), 1, "it is not sent again");
+    }
+}
+
+#[tokio::test]
+async fn api_key_is_sent_as_bearer_token() {
+    let server = Server::start(vec![completion()]).await;
+    let client = ModelClient::vllm(&server.url(), options()).unwrap().with_api_key("secret-4711").unwrap();
+    client.complete(request(), Deadline::after(Duration::from_secs(20))).await.unwrap();
+    assert_eq!(server.requests()[0].header("authorization"), "Bearer secret-4711");
+    assert!(!format!("{client:?}").contains("4711"));
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ pub struct RubricItem {
 }
 
 /// A task of the task file, with its step limit and its index in the iteration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub task_name: String,
     pub domain: String,
@@ -43,6 +43,13 @@ pub struct Task {
     pub extra: Map<String, Value>,
 }
 
+impl Task {
+    /// Returns the reference answer; a blank one counts as none.
+    pub fn reference(&self) -> Option<&str> {
+        self.reference_answer.as_deref().filter(|answer| !answer.trim().is_empty())
+    }
+}
+
 /// What the agent observed before a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
@@ -52,7 +59,7 @@ pub struct Observation {
     pub url: String,
 }
 
-/// What the agent did: `{"key","arguments"}` and its form as a sentence.
+/// What the agent did: `{"key","arguments"}`, and the sentence in which the model announced it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Action {
     pub key: String,
@@ -65,6 +72,22 @@ impl Action {
     pub const GO_BACK: &str = "goback";
     pub const INVALID_STEP: &str = "invalid_step";
     pub const INVALID_URL: &str = "invalid_url";
+    /// The name of the argument with a point or a box on the 1000 by 1000 grid.
+    pub const COORDINATES: &str = "coordinates";
+    /// The names of the argument with typed text or an answer: `text` for typing in coordinates mode, otherwise
+    /// `content`.
+    pub const TEXT: &str = "text";
+    pub const CONTENT: &str = "content";
+
+    /// Returns the point or box that the action refers to. Files of earlier versions name it `coordinate`.
+    pub fn coordinates(&self) -> Option<&Value> {
+        self.arguments.get(Self::COORDINATES).or_else(|| self.arguments.get("coordinate"))
+    }
+
+    /// Returns the text to type, or the answer.
+    pub fn text(&self) -> Option<&Value> {
+        self.arguments.get(Self::CONTENT).or_else(|| self.arguments.get(Self::TEXT))
+    }
 }
 
 /// The model's response, and the prompt it responded to.
@@ -110,6 +133,9 @@ pub struct StepExtras {
     pub token_ids: Option<Vec<u32>>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "floats_or_null")]
     pub logprobs: Option<Vec<f64>>,
+    /// Why the model stopped: `stop`, or `length` for a reply that was cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
     /// Duration of each stage in milliseconds.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub timings_ms: Map<String, Value>,
@@ -122,7 +148,7 @@ fn floats_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<V
 }
 
 /// One step of an episode.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     pub observation: Observation,
     /// `None` only in files of the Python system that lack it; such a trajectory counts as crashed.

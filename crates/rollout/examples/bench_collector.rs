@@ -355,11 +355,13 @@ fn episode_context(
         leases: Some(LeaseLog::open(root).unwrap()),
         journal,
         settings: Settings {
+            prompts: Arc::default(),
             prompting: PromptOptions {
                 mode: InteractionMode::Coordinates,
                 model_type: ModelType::Instruct,
                 version: PromptVersion::Complete,
                 include_ac_tree: false,
+                window: rollout::policy::HISTORY_WINDOW,
             },
             page_text_lines: 0,
             model: "sim".into(),

@@ -13,5 +13,7 @@ pub mod judge;
 pub mod plan;
 /// What the policy model is asked, and what its replies mean.
 pub mod policy;
+/// The templates of the prompts of policy and judge.
+pub mod prompts;
 /// Runs a plan's episodes to the end: workers, leases, state, events, results.
 pub mod run;

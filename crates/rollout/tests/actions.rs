@@ -132,6 +132,30 @@ fn unknown_action_is_an_error() {
         ResolvedAction::resolve(&action("invalid_step"), &CONTEXT),
         Err(ActionError::Unknown("invalid_step".into()))
     );
-    let missing = ActionError::Argument { action: "click".into(), argument: "coordinate" };
+    let missing = ActionError::Argument { action: "click".into(), argument: "coordinates" };
     assert_eq!(ResolvedAction::resolve(&action("click"), &CONTEXT), Err(missing));
+}
+
+/// Files of the Python system and of our earlier versions name some arguments differently.
+#[test]
+fn both_spellings_of_arguments_are_read() {
+    let action = |key: &str, arguments: &Value| Action {
+        key: key.into(),
+        arguments: arguments.as_object().unwrap().clone(),
+        action_string: String::new(),
+    };
+    let at = Point { x: 640.0, y: 384.0 };
+    let fill = || Fill { value: "t".into(), press_enter: true, delete_existing: true };
+    for name in ["coordinates", "coordinate"] {
+        let click = ResolvedAction::resolve(&action("click", &json!({name: [500, 500]})), &CONTEXT);
+        assert_eq!(click, Ok(ResolvedAction::Command(Command::ClickCoords { point: at })), "{name}");
+    }
+    for name in ["text", "content"] {
+        let answer = ResolvedAction::resolve(&action("answer", &json!({name: "42"})), &CONTEXT);
+        assert_eq!(answer, Ok(ResolvedAction::Answer("42".into())), "{name}");
+        let typed = action("type", &json!({"coordinates": [500, 500], name: "t"}));
+        let typed = ResolvedAction::resolve(&typed, &CONTEXT);
+        let command = Command::FillCoords { point: at, fill: fill() };
+        assert_eq!(typed, Ok(ResolvedAction::Command(command)), "{name}");
+    }
 }

@@ -166,7 +166,6 @@ fn wrong_type_error_names_origin() {
 fn all_invalid_values_are_reported_together() {
     let cases = [
         ("env_config.server_size=0", "at least 1"),
-        ("env_config.http_pools.execute=0", "at least 1"),
         ("env_config.completion_threshold=0", "above 0 and at most 1"),
         ("env_config.completion_threshold=1.01", "above 0 and at most 1"),
         ("env_config.operation_timeout=0", "more than 0"),
@@ -202,8 +201,13 @@ fn all_invalid_values_are_reported_together() {
     }
     let secret = load_error(&["env_config.work_queue=http://:sesame@h:1"]);
     assert!(secret.contains("env_config.work_queue") && !secret.contains("sesame"), "{secret}");
-    let ratio = load_error(&["env_config.train_tasks_sampler=ratio", "~env_config.difficulty_ratio"]);
-    assert!(ratio.contains("needs classes"), "{ratio}");
+    let ratio = load_error(&[
+        "env_config.train_tasks_sampler=ratio",
+        "env_config.difficulty_ratio.easy.weight=0",
+        "env_config.difficulty_ratio.medium.weight=0",
+        "env_config.difficulty_ratio.hard.weight=0",
+    ]);
+    assert!(ratio.contains("weights above 0"), "{ratio}");
 }
 
 #[test]
@@ -235,8 +239,9 @@ fn hyperparameters_are_appended_without_secrets() {
     let documents: Vec<&str> = text.split("---\n").filter(|part| !part.is_empty()).collect();
     assert_eq!(documents.len(), 2);
     for (document, seed) in documents.iter().zip(["1", "2"]) {
-        assert!(document.starts_with(&format!("timestamp: \"2025-03-04T05:06:07Z\"\nused_seed: {seed}\n")));
-        assert!(document.contains("save_path: /data/exp9\n"));
+        let head = format!("run_timestamp: \"2025-03-04T05:06:07Z\"\nused_seed: {seed}\nconfig:\n");
+        assert!(document.starts_with(&head), "{document}");
+        assert!(document.contains("\n  save_path: /data/exp9\n"));
         assert!(document.contains("base_model: \"${oc.env:FARM_TOKEN}\"\n"));
         assert!(document.contains("vllm_server_url: \"http://***@h:1\"\n"));
     }
@@ -252,8 +257,9 @@ fn hyperparameters_file_reads_back_unchanged() {
         .unwrap();
     append_hyperparameters(&got, folder.path(), jiff::Timestamp::UNIX_EPOCH, &[]).unwrap();
     let text = std::fs::read_to_string(folder.path().join("hyperparameters.yaml")).unwrap();
-    let text = text.replace("---\n", "").replace("timestamp: \"1970-01-01T00:00:00Z\"\n", "");
-    std::fs::write(folder.path().join("again.yaml"), text).unwrap();
+    let config = text.split_once("config:\n").unwrap().1;
+    let config: String = config.lines().map(|line| line.strip_prefix("  ").unwrap().to_owned() + "\n").collect();
+    std::fs::write(folder.path().join("again.yaml"), config).unwrap();
     let again = load_named("again", Some(folder.path()), &[]).unwrap();
     assert_eq!(again.config, got.config);
 }
@@ -285,13 +291,29 @@ fn derived_values_follow_the_contract() {
         assert_eq!(got.farm_url().as_deref(), Some(url));
     }
     let judge = load_train(&["openai_config.evaluation.model=big"]);
-    let endpoint = |model: &str| JudgeEndpoint {
-        model: model.into(),
+    let endpoint = |request: ChatRequest| JudgeEndpoint {
         api_key_env_var: "OPENAI_API_KEY".into(),
         base_url: "https://api.openai.com/v1".into(),
+        request,
     };
-    assert_eq!(judge.judge_endpoint(Question::Evaluation), endpoint("big"));
-    assert_eq!(judge.judge_endpoint(Question::BlockingDetection), endpoint("gpt-4o-mini"));
+    let model = |model: &str| ChatRequest { model: model.into(), ..ChatRequest::default() };
+    assert_eq!(judge.judge_endpoint(Question::Evaluation), endpoint(model("big")));
+    assert_eq!(judge.judge_endpoint(Question::BlockingDetection), endpoint(model("gpt-4o-mini")));
+    let sampling = load_train(&[
+        "openai_config.base_url=null",
+        "openai_config.temperature=0",
+        "openai_config.evaluation.temperature=0.5",
+        "openai_config.image_detail=low",
+        "openai_config.max_tokens=500",
+    ]);
+    let request = |temperature: f64| ChatRequest {
+        temperature: Some(temperature),
+        max_tokens: Some(500),
+        image_detail: Some("low"),
+        ..model("gpt-4o-mini")
+    };
+    assert_eq!(sampling.judge_endpoint(Question::Evaluation), endpoint(request(0.5)));
+    assert_eq!(sampling.judge_endpoint(Question::KeypointDetection), endpoint(request(0.0)));
 }
 
 #[test]

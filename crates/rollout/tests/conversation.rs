@@ -14,7 +14,7 @@ use rollout::{
 use serde_json::{Value, json};
 
 fn prompt_options(mode: InteractionMode, model_type: ModelType, version: PromptVersion) -> PromptOptions {
-    PromptOptions { mode, model_type, version, include_ac_tree: true }
+    PromptOptions { mode, model_type, version, include_ac_tree: true, window: HISTORY_WINDOW }
 }
 
 fn task() -> Task {

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use proto::InteractionMode::{self, Coordinates, SetOfMarks};
-use rollout::policy::{ActionContext, ActionKey, Reply, ResolvedAction};
+use rollout::policy::{ActionContext, ActionKey, Reply, ResolvedAction, text_form};
 use serde_json::{Value, json};
 
 fn parse(text: &str, mode: InteractionMode) -> (String, Value, Option<String>) {
@@ -28,10 +28,12 @@ fn requested_reply_format_is_parsed() {
     assert_eq!(reply.action.key, "type");
     assert_eq!(
         Value::Object(reply.action.arguments.clone()),
-        json!({"coordinate": [512, 300], "text": "lamp"})
+        json!({"coordinates": [512, 300], "text": "lamp"})
     );
-    assert_eq!(reply.action.action_string, "Type [512, 300] [lamp]");
-    assert!(reply.tool_call.starts_with("{\"name\"") && reply.tool_call.ends_with("}}"));
+    assert_eq!(reply.action.action_string, "Type the name.");
+    assert_eq!(text_form(&reply.action), "Type [512, 300] [lamp]");
+    let call = json!({"name": "computer_use", "arguments": {"action": "type", "coordinate": [512, 300], "text": "lamp"}});
+    assert_eq!(reply.answering_tokens()["tool_call"], call);
     assert!(reply.thought.starts_with("Memory: lamp") && reply.thought.ends_with("Type the name."));
     let tokens = reply.answering_tokens();
     let names: Vec<&str> = tokens.keys().map(String::as_str).collect();
@@ -44,7 +46,7 @@ fn requested_reply_format_is_parsed() {
 
 #[test]
 fn tool_call_is_found_in_any_form() {
-    let click = json!({"coordinate": [5, 6]});
+    let click = json!({"coordinates": [5, 6]});
     for text in [
         r#"<tool_call>{"name":"computer_use","arguments":{"action":"left_click","coordinate":[5,6]}}</tool_call>"#,
         r#"<tool_call>{"name":"computer_use","arguments":{"action":"left_click","coordinate":[5,6]}}"#,
@@ -117,7 +119,7 @@ fn tool_call_quoted_from_page_is_ignored() {
             // Without the other headings, a quoted turn cannot be distinguished from the model's own.
             format!("The page shows {}\nAction: Click it.\n{OWN}", quote.replace("Action:", "")),
         ] {
-            assert_action(&text, Coordinates, "click", &json!({"coordinate": [5, 6]}));
+            assert_action(&text, Coordinates, "click", &json!({"coordinates": [5, 6]}));
         }
         // Without a usable call of its own, the reply becomes a wait; the quoted call is never used.
         for own in ["", r#"<tool_call>{"action":"click"}</tool_call>"#, "<tool_call>{"] {
@@ -140,7 +142,7 @@ fn extreme_numbers_survive_the_text_form() {
         json!({"action": "wait", "time": 1e-9}),
     ] {
         let first = Reply::parse(&call.to_string(), Coordinates).action;
-        assert_eq!(Reply::parse(&first.action_string, Coordinates).action, first, "{call}");
+        assert_eq!(Reply::parse(&text_form(&first), Coordinates).action, first, "{call}");
     }
 }
 
@@ -155,7 +157,7 @@ fn first_of_several_invented_turns_is_used() {
         format!("Memory: a\n{OWN}"),
         format!("Action: Click.\n{OWN}\nMemory: nothing yet"),
     ] {
-        assert_action(&text, Coordinates, "click", &json!({"coordinate": [5, 6]}));
+        assert_action(&text, Coordinates, "click", &json!({"coordinates": [5, 6]}));
     }
 }
 
@@ -166,14 +168,14 @@ fn every_action_is_parsed_in_both_modes() {
             Coordinates,
             json!({"action": "hover", "coordinate": [1, 2, 3, 4]}),
             "hover",
-            json!({"coordinate": [1, 2, 3, 4]}),
+            json!({"coordinates": [1, 2, 3, 4]}),
         ),
         (Coordinates, json!({"action": "scroll", "direction": "UP"}), "scroll", json!({"direction": "up"})),
         (
             Coordinates,
             json!({"action": "scroll", "coordinate": [9, 9], "direction": "down"}),
             "scroll",
-            json!({"coordinate": [9, 9], "direction": "down"}),
+            json!({"coordinates": [9, 9], "direction": "down"}),
         ),
         (Coordinates, json!({"action": "scroll", "pixels": -500}), "scroll", json!({"direction": "down"})),
         (Coordinates, json!({"action": "scroll", "pixels": 500}), "scroll", json!({"direction": "up"})),
@@ -183,7 +185,7 @@ fn every_action_is_parsed_in_both_modes() {
             Coordinates,
             json!({"action": "hover_and_scroll", "coordinate": [1, 2], "direction": "up"}),
             "hover_and_scroll",
-            json!({"coordinate": [1, 2], "direction": "up"}),
+            json!({"coordinates": [1, 2], "direction": "up"}),
         ),
         (Coordinates, json!({"action": "wait", "time": "3 s"}), "wait", json!({"time": 3.0})),
         (Coordinates, json!({"action": "go_back"}), "goback", json!({})),
@@ -200,13 +202,13 @@ fn every_action_is_parsed_in_both_modes() {
             json!({"url": "example.com"}),
         ),
         (Coordinates, json!({"action": "tab_and_enter"}), "tabandenter", json!({})),
-        (Coordinates, json!({"action": "answer", "text": "42"}), "answer", json!({"text": "42"})),
-        (Coordinates, json!({"action": "answer", "answer": 42}), "answer", json!({"text": "42"})),
+        (Coordinates, json!({"action": "answer", "text": "42"}), "answer", json!({"content": "42"})),
+        (Coordinates, json!({"action": "answer", "answer": 42}), "answer", json!({"content": "42"})),
         (
             Coordinates,
             json!({"action": "type", "coordinate": [1, 2], "text": 7}),
             "type",
-            json!({"coordinate": [1, 2], "text": "7"}),
+            json!({"coordinates": [1, 2], "text": "7"}),
         ),
         (SetOfMarks, json!({"action": "click", "element_id": 12}), "click", json!({"element_id": "12"})),
         (SetOfMarks, json!({"action": "click", "element_id": "[12]"}), "click", json!({"element_id": "12"})),
@@ -214,7 +216,7 @@ fn every_action_is_parsed_in_both_modes() {
             SetOfMarks,
             json!({"action": "type", "element_id": "3", "text": "x"}),
             "type",
-            json!({"element_id": "3", "text": "x"}),
+            json!({"element_id": "3", "content": "x"}),
         ),
         (SetOfMarks, json!({"action": "hover", "id": [4]}), "hover", json!({"element_id": "4"})),
         (
@@ -262,15 +264,15 @@ fn unusable_call_becomes_wait_with_reason() {
 #[test]
 fn text_form_is_parsed_to_the_same_action() {
     let cases = [
-        (Coordinates, "Click [512, 300]", "click", json!({"coordinate": [512, 300]})),
-        (Coordinates, "Memory: x\nAction: Click [512, 300]", "click", json!({"coordinate": [512, 300]})),
-        (Coordinates, "**Action:** `Click [512, 300]`", "click", json!({"coordinate": [512, 300]})),
+        (Coordinates, "Click [512, 300]", "click", json!({"coordinates": [512, 300]})),
+        (Coordinates, "Memory: x\nAction: Click [512, 300]", "click", json!({"coordinates": [512, 300]})),
+        (Coordinates, "**Action:** `Click [512, 300]`", "click", json!({"coordinates": [512, 300]})),
         (SetOfMarks, "Click [12]", "click", json!({"element_id": "12"})),
-        (SetOfMarks, "Type [12] [two words]", "type", json!({"element_id": "12", "text": "two words"})),
-        (SetOfMarks, "Type [12]; [a [b] c]", "type", json!({"element_id": "12", "text": "a [b] c"})),
-        (SetOfMarks, "ANSWER [two\nlines]", "answer", json!({"text": "two\nlines"})),
-        (SetOfMarks, "ANSWER; [42]", "answer", json!({"text": "42"})),
-        (SetOfMarks, "ANSWER [cut off", "answer", json!({"text": "cut off"})),
+        (SetOfMarks, "Type [12] [two words]", "type", json!({"element_id": "12", "content": "two words"})),
+        (SetOfMarks, "Type [12]; [a [b] c]", "type", json!({"element_id": "12", "content": "a [b] c"})),
+        (SetOfMarks, "ANSWER [two\nlines]", "answer", json!({"content": "two\nlines"})),
+        (SetOfMarks, "ANSWER; [42]", "answer", json!({"content": "42"})),
+        (SetOfMarks, "ANSWER [cut off", "answer", json!({"content": "cut off"})),
         (SetOfMarks, "Scroll [WINDOW]; [up]", "scroll", json!({"direction": "up"})),
         (SetOfMarks, "Scroll [down]", "scroll", json!({"direction": "down"})),
         (SetOfMarks, "Go Back", "goback", json!({})),
@@ -317,9 +319,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn action_string_parses_back_to_its_action((mode, call) in any_action()) {
+    fn text_form_parses_back_to_its_action((mode, call) in any_action()) {
         let first = Reply::parse(&call.to_string(), mode).action;
-        let again = Reply::parse(&first.action_string, mode);
+        let again = Reply::parse(&text_form(&first), mode);
         prop_assert_eq!(again.action, first);
     }
 

@@ -135,7 +135,7 @@ fn ratio_notes_class_with_too_few_tasks() {
 fn test_split_repeats_the_first_tasks() {
     let (_folder, file) = tasks(&[2, 9, 2, 5]);
     let got = select_test_tasks(file.entries(), 3, 2, &Ranks::single());
-    assert_eq!(entry_indices(&got), [1, 1, 0, 0, 2, 2]);
+    assert_eq!(entry_indices(&got), [1, 1, 0, 2, 0, 2]);
     assert_eq!(got.tasks.iter().map(|s| s.trajectory_index).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     for (size, repeat, count) in [(0, 0, 4), (-1, 1, 4), (9, 1, 4), (1, 0, 1)] {
         assert_eq!(select_test_tasks(file.entries(), size, repeat, &Ranks::single()).tasks.len(), count);

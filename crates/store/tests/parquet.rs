@@ -21,7 +21,7 @@ use store::{IterationId, RunMetadata, SavePath, Split};
 const ARROW: &str = r#"
 import json, sys
 import pyarrow.dataset as ds, pyarrow.parquet as pq
-dataset = ds.dataset(sys.argv[1], format="parquet", partitioning="hive")
+dataset = ds.dataset(sys.argv[1], format="parquet")
 table = dataset.to_table().sort_by([("iteration", "ascending"), ("trajectory_index", "ascending"), ("step", "ascending")])
 rows = table.to_pylist()
 for row in rows:
@@ -34,7 +34,7 @@ print(json.dumps({"rows": rows, "metadata": metadata, "types": types, "files": s
 
 const DUCK: &str = r#"
 import json, sys, duckdb
-source = f"read_parquet('{sys.argv[1]}/**/*.parquet', hive_partitioning = true)"
+source = f"'{sys.argv[1]}/**/*.parquet'"
 rows = duckdb.sql(f"""
   select iteration, count(*), count(distinct trajectory_index), sum(reward), sum(len(token_ids)), count(token_ids),
          sum(len(evaluation)) from {source} where split = 'train' group by iteration order by iteration""").fetchall()
@@ -47,6 +47,17 @@ table = pq.read_table(sys.argv[1])
 print(json.dumps({"rows": table.to_pylist(), "types": {f.name: str(f.type) for f in table.schema}}))
 "#;
 
+/// Python: the libraries that open the folder without options, each with the counts per split and iteration.
+const OTHERS: &str = r#"
+import collections, json, os, sys
+os.environ.update(HF_HUB_OFFLINE="1", HF_HOME=sys.argv[2])
+import datasets, pandas
+datasets.disable_progress_bars()
+frames = [pandas.read_parquet(sys.argv[1]), datasets.load_dataset(sys.argv[1], split="train").to_pandas()]
+print(json.dumps([[[split, int(iteration), count] for (split, iteration), count in sorted(collections.Counter(
+    zip(frame["split"], frame["iteration"])).items())] for frame in frames]))
+"#;
+
 fn trajectories(iteration: u64) -> Vec<Trajectory> {
     let mut list: Vec<Trajectory> =
         (0..5).map(|index| sample::trajectory(index, 2 + iteration as usize)).collect();
@@ -57,6 +68,7 @@ fn trajectories(iteration: u64) -> Vec<Trajectory> {
         prompt_token_ids: Some(vec![]),
         token_ids: Some(vec![1, 2, u32::MAX]),
         logprobs: Some(vec![-0.5, -0.25, 0.0]),
+        finish_reason: Some("length".to_owned()),
         timings_ms: sample::object(json!({"policy": 1.5})),
     };
     list
@@ -94,7 +106,7 @@ fn pyarrow_reads_every_field_of_every_step() {
     assert_eq!(found["metadata"]["webgym.schema_version"], SCHEMA_VERSION.to_string());
     let files: Vec<&str> =
         found["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
-    assert!(files[1].ends_with("split=train/iteration=1/part-0.parquet"), "{files:?}");
+    assert!(files[1].ends_with("train/iteration-1-part-0.parquet"), "{files:?}");
     let rows = found["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 25);
     let mut rows = rows.iter();
@@ -156,7 +168,7 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
         "raw_prompt": step.response.raw_prompt, "raw_response": step.response.raw_response,
         "answering_tokens": map(&step.response.answering_tokens),
         "prompt_token_ids": step.extras.prompt_token_ids, "token_ids": step.extras.token_ids,
-        "logprobs": step.extras.logprobs, "timings_ms": map(&step.extras.timings_ms),
+        "logprobs": step.extras.logprobs, "finish_reason": step.extras.finish_reason, "timings_ms": map(&step.extras.timings_ms),
         "schema_version": SCHEMA_VERSION,
     })
 }
@@ -172,6 +184,19 @@ fn duckdb_queries_the_partitions() {
     // Per iteration: five trajectories of two (then three) steps, three successes, one step with token ids, and two
     // evaluations per verdict.
     assert_eq!(found, json!([[0, 10, 5, 3, 3, 1, 9], [1, 15, 5, 3, 3, 1, 11]]));
+}
+
+#[test]
+fn pandas_and_datasets_open_the_folder() {
+    let python = python::with_module("datasets");
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = write_iterations(directory.path());
+    let out = directory.path().join("dataset");
+    export(&save_path, Split::Train, &out, &ExportOptions::new(Format::Parquet)).unwrap();
+    let found: Value =
+        serde_json::from_str(&python::run(&python, OTHERS, &[&out, &directory.path().join("cache")])).unwrap();
+    let counts = json!([["train", 0, 10], ["train", 1, 15]]);
+    assert_eq!(found, json!([counts, counts]));
 }
 
 #[test]

@@ -65,11 +65,13 @@ fn task() -> impl Strategy<Value = Task> {
 
 fn extras() -> impl Strategy<Value = StepExtras> {
     let numbers = option::of(vec(-1e6..0.0, 0..3));
-    (any::<Option<Vec<u32>>>(), any::<Option<Vec<u32>>>(), numbers, map_of(json())).prop_map(
-        |(prompt_token_ids, token_ids, logprobs, timings_ms)| StepExtras {
+    let ids = any::<[Option<Vec<u32>>; 2]>();
+    (ids, numbers, any::<Option<String>>(), map_of(json())).prop_map(
+        |([prompt_token_ids, token_ids], logprobs, finish_reason, timings_ms)| StepExtras {
             prompt_token_ids,
             token_ids,
             logprobs,
+            finish_reason,
             timings_ms,
         },
     )
@@ -97,7 +99,9 @@ fn step() -> impl Strategy<Value = Step> {
             submission_judgment,
         },
     );
-    (observation, option::of(action), response, reward, any::<Option<bool>>(), extras()).prop_map(
+    // A file has False where a journal has no value.
+    let same_as_next = any::<bool>().prop_map(Some);
+    (observation, option::of(action), response, reward, same_as_next, extras()).prop_map(
         |(observation, action, response, reward, same_as_next_screenshot, extras)| Step {
             observation,
             action,
@@ -218,7 +222,7 @@ fn finishing_replaces_the_journal_with_the_file() {
     let id = IterationId::new(Split::Train, 0);
     write_journal(&save_path, id, 0..4);
     let finished = finish_iteration(&save_path, id).unwrap();
-    assert_eq!((finished.trajectories, finished.tasks), (4, 4));
+    assert_eq!((finished.summaries.len(), finished.tasks), (4, 4));
     assert_eq!(read(&finished.path).len(), 4);
     assert!(!save_path.journal(id).exists());
     assert_eq!(save_path.next_iteration(Split::Train, None).unwrap(), 1);

@@ -9,7 +9,7 @@ mod sample;
 
 use std::path::Path;
 
-use proto::trajectory::{Evaluation, Outcome, StepExtras, Trajectory};
+use proto::trajectory::{Evaluation, Outcome, Response, StepExtras, Trajectory};
 use serde_json::{Value, json};
 use store::aggregate::{AggregateOptions, aggregate};
 use store::durable::Existing;
@@ -97,10 +97,13 @@ fn rich_trajectories() -> Vec<Trajectory> {
         prompt_token_ids: Some(vec![0, 151_643, u32::MAX]),
         token_ids: Some(vec![]),
         logprobs: Some(vec![-0.25, -1e-7, 0.0]),
+        finish_reason: Some("length".to_owned()),
         timings_ms: sample::object(json!({"policy": 812.5, "execute": 3})),
     };
     second.task.extra = sample::object(json!({"source": "own", "tags": ["x"]}));
     trajectories[2].task.evaluator_reference.clear();
+    let interrupted = trajectories[4].steps.last_mut().unwrap();
+    interrupted.response = Response::default();
     trajectories
 }
 
@@ -145,12 +148,13 @@ fn expected_trajectory(trajectory: &Trajectory) -> Value {
             "action": step.action.as_ref().map(|action| object("Action", &json!({
                 "action": {"key": action.key, "arguments": action.arguments},
                 "action_string": action.action_string}))),
-            "response": object("Response", &json!({"raw_response": response.raw_response,
-                "answering_tokens": response.answering_tokens, "raw_prompt": response.raw_prompt})),
+            "response": (*response != Response::default()).then(|| object("Response", &json!({
+                "raw_response": response.raw_response, "answering_tokens": response.answering_tokens,
+                "raw_prompt": response.raw_prompt}))),
             "reward": object("Reward", &json!({"reward": reward.reward, "evaluation": reward.evaluation,
                 "is_blocked": reward.is_blocked, "submit": reward.submit,
                 "submission_judgment": reward.submission_judgment})),
-            "same_as_next_screenshot": step.same_as_next_screenshot,
+            "same_as_next_screenshot": step.same_as_next_screenshot == Some(true),
         });
         if number == 0 {
             let mut metadata = json!({"keypoint_step_ids": trajectory.metadata.keypoint_step_ids,
@@ -270,12 +274,41 @@ fn files_saved_by_torch_are_read_back() {
     std::fs::copy(out.join("zip4.pt"), save_path.iteration_file(rank)).unwrap();
     let report = aggregate(&save_path, Split::Test, 0, &AggregateOptions::default()).unwrap();
     assert_eq!((report.trajectories, report.missing_indices.len()), (300, 0));
-    assert_eq!(read_all(&report.path), (trajectories, metadata()));
+    let mut merged = metadata();
+    merged.extra = sample::object(json!({"num_ranks_aggregated": 1, "merged_ranks": [0]}));
+    assert_eq!(read_all(&report.path), (trajectories, merged));
     assert_eq!(
         std::fs::read_dir(save_path.split_directory(Split::Test)).unwrap().count(),
-        2,
-        "no temporary file is left"
+        1,
+        "neither the file of the rank nor a temporary file is left"
     );
+}
+
+/// Python: saves a small file under names of every length, and under the names that the Python system uses.
+const SAVE_NAMES: &str = r#"
+import json, sys, torch
+names = ["x" * length for length in range(1, 61)]
+for split in ("train", "test"):
+    for suffix in ("0", "9", "10", "123", "0_rank_0", "12_rank_3"):
+        names.append(f"{split}_trajectories.pt.iteration{suffix}")
+for name in names:
+    torch.save({"trajectories": [], "metadata": {"iteration": len(name)}}, f"{sys.argv[1]}/{name}")
+print(len(names))
+"#;
+
+/// PyTorch names the entries of its archive after the file, and the archive's reader depends on their length.
+#[test]
+fn torch_file_is_read_under_any_name() {
+    let torch = python::with_module("torch");
+    let directory = tempfile::tempdir().unwrap();
+    let count = python::run(&torch, SAVE_NAMES, &[directory.path()]);
+    let names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap()).collect();
+    assert_eq!(names.len().to_string(), count.trim());
+    for entry in names {
+        let (trajectories, metadata) = read_all(&entry.path());
+        assert!(trajectories.is_empty());
+        assert_eq!(metadata.iteration, Some(entry.file_name().len() as i64), "{}", entry.path().display());
+    }
 }
 
 /// Python: saves files with missing and unusual values, as older versions may have written them.

@@ -53,7 +53,7 @@ fn shown_trajectory_has_no_terminal_escapes() {
         "success · reward 1",
         "step 2 (key)",
         "rubric (2): The price is named",
-        "action: click {\"coordinate\":[500,250.5]}",
+        "action: click {\"coordinates\":[500,250.5]}",
         "judge:\n    B: fine",
         "evil \\u{1b}[2Jtitle",
     ] {

@@ -182,7 +182,12 @@ async fn execute(State(state): State<SharedState>, Query(query): Pairs, Json(bod
     if state.fault == NodeFault::DeadBrowsers {
         return internal_error();
     }
-    Json(json!({"status": "success"})).into_response()
+    let command = state.executed.last().and_then(Value::as_object).and_then(|body| body.keys().next());
+    Json(match command.map(String::as_str) {
+        Some("get_page_metadata") => json!({"title": "A page", "url": "http://site.test/"}),
+        _ => json!({"status": "success"}),
+    })
+    .into_response()
 }
 
 async fn metadata(State(state): State<SharedState>, Query(query): Pairs) -> Response {

@@ -47,6 +47,7 @@ impl Player {
             model_type: ModelType::Instruct,
             version,
             include_ac_tree: true,
+            window: rollout::policy::HISTORY_WINDOW,
         };
         Self { instance, page_text, prompting, verbose }
     }

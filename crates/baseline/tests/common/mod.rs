@@ -36,6 +36,7 @@ impl Episode {
             model_type: ModelType::Instruct,
             version: PromptVersion::Complete,
             include_ac_tree: true,
+            window: rollout::policy::HISTORY_WINDOW,
         };
         let task = Task {
             task_name: task.to_owned(),
@@ -110,9 +111,4 @@ fn observation(page: &TestPage) -> Observation {
         title: page.title.to_owned(),
         url: page.url.to_owned(),
     }
-}
-
-/// Returns the action in one line, such as `Click [3]` or `ANSWER [$5]`.
-pub(crate) fn action_string(action: &Action) -> &str {
-    &action.action_string
 }

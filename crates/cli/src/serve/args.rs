@@ -133,6 +133,36 @@ pub(crate) struct ServeArgs {
     pub(super) net: NetArgs,
     #[command(flatten)]
     pub(super) pool: PoolArgs,
+    #[command(flatten)]
+    pub(super) python: PythonArgs,
+}
+
+/// Options under the names that they have in the Python system.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Options under their names in the Python system")]
+pub(super) struct PythonArgs {
+    /// The host of the Redis that masters and nodes share. The same as --redis redis://HOST:PORT.
+    #[arg(long, value_name = "HOST", conflicts_with = "redis")]
+    master_redis_host: Option<String>,
+    /// The port of that Redis.
+    #[arg(long, value_name = "PORT", default_value_t = 6379, requires = "master_redis_host")]
+    master_redis_port: u16,
+    /// The port of a Redis on this machine to which the node mirrors its pool. The same as --mirror-redis
+    /// redis://127.0.0.1:PORT.
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["mirror_redis", "no_mirror"])]
+    redis_port: Option<u16>,
+}
+
+impl PythonArgs {
+    /// Sets the options that these stand for.
+    pub(super) fn apply(&self, net: &mut NetArgs) {
+        if let Some(host) = &self.master_redis_host {
+            net.redis = Some(format!("redis://{host}:{}", self.master_redis_port));
+        }
+        if let Some(port) = self.redis_port {
+            net.mirror_redis = Some(format!("redis://127.0.0.1:{port}"));
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -17,7 +17,8 @@ fn empty_pool() -> PoolOptions {
     PoolOptions::new(0, browser::Launch::new(none))
 }
 
-pub(crate) async fn serve(args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn serve(mut args: ServeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
+    args.python.apply(&mut args.net);
     let (mode, pool) = match (args.mode, args.instances) {
         (ModeChoice::Master, None) => (Mode::Master, empty_pool()),
         (ModeChoice::Master, Some(_)) => {

@@ -141,11 +141,11 @@ async fn unknown_node_is_refused(context: Context) {
 }
 
 async fn invalid_lifetimes_are_refused(context: Context) {
-    for bad in ["abc", "0", "-5", "9999", "1.5", "1e3", "99999999999999999999"] {
+    for bad in ["abc", "-5", "9999", "1.5", "1e3", "99999999999999999999"] {
         let reply = context.farm.try_get(&[("lifetime_mins", bad), ("wait_secs", "60")]).await;
         reply.assert_error(400, "bad_request", "lifetime_mins");
     }
-    for good in ["1", "60"] {
+    for good in ["0", "1", "60"] {
         let answer = context.farm.try_get(&[("lifetime_mins", good), ("wait_secs", "120")]).await.ok();
         context.farm.reset(&Lease::parse(&answer)).await.ok();
     }

@@ -23,6 +23,9 @@ pub(crate) struct TestRun {
     pub(crate) more: Vec<String>,
 }
 
+/// The number of requests that [`reply`] gets for one trajectory.
+pub(crate) const REQUESTS_PER_TASK: usize = 3;
+
 /// A policy that clicks twice, then answers.
 pub(crate) fn reply(request: &ModelRequest) -> ModelReply {
     if request.step() > 2 { ModelReply::answer("42") } else { ModelReply::click(500, 500) }
@@ -30,7 +33,8 @@ pub(crate) fn reply(request: &ModelRequest) -> ModelReply {
 
 impl TestRun {
     pub(crate) async fn new(ranks: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        // A character that a URL would escape.
+        let folder = tempfile::Builder::new().prefix("lr=1e-6").tempdir().unwrap();
         let mut file = std::fs::File::create(folder.path().join("tasks.jsonl")).unwrap();
         for number in 0..TASKS {
             let task = json!({
@@ -70,8 +74,8 @@ impl TestRun {
         let mut arguments = vec![
             "rollout".to_owned(),
             "--config-name=rollout_train".to_owned(),
-            format!("save_path={}", self.save_path().root().display()),
-            format!("data_path={}", self.folder.path().display()),
+            format!("save_path='{}'", self.save_path().root().display()),
+            format!("data_path='{}'", self.folder.path().display()),
             "env_config.train_tasks=tasks.jsonl".to_owned(),
             format!("env_config.train_tasks_rollout_size={TASKS}"),
             "env_config.host_ip=127.0.0.1".to_owned(),
@@ -106,7 +110,7 @@ impl TestRun {
         self.save_path().journal(ID.with_rank(Some(rank)))
     }
 
-    /// Returns how many trajectories a rank has saved so far.
+    /// Returns how many trajectories a rank has saved so far; 0 after the merge.
     pub(crate) fn collected_by(&self, rank: u32) -> usize {
         let journal = IterationFile::open(&self.journal(rank));
         let file = journal.or_else(|_| IterationFile::open(&self.rank_file(rank)));
@@ -136,6 +140,11 @@ impl TestRun {
         let indices: Vec<i64> = self.merged().into_keys().collect();
         assert_eq!(indices, (0..i64::try_from(TASKS).unwrap()).collect::<Vec<_>>());
         assert!(!self.save_path().plan(Split::Train, 0).exists(), "the plan is removed after the merge");
+    }
+
+    pub(crate) fn assert_rank_files_removed(&self) {
+        let files = self.save_path().files(Split::Train).unwrap();
+        assert!(files.iter().all(|file| file.id.rank.is_none()), "{files:?}");
     }
 }
 

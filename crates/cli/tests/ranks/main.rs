@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
+mod data_types;
 mod harness;
 mod queue;
 mod shares;
+
+#[path = "../../../store/tests/support/python.rs"]
+mod python;

@@ -7,18 +7,20 @@ use testkit::{
     sim_model::{ModelReply, SimModel},
 };
 
-use crate::harness::{ID, LIMIT, TASKS, TestRun, assert_success, wait_for_log};
+use crate::harness::{ID, LIMIT, REQUESTS_PER_TASK, TASKS, TestRun, assert_success, reply, wait_for_log};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ranks_share_one_plan_and_rank_0_merges() {
     let run = TestRun::new(3).await;
     let weights = ["--rank-weights=2,1,1"];
-    let mut ranks: Vec<_> = (0..3).map(|rank| run.start(rank, &run.quick, &weights)).collect();
+    let policies = [SimModel::start(reply).await, SimModel::start(reply).await, SimModel::start(reply).await];
+    let mut ranks: Vec<_> = (0..3).map(|rank| run.start(rank, &policies[rank], &weights)).collect();
     for rank in &mut ranks {
         assert_success(rank).await;
     }
     run.assert_all_merged();
-    let counts: Vec<usize> = (0..3).map(|rank| run.collected_by(rank)).collect();
+    run.assert_rank_files_removed();
+    let counts = policies.each_ref().map(|policy| policy.count() / REQUESTS_PER_TASK);
     assert_eq!(counts, [TASKS / 2, TASKS / 4, TASKS / 4]);
     let merged = IterationFile::open(&run.save_path().iteration_file(ID)).unwrap();
     assert_eq!(merged.metadata().server_size, Some(6), "the sum of the instances of all ranks");

@@ -10,6 +10,7 @@ use super::{
     ChatRequest, Completion, ModelError,
     completion::CompletionError,
     images::{self, ImageMode, Images},
+    message::has_encoded_url,
     raw_prompt,
 };
 use crate::http::{self, Deadline, HttpResponse, RetryPolicy, retry};
@@ -54,26 +55,33 @@ impl ModelClient {
     pub fn vllm(server: &str, options: ModelOptions) -> Result<Self, ModelError> {
         let server = server.trim_end_matches('/');
         let root = if server.ends_with("/v1") { server.to_owned() } else { format!("{server}/v1") };
-        Self::new(&root, None, options)
+        Self::new(&root, options)
     }
 
     /// Creates a client of a service with an API key. `base_url` is what its paths start with.
     pub fn openai(base_url: &str, key: Option<&str>, options: ModelOptions) -> Result<Self, ModelError> {
-        Self::new(base_url.trim_end_matches('/'), key, options)
+        let client = Self::new(base_url.trim_end_matches('/'), options)?;
+        match key {
+            Some(key) => client.with_api_key(key),
+            None => Ok(client),
+        }
     }
 
-    fn new(root: &str, key: Option<&str>, options: ModelOptions) -> Result<Self, ModelError> {
-        let authorization = key.map(|key| {
-            let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
-                ModelError::Setup("the API key has characters that are not allowed in a header".into())
-            })?;
-            value.set_sensitive(true);
-            Ok::<_, ModelError>(value)
-        });
+    /// Sends an API key with every request.
+    pub fn with_api_key(mut self, key: &str) -> Result<Self, ModelError> {
+        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+            ModelError::Setup("the API key has characters that are not allowed in a header".into())
+        })?;
+        value.set_sensitive(true);
+        self.authorization = Some(value);
+        Ok(self)
+    }
+
+    fn new(root: &str, options: ModelOptions) -> Result<Self, ModelError> {
         Ok(Self {
             http: http::client(root).map_err(ModelError::Setup)?,
             root: root.into(),
-            authorization: authorization.transpose()?,
+            authorization: None,
             sessions: Arc::new(Semaphore::new(options.sessions.max(1))),
             image_mode: Arc::new(ImageMode::new(options.images, root)),
             options: Arc::new(options),
@@ -95,7 +103,7 @@ impl ModelClient {
         self.complete_with_prompt(request, deadline).await.map(|(completion, _)| completion)
     }
 
-    /// Requests a completion. Also returns the messages as JSON text with images as `file://` URLs.
+    /// Requests a completion. Also returns the messages as [`raw_prompt`] does.
     pub async fn complete_with_prompt(
         &self,
         request: ChatRequest,
@@ -107,6 +115,8 @@ impl ModelClient {
             return Ok((completion, raw_prompt(&request.messages)));
         }
         let body = images::body(&request, true).await?;
+        let stored = (has_encoded_url(&request.messages) || request.image_detail.is_some())
+            .then(|| raw_prompt(&request.messages));
         // Thousands of requests wait for their completions, so only the serialized form is kept.
         drop(request);
         let attempt = || async {
@@ -114,7 +124,7 @@ impl ModelClient {
             self.post(body.bytes.clone(), deadline).await
         };
         let completion = retry(&self.options.retry, deadline, attempt).await?;
-        Ok((completion, body.messages().to_owned()))
+        Ok((completion, stored.unwrap_or_else(|| body.messages().to_owned())))
     }
 
     async fn session(&self, deadline: Deadline) -> Result<SemaphorePermit<'_>, ModelError> {
@@ -128,8 +138,9 @@ impl ModelClient {
         let as_files = self.image_mode.uses_files();
         let result = self.post(images::body(request, as_files).await?.bytes, deadline).await;
         match result {
-            // A server that cannot read our files refuses the request. If it accepts the images inside the request, that was the cause.
-            Err(ModelError::Refused { status: 400..=499, .. })
+            // A server that cannot read our files refuses the request, vLLM with status 500. If it accepts the images
+            // inside the request, that was the cause.
+            Err(ModelError::Refused { status: 400..=599, .. })
                 if as_files && self.image_mode.may_change() =>
             {
                 let result_inside = self.post(images::body(request, false).await?.bytes, deadline).await;

@@ -18,6 +18,8 @@ pub enum ModelError {
     Redirected { status: u16, to: String },
     #[error("the model server answered {status}: {body}")]
     Refused { status: u16, body: String },
+    #[error("the prompt does not fit the model: {body}")]
+    PromptTooLarge { body: String },
     #[error("the model server's response cannot be used: {reason} ({content_type}): {body}")]
     BadResponse { reason: String, content_type: String, body: String },
     #[error("the model server's response is larger than {limit} bytes")]
@@ -47,6 +49,9 @@ impl ModelError {
                     to: if to.is_empty() { "an unknown location".to_owned() } else { to },
                 }
             }
+            400 | 413 | 422 if says_prompt_is_too_large(&response.body) => {
+                Self::PromptTooLarge { body: response.excerpt() }
+            }
             status => Self::Refused { status, body: response.excerpt() },
         }
     }
@@ -56,6 +61,22 @@ impl ModelError {
         self.retry_advice() != RetryAdvice::Permanent
             || matches!(self, Self::Setup(_) | Self::TooLarge { .. } | Self::Redirected { .. })
     }
+}
+
+/// Returns whether an error says that the prompt has too many tokens or too many images, in the words of vLLM, SGLang and
+/// OpenAI.
+fn says_prompt_is_too_large(body: &[u8]) -> bool {
+    const TEXTS: [&str; 7] = [
+        "context length",
+        "context_length_exceeded",
+        "context window",
+        "max_model_len",
+        "prompt is too long",
+        "image(s) may be provided",
+        "too many images",
+    ];
+    let body = String::from_utf8_lossy(body).to_lowercase();
+    TEXTS.iter().any(|text| body.contains(text))
 }
 
 fn delay_text(delay: Option<Duration>) -> String {
@@ -87,6 +108,7 @@ impl Retryable for ModelError {
             | Self::Refused { status: 408 | 425 | 500..=599, .. } => RetryAdvice::Retry,
             Self::RateLimited { retry_after } => RetryAdvice::RetryAfter(*retry_after),
             Self::Refused { .. }
+            | Self::PromptTooLarge { .. }
             | Self::Redirected { .. }
             | Self::TooLarge { .. }
             | Self::Image { .. }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     ChatRequest, Message, ModelError,
-    message::{MessageList, file_url},
+    message::{ImageWriter, MessageList, file_url},
 };
 use crate::http;
 
@@ -97,7 +97,8 @@ fn serialize(request: &ChatRequest, image_url: &dyn Fn(&Path) -> String) -> Resu
     text.pop();
     text.extend_from_slice(b",\"messages\":");
     let messages_start = text.len();
-    let messages = MessageList { messages: &request.messages, image_url };
+    let images = ImageWriter { url: image_url, detail: request.image_detail };
+    let messages = MessageList { messages: &request.messages, images };
     serde_json::to_writer(&mut text, &messages).map_err(|error| ModelError::Setup(error.to_string()))?;
     text.push(b'}');
     Ok(Body { bytes: text.into(), messages_start })
@@ -128,7 +129,7 @@ mod tests {
             Message::text(Role::System, "be \"good\""),
             Message {
                 role: Role::User,
-                content: vec![Part::Text("look}".into()), Part::Image("/a b.png".into())],
+                content: vec![Part::Text("look}".into()), Part::Image("/a_b.png".into())],
             },
         ];
         let request = ChatRequest { model: "m".into(), messages: messages.clone(), ..ChatRequest::default() };

@@ -35,6 +35,19 @@ impl ModelClient {
         }
     }
 
+    /// Returns the number of tokens that prompt and reply of a model may have together, if the server states it.
+    pub async fn max_model_len(&self, model: &str, within: Duration) -> Option<u64> {
+        let get = self.authorized(self.http.get(format!("{}/models", self.root)));
+        let response = http::send_request(get, within, MAX_LIST_BYTES).await.ok()?;
+        let list: Value = serde_json::from_slice(&response.body).ok()?;
+        let models = list.get("data")?.as_array()?;
+        models
+            .iter()
+            .find(|entry| entry.get("id").and_then(Value::as_str) == Some(model))?
+            .get("max_model_len")?
+            .as_u64()
+    }
+
     /// Returns the models that the server lists; `None` for a chat server without a list.
     async fn served(&self, within: Duration) -> Result<Option<Vec<String>>, ModelError> {
         let get = self.authorized(self.http.get(format!("{}/models", self.root)));

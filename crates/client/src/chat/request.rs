@@ -13,6 +13,8 @@ pub struct ChatRequest {
     pub top_k: Option<i64>,
     pub min_p: Option<f64>,
     pub max_tokens: Option<u32>,
+    /// How closely the server looks at images: `low`, `high` or `auto`. Not every server knows this setting.
+    pub image_detail: Option<&'static str>,
     pub logprobs: bool,
     /// Asks vLLM for the token ids of prompt and completion.
     pub return_token_ids: bool,

@@ -1,7 +1,10 @@
 //! The calls of the farm's API: path, arguments, response, and whether a call may be repeated.
 
 use std::{
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,18 +14,11 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ClientError, FarmClient, FarmInfo, Lease, Observation, ObserveOptions, Viewport, client::Repeat,
+    ClientError, FarmClient, FarmInfo, Lease, Observation, ObserveOptions, Viewport,
+    client::{Repeat, StepSupport},
     wire::check_image,
 };
 use crate::http::{Deadline, HttpResponse};
-
-/// Whether the farm has `/step` and `/observe`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StepSupport {
-    Unknown,
-    Yes,
-    No,
-}
 
 impl FarmClient {
     /// Acquires a lease. While the farm is full, repeats the request until the deadline. Our farm queues the request for
@@ -138,56 +134,52 @@ impl FarmClient {
         .await
     }
 
-    fn step_support(&self) -> StepSupport {
-        match self.step_support.load(Ordering::Relaxed) {
-            1 => StepSupport::Yes,
-            2 => StepSupport::No,
-            _ => StepSupport::Unknown,
-        }
-    }
-
-    fn set_step_support(&self, is_supported: bool) {
-        self.step_support.store(if is_supported { 1 } else { 2 }, Ordering::Relaxed);
+    fn step_support(&self) -> MutexGuard<'_, StepSupport> {
+        lock(&self.step_support)
     }
 
     /// Returns whether the farm has `/step` and `/observe`, which is read once from its OpenAPI document.
     pub async fn supports_step(&self, deadline: Deadline) -> Result<bool, ClientError> {
-        match self.step_support() {
-            StepSupport::Yes => return Ok(true),
-            StepSupport::No => return Ok(false),
-            StepSupport::Unknown => {}
+        if let Some(known) = self.step_support().is_advertised {
+            return Ok(known);
         }
         let request = || self.request(Method::GET, "/openapi.json");
         let document = self.call(deadline, Repeat::Safe, request, json_body).await;
-        let is_supported = match document {
+        let is_advertised = match document {
             Ok(document) => {
                 ["/step", "/observe"].iter().all(|path| document.pointer(&pointer(path)).is_some())
             }
             Err(ClientError::NotSupported(_)) => false,
             Err(other) => return Err(other),
         };
-        self.set_step_support(is_supported);
-        Ok(is_supported)
+        self.step_support().is_advertised = Some(is_advertised);
+        Ok(is_advertised)
     }
 
-    /// Observes the page, in one request where the farm supports it.
+    /// Returns whether nothing is known to prevent `/step` and `/observe` on the node of a lease.
+    pub fn has_step(&self, lease: &Lease) -> bool {
+        let support = self.step_support();
+        support.is_advertised != Some(false) && !support.nodes_without.contains(&lease.node)
+    }
+
+    /// Observes the page, in one request where the node supports it.
     pub async fn observe(
         &self,
         lease: &Lease,
         options: &ObserveOptions,
         deadline: Deadline,
     ) -> Result<Observation, ClientError> {
-        if self.step_support() != StepSupport::No {
+        if self.has_step(lease) {
             let response =
                 self.combined_call("/observe", options.to_json(lease), Repeat::Safe, deadline).await;
-            if let Some(result) = self.unless_unsupported(response) {
+            if let Some(result) = self.unless_unsupported(lease, response) {
                 return result;
             }
         }
         self.observe_in_parts(lease, options, deadline).await
     }
 
-    /// Executes a command and observes the page, in one request where the farm supports it.
+    /// Executes a command and observes the page, in one request where the node supports it.
     pub async fn step(
         &self,
         lease: &Lease,
@@ -195,33 +187,28 @@ impl FarmClient {
         options: &ObserveOptions,
         deadline: Deadline,
     ) -> Result<Observation, ClientError> {
-        if self.step_support() != StepSupport::No {
+        if self.has_step(lease) {
             let mut body = options.to_json(lease);
             body.insert("command".into(), Value::Object(command.to_json()));
             let response = self.combined_call("/step", body, repeat(command), deadline).await;
-            if let Some(result) = self.unless_unsupported(response) {
+            if let Some(result) = self.unless_unsupported(lease, response) {
                 return result;
             }
         }
         self.step_in_parts(lease, command, options, deadline).await
     }
 
-    /// Records whether the farm supports the call. Returns `None` if it does not.
+    /// Records a node that does not support the call, and returns `None` then.
     fn unless_unsupported(
         &self,
+        lease: &Lease,
         result: Result<Observation, ClientError>,
     ) -> Option<Result<Observation, ClientError>> {
-        match result {
-            Err(ClientError::NotSupported(_)) => {
-                self.set_step_support(false);
-                None
-            }
-            Ok(observed) => {
-                self.set_step_support(true);
-                Some(Ok(observed))
-            }
-            Err(other) => Some(Err(other)),
+        if matches!(result, Err(ClientError::NotSupported(_))) {
+            self.step_support().nodes_without.insert(lease.node.clone());
+            return None;
         }
+        Some(result)
     }
 
     async fn combined_call(
@@ -236,11 +223,30 @@ impl FarmClient {
             let post = self.request(Method::POST, path).header("accept", "application/msgpack");
             post.header("content-type", "application/json").body(body.clone())
         };
-        self.call(deadline, repeat, request, |response| {
-            Observation::read(&response.body, &response.content_type)
-        })
-        .await
+        let failed_navigation = Mutex::new(None);
+        let called = self
+            .call(deadline, repeat, request, |response| {
+                let observed = Observation::read(&response.body, &response.content_type)?;
+                match &observed.failure {
+                    // Repeated like a failed `/execute`; after the last attempt, its observation is returned.
+                    Some(error @ ClientError::NavigationFailed(_)) if repeat == Repeat::Safe => {
+                        let error = error.clone();
+                        *lock(&failed_navigation) = Some(observed);
+                        Err(error)
+                    }
+                    _ => Ok(observed),
+                }
+            })
+            .await;
+        match (called, lock(&failed_navigation).take()) {
+            (Err(ClientError::NavigationFailed(_)), Some(observed)) => Ok(observed),
+            (called, _) => called,
+        }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the JSON pointer of a path in an OpenAPI document.

@@ -1,7 +1,8 @@
 //! The client itself: connection, key, and the retry of calls.
 
 use std::{
-    sync::{Arc, atomic::AtomicU8},
+    collections::HashSet,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -35,8 +36,16 @@ pub struct FarmClient {
     root: Arc<str>,
     key: HeaderValue,
     pub(super) options: Arc<FarmClientOptions>,
-    /// Whether the farm has `/step` and `/observe`, as a [`super::calls::StepSupport`].
-    pub(super) step_support: Arc<AtomicU8>,
+    pub(super) step_support: Arc<Mutex<StepSupport>>,
+}
+
+/// What is known about `/step` and `/observe`.
+#[derive(Debug, Default)]
+pub(super) struct StepSupport {
+    /// Whether the farm's OpenAPI document has them; `None` before it was read.
+    pub(super) is_advertised: Option<bool>,
+    /// Nodes that do not have them although the farm does: a master of ours may have nodes of the Python system.
+    pub(super) nodes_without: HashSet<String>,
 }
 
 /// Whether a call may be sent again when it is unknown if it was executed.
@@ -60,6 +69,7 @@ impl Retryable for FailedCall {
             ClientError::Full(_) => RetryAdvice::RetryAfter(None),
             ClientError::Unreachable(_) => RetryAdvice::Retry,
             ClientError::ResponseLost(_)
+            | ClientError::PageTimeout(_)
             | ClientError::Timeout(_)
             | ClientError::NavigationFailed(_)
             | ClientError::NodeUnreachable(_)
@@ -86,7 +96,7 @@ impl FarmClient {
             root: root.into(),
             key,
             options: Arc::new(options),
-            step_support: Arc::new(AtomicU8::new(0)),
+            step_support: Arc::default(),
         })
     }
 

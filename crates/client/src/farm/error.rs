@@ -24,6 +24,9 @@ pub enum ClientError {
     NavigationFailed(String),
     #[error("the URL is refused: {0}")]
     UrlRefused(String),
+    /// The page did not react in time; farm and browser work.
+    #[error("the page did not react in time: {0}")]
+    PageTimeout(String),
     #[error("timed out: {0}")]
     Timeout(String),
     /// Nothing reached the farm.
@@ -71,7 +74,7 @@ impl ClientError {
             ErrorCode::ElementNotFound => Self::ElementNotFound(detail),
             ErrorCode::NavigationFailed => Self::NavigationFailed(detail),
             ErrorCode::UrlRefused => Self::UrlRefused(detail),
-            ErrorCode::Timeout => Self::Timeout(detail),
+            ErrorCode::Timeout => Self::PageTimeout(detail),
             ErrorCode::MissingKey | ErrorCode::WrongKey => Self::Auth(detail),
             ErrorCode::BadRequest | ErrorCode::TooLarge => Self::BadRequest(detail),
             ErrorCode::NotFound => Self::NotSupported(detail),

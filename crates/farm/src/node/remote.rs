@@ -270,6 +270,8 @@ fn classify_error(status: StatusCode, code: Option<&str>, detail: String) -> Api
         400 if detail.contains("Invalid instance UUID") => ErrorCode::InvalidInstance,
         400 if detail.contains("not in use") => ErrorCode::NotInUse,
         401 | 403 => ErrorCode::WrongKey,
+        // The Python system has no `/step` and `/observe`. The client then uses the single calls.
+        404 | 405 => ErrorCode::NotFound,
         400..500 => ErrorCode::BadRequest,
         _ => ErrorCode::Internal,
     };

@@ -11,12 +11,13 @@ use crate::{
 };
 
 impl Pool {
-    /// Converts the lifetime that a client asked for, or explains why it is not allowed.
+    /// Converts the lifetime that a client asked for, or explains why it is not allowed. 0 stands for the maximum.
     pub(crate) fn lifetime(&self, minutes: i64) -> Result<Duration, ApiError> {
         let max = self.0.options.max_lifetime_mins;
         match u32::try_from(minutes) {
+            Ok(0) => Ok(self.0.options.lease_minute * max),
             Ok(minutes) if (1..=max).contains(&minutes) => Ok(self.0.options.lease_minute * minutes),
-            _ => Err(ApiError::BadRequest(format!("lifetime_mins is {minutes}; it must be from 1 to {max}"))),
+            _ => Err(ApiError::BadRequest(format!("lifetime_mins is {minutes}; it must be from 0 (the maximum) to {max}"))),
         }
     }
 

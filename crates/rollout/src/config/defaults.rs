@@ -41,6 +41,8 @@ impl Default for PolicyConfig {
             top_p: 0.99,
             top_k: 2,
             min_p: 0.0,
+            api_key_env_var: "VLLM_API_KEY".into(),
+            prompt_template: None,
             huggingface_token_env_var: Some("HF_TOKEN".into()),
         }
     }
@@ -57,6 +59,24 @@ impl Default for HttpPools {
             ac_tree: 128,
             page_metadata: 128,
             execute: 128,
+        }
+    }
+}
+
+impl HttpPools {
+    /// Replaces the sizes that are 0 by their defaults.
+    pub(crate) fn or_default(self) -> Self {
+        let default = Self::default();
+        let size = |size: usize, default: usize| if size == 0 { default } else { size };
+        Self {
+            metadata: size(self.metadata, default.metadata),
+            navigate: size(self.navigate, default.navigate),
+            allocate: size(self.allocate, default.allocate),
+            release: size(self.release, default.release),
+            screenshot: size(self.screenshot, default.screenshot),
+            ac_tree: size(self.ac_tree, default.ac_tree),
+            page_metadata: size(self.page_metadata, default.page_metadata),
+            execute: size(self.execute, default.execute),
         }
     }
 }
@@ -98,6 +118,7 @@ impl Default for EnvConfig {
             save_traj_progress: true,
             save_every_percent: 25.0,
             resume_checkpoint_path: None,
+            first_iteration: 0,
             multinode_rank: None,
             multinode_total_workers: None,
             rank_load_weight: None,
@@ -122,7 +143,12 @@ impl Default for OpenaiConfig {
         Self {
             model: "gpt-4o-mini".into(),
             openai_api_key_env_var: "OPENAI_API_KEY".into(),
-            base_url: "https://api.openai.com/v1".into(),
+            base_url: None,
+            temperature: None,
+            top_p: None,
+            max_tokens: None,
+            image_detail: None,
+            prompt_templates: None,
             keypoint_detection: JudgeOverride::default(),
             blocking_detection: JudgeOverride::default(),
             evaluation: JudgeOverride::default(),

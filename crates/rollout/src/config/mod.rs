@@ -12,9 +12,9 @@ use std::path::PathBuf;
 pub use hydra::{ConfigError, Origin, Problem, SearchPath};
 pub use record::{RecordError, append_hyperparameters};
 pub use schema::{
-    Config, ContextConfig, EnvConfig, HttpPools, ImageTransport, JudgeKind, JudgeOverride, MaxSteps,
-    ModelConfig, ModelType, OpenaiConfig, PolicyConfig, PromptVersion, RankWeights, RatioClass, SamplerKind,
-    Split,
+    Config, ContextConfig, EnvConfig, HttpPools, ImageDetail, ImageTransport, JudgeKind, JudgeOverride,
+    MaxSteps, ModelConfig, ModelType, OpenaiConfig, PolicyConfig, PromptVersion, RankWeights, RatioClass,
+    SamplerKind, Split,
 };
 pub use usage::{JudgeEndpoint, Question, seconds};
 

@@ -23,11 +23,14 @@ pub fn append_hyperparameters(
     run: &[(&str, serde_json::Value)],
 ) -> Result<PathBuf, RecordError> {
     let file = save_path.join("hyperparameters.yaml");
-    let mut text = format!("---\ntimestamp: \"{now}\"\n");
+    let mut text = format!("---\nrun_timestamp: \"{now}\"\n");
     for (key, value) in run {
         text.extend([key, ": ", &value.to_string(), "\n"]);
     }
-    text.push_str(&resolved.to_yaml());
+    text.push_str("config:\n");
+    for line in resolved.to_yaml().lines() {
+        text.extend(["  ", line, "\n"]);
+    }
     let written = std::fs::create_dir_all(save_path).and_then(|()| {
         let file = OpenOptions::new().create(true).append(true).open(&file)?;
         append_whole(&file, text.as_bytes())

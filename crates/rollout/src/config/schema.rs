@@ -63,6 +63,10 @@ pub struct PolicyConfig {
     /// -1 or 0 for no limit.
     pub top_k: i64,
     pub min_p: f64,
+    /// The environment variable that holds the key of the policy server, if it wants one.
+    pub api_key_env_var: String,
+    /// A file with other prompts than the built-in ones.
+    pub prompt_template: Option<PathBuf>,
     /// Accepted for compatibility; models are not downloaded.
     pub huggingface_token_env_var: Option<String>,
 }
@@ -142,6 +146,8 @@ pub struct EnvConfig {
     pub save_traj_progress: bool,
     pub save_every_percent: f64,
     pub resume_checkpoint_path: Option<PathBuf>,
+    /// The number of the first iteration of a save path.
+    pub first_iteration: u64,
     pub multinode_rank: Option<usize>,
     pub multinode_total_workers: Option<usize>,
     pub rank_load_weight: Option<f64>,
@@ -166,6 +172,7 @@ pub struct EnvConfig {
     pub use_rich_actree: bool,
 }
 
+/// How many requests of each kind a run has under way at most; 0 stands for the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpPools {
     pub metadata: usize,
@@ -252,10 +259,37 @@ impl<'de> Deserialize<'de> for RankWeights {
 pub struct OpenaiConfig {
     pub model: String,
     pub openai_api_key_env_var: String,
-    pub base_url: String,
+    /// Unset for OpenAI's own address.
+    pub base_url: Option<String>,
+    /// Sampling settings; unset for the server's defaults.
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub max_tokens: Option<u32>,
+    pub image_detail: Option<ImageDetail>,
+    /// A folder with other questions than the built-in ones.
+    pub prompt_templates: Option<PathBuf>,
     pub keypoint_detection: JudgeOverride,
     pub blocking_detection: JudgeOverride,
     pub evaluation: JudgeOverride,
+}
+
+/// How closely a judge looks at screenshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageDetail {
+    Auto,
+    Low,
+    High,
+}
+
+impl ImageDetail {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Low => "low",
+            Self::High => "high",
+        }
+    }
 }
 
 /// Settings of one kind of question that override the common ones.
@@ -264,4 +298,8 @@ pub struct JudgeOverride {
     pub model: Option<String>,
     pub openai_api_key_env_var: Option<String>,
     pub base_url: Option<String>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub max_tokens: Option<u32>,
+    pub image_detail: Option<ImageDetail>,
 }

@@ -7,7 +7,7 @@ use std::{
 
 use client::chat::{ChatRequest, Images, Message};
 
-use super::schema::{Config, ImageTransport, JudgeOverride, PolicyConfig, Split};
+use super::schema::{Config, ImageDetail, ImageTransport, PolicyConfig, Split};
 
 /// The kinds of question that the judge answers; each may go to another model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,12 +17,16 @@ pub enum Question {
     Evaluation,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where and how a kind of question is asked.
+#[derive(Clone, Debug, PartialEq)]
 pub struct JudgeEndpoint {
-    pub model: String,
     pub api_key_env_var: String,
     pub base_url: String,
+    /// The request without its messages: model and sampling settings.
+    pub request: ChatRequest,
 }
+
+const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 impl Config {
     /// Returns the task file of the split. Relative names are resolved against `data_path`.
@@ -62,19 +66,28 @@ impl Config {
         })
     }
 
-    /// Returns model, key and URL for a kind of question.
+    /// Returns where and how a kind of question is asked.
     pub fn judge_endpoint(&self, question: Question) -> JudgeEndpoint {
         let base = &self.openai_config;
-        let JudgeOverride { model, openai_api_key_env_var, base_url } = match question {
+        let given = match question {
             Question::KeypointDetection => &base.keypoint_detection,
             Question::BlockingDetection => &base.blocking_detection,
             Question::Evaluation => &base.evaluation,
         };
-        let or = |given: &Option<String>, base: &String| given.as_ref().unwrap_or(base).clone();
+        let url = given.base_url.as_deref().or(base.base_url.as_deref()).unwrap_or(OPENAI_URL);
+        let variable = given.openai_api_key_env_var.as_ref().unwrap_or(&base.openai_api_key_env_var);
+        let image_detail = given.image_detail.or(base.image_detail);
         JudgeEndpoint {
-            model: or(model, &base.model),
-            api_key_env_var: or(openai_api_key_env_var, &base.openai_api_key_env_var),
-            base_url: or(base_url, &base.base_url),
+            api_key_env_var: variable.clone(),
+            base_url: url.to_owned(),
+            request: ChatRequest {
+                model: given.model.as_ref().unwrap_or(&base.model).clone(),
+                temperature: given.temperature.or(base.temperature),
+                top_p: given.top_p.or(base.top_p),
+                max_tokens: given.max_tokens.or(base.max_tokens),
+                image_detail: image_detail.map(ImageDetail::as_str),
+                ..ChatRequest::default()
+            },
         }
     }
 }
@@ -95,6 +108,7 @@ impl PolicyConfig {
             top_k: Some(self.top_k),
             min_p: Some(self.min_p),
             max_tokens: Some(self.max_new_tokens),
+            image_detail: None,
             logprobs: true,
             return_token_ids: true,
             extra: serde_json::Map::new(),

@@ -1,7 +1,7 @@
 //! Rules for values that have the right type. Each rule names its key.
 
 use super::schema::{
-    Config, EnvConfig, MaxSteps, OpenaiConfig, PolicyConfig, RatioClass, SamplerKind, Split,
+    Config, EnvConfig, JudgeOverride, MaxSteps, OpenaiConfig, PolicyConfig, RatioClass, SamplerKind, Split,
 };
 
 /// Returns all problems as (key, reason).
@@ -63,6 +63,7 @@ impl Rules {
 
 fn policy(rules: &mut Rules, policy: &PolicyConfig) {
     let key = |name: &str| format!("policy_config.{name}");
+    rules.variable(&key("api_key_env_var"), &policy.api_key_env_var);
     rules.at_least_one(&key("max_new_tokens"), policy.max_new_tokens as usize);
     rules.not_negative(&key("temperature"), policy.temperature);
     rules.above_zero_up_to(&key("top_p"), policy.top_p, 1.0);
@@ -76,7 +77,6 @@ fn env_key(name: &str) -> String {
 }
 
 fn env_counts(rules: &mut Rules, env: &EnvConfig) {
-    let pools = &env.http_pools;
     let counts = [
         ("server_size", env.server_size),
         ("max_vllm_sessions", env.max_vllm_sessions),
@@ -84,14 +84,6 @@ fn env_counts(rules: &mut Rules, env: &EnvConfig) {
         ("screenshot_comparison_workers", env.screenshot_comparison_workers),
         ("instance_lifetime_max", env.instance_lifetime_max as usize),
         ("master_port", env.master_port as usize),
-        ("http_pools.metadata", pools.metadata),
-        ("http_pools.navigate", pools.navigate),
-        ("http_pools.allocate", pools.allocate),
-        ("http_pools.release", pools.release),
-        ("http_pools.screenshot", pools.screenshot),
-        ("http_pools.ac_tree", pools.ac_tree),
-        ("http_pools.page_metadata", pools.page_metadata),
-        ("http_pools.execute", pools.execute),
     ];
     for (name, count) in counts {
         rules.at_least_one(&env_key(name), count);
@@ -154,7 +146,7 @@ fn env_tasks(rules: &mut Rules, env: &EnvConfig) {
         rules.check(&key("range"), *low >= 1 && low <= high, reason);
         rules.check(&key("weight"), weight.is_finite() && *weight >= 0.0, "must be 0 or more");
     }
-    if env.train_tasks_sampler == SamplerKind::Ratio {
+    if env.train_tasks_sampler == SamplerKind::Ratio && !env.difficulty_ratio.is_empty() {
         let total: f64 = env.difficulty_ratio.values().map(|class| class.weight).sum();
         rules.check(
             &env_key("difficulty_ratio"),
@@ -183,19 +175,32 @@ fn env_ranks(rules: &mut Rules, env: &EnvConfig) {
 }
 
 fn openai(rules: &mut Rules, openai: &OpenaiConfig) {
-    rules.url("openai_config.base_url", &openai.base_url);
     rules.variable("openai_config.openai_api_key_env_var", &openai.openai_api_key_env_var);
-    let overrides = [
-        ("keypoint_detection", &openai.keypoint_detection),
-        ("blocking_detection", &openai.blocking_detection),
-        ("evaluation", &openai.evaluation),
+    let OpenaiConfig { base_url, temperature, top_p, max_tokens, image_detail, .. } = openai.clone();
+    let common =
+        JudgeOverride { base_url, temperature, top_p, max_tokens, image_detail, ..JudgeOverride::default() };
+    let sections = [
+        ("openai_config", &common),
+        ("openai_config.keypoint_detection", &openai.keypoint_detection),
+        ("openai_config.blocking_detection", &openai.blocking_detection),
+        ("openai_config.evaluation", &openai.evaluation),
     ];
-    for (name, given) in overrides {
+    for (section, given) in sections {
+        let key = |name: &str| format!("{section}.{name}");
         if let Some(url) = &given.base_url {
-            rules.url(&format!("openai_config.{name}.base_url"), url);
+            rules.url(&key("base_url"), url);
         }
         if let Some(variable) = &given.openai_api_key_env_var {
-            rules.variable(&format!("openai_config.{name}.openai_api_key_env_var"), variable);
+            rules.variable(&key("openai_api_key_env_var"), variable);
+        }
+        if let Some(temperature) = given.temperature {
+            rules.not_negative(&key("temperature"), temperature);
+        }
+        if let Some(top_p) = given.top_p {
+            rules.above_zero_up_to(&key("top_p"), top_p, 1.0);
+        }
+        if let Some(max_tokens) = given.max_tokens {
+            rules.at_least_one(&key("max_tokens"), max_tokens as usize);
         }
     }
 }

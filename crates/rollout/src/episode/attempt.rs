@@ -10,7 +10,7 @@ use super::{
     start_page::StartPage,
 };
 use crate::{
-    policy::{ActionContext, ActionKey, ResolvedAction},
+    policy::{ActionContext, ActionKey, PromptOptions, ResolvedAction},
     run::event::{Event, Stage},
 };
 
@@ -23,6 +23,8 @@ pub struct Episode {
     /// The end of the task's time.
     pub(super) deadline: Deadline,
     pub(crate) steps: Vec<Record>,
+    /// How prompts are built. The window shrinks when a prompt does not fit the model.
+    pub(super) prompting: PromptOptions,
 }
 
 /// What the agent currently sees. The screenshot is on disk; only its fingerprint is kept, to compare the next one with.
@@ -41,7 +43,8 @@ impl Episode {
         screenshots: ScreenshotStore,
         deadline: Deadline,
     ) -> Self {
-        Self { context, task, attempt, screenshots, deadline, steps: Vec::new() }
+        let prompting = context.settings.prompting;
+        Self { context, task, attempt, screenshots, deadline, steps: Vec::new(), prompting }
     }
 
     pub(super) fn index(&self) -> usize {
@@ -126,9 +129,10 @@ impl Episode {
         let Some(step) = self.steps.last_mut() else { return Ok(()) };
         let journal = &self.context.journal;
         let written = journal.append_step(self.task.trajectory_index, self.attempt, number - 1, step).await;
-        // The prompt is the largest part of a step, and `restore_prompts` rebuilds it from the other parts. Only a prompt with
-        // page text must be kept, because that text is stored nowhere else.
-        if self.context.settings.page_text_lines == 0 {
+        // The prompt is the largest part of a step, and `restore_prompts` rebuilds it from the other parts. A prompt with page
+        // text must be kept, because that text is stored nowhere else, and so must one with a smaller window.
+        let settings = &self.context.settings;
+        if settings.page_text_lines == 0 && self.prompting == settings.prompting {
             step.response.raw_prompt = String::new();
         }
         self.context.announcer.announce(&Event::StepDone { index: self.index() });

@@ -1,6 +1,6 @@
 //! What all episodes of a run share: clients, permits, listeners, logs and settings.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use client::{chat::ModelClient, farm::FarmClient};
 use store::Journal;
@@ -8,6 +8,7 @@ use store::Journal;
 use crate::{
     config::{PolicyConfig, Split},
     policy::PromptOptions,
+    prompts::PolicyPrompts,
     run::{event::Announcer, leases::LeaseLog, permits::RequestPermits},
 };
 
@@ -26,6 +27,7 @@ pub struct EpisodeContext {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub prompting: PromptOptions,
+    pub prompts: Arc<PolicyPrompts>,
     /// Lines of the page's text that the model gets; 0 for none.
     pub page_text_lines: usize,
     pub model: String,

@@ -6,9 +6,9 @@ use client::chat::{self, Completion, ModelError};
 use proto::trajectory::{Action, Observation, Response, Reward, Step as Record, StepExtras, Trajectory};
 use serde_json::{Map, Value};
 
-use super::{Ending, Episode, attempt::View};
+use super::{Ending, Episode, Settings, attempt::View};
 use crate::{
-    policy::{PromptOptions, Reply, build_conversation},
+    policy::{Reply, build_conversation_with, text_form},
     run::event::{Event, Stage},
 };
 
@@ -23,23 +23,43 @@ impl Episode {
     pub(super) async fn decide(&mut self, view: &View) -> Result<Decision, Ending> {
         self.enter_stage(Stage::Policy);
         let since = Instant::now();
-        let settings = &self.context.settings;
-        let messages = build_conversation(
-            settings.prompting,
-            &self.task,
-            &self.steps,
-            &view.observation,
-            view.text.as_deref(),
-        );
-        let request = settings.policy.request(&settings.model, messages);
-        // The deadline covers waiting for a session, which may take long; each attempt has its own timeout.
-        let completed = self.context.policy.complete_with_prompt(request, self.deadline).await;
+        let completed = loop {
+            match self.complete(view).await {
+                // Fewer screenshots of past steps may fit.
+                Err(ModelError::PromptTooLarge { .. }) if self.shrink_window() => {}
+                other => break other,
+            }
+        };
         let (completion, raw_prompt) = completed.map_err(|error| {
             self.announce_failure(Stage::Policy, &error.to_string());
-            ending_of(&error)
+            ending_of(&error, self.steps.is_empty())
         })?;
         let millis = self.announce_duration(Stage::Policy, since);
         Ok(self.parse(completion, raw_prompt, millis))
+    }
+
+    async fn complete(&self, view: &View) -> Result<(Completion, String), ModelError> {
+        let settings = &self.context.settings;
+        let (text, observation) = (view.text.as_deref(), &view.observation);
+        let messages = build_conversation_with(
+            &settings.prompts,
+            self.prompting,
+            &self.task,
+            &self.steps,
+            observation,
+            text,
+        );
+        let messages = messages.map_err(|error| ModelError::Setup(error.to_string()))?;
+        let request = settings.policy.request(&settings.model, messages);
+        // The deadline covers waiting for a session, which may take long; each attempt has its own timeout.
+        self.context.policy.complete_with_prompt(request, self.deadline).await
+    }
+
+    /// Halves the number of past steps in the prompt. Returns false if none is left to omit.
+    fn shrink_window(&mut self) -> bool {
+        let shown = self.prompting.window.min(self.steps.len());
+        self.prompting.window = shown / 2;
+        shown > 0
     }
 
     fn parse(&self, completion: Completion, raw_prompt: String, millis: f64) -> Decision {
@@ -52,6 +72,7 @@ impl Episode {
                 prompt_token_ids: completion.prompt_token_ids,
                 token_ids: completion.token_ids,
                 logprobs: completion.logprobs,
+                finish_reason: completion.finish_reason,
                 timings_ms: Map::from_iter([("policy".to_owned(), Value::from(millis))]),
             },
         }
@@ -62,7 +83,7 @@ impl Episode {
         let token = |name: &str| decision.response.answering_tokens.get(name).and_then(Value::as_str);
         self.context.announcer.announce(&Event::Decided {
             index: self.index(),
-            action: decision.action.action_string.clone(),
+            action: text_form(&decision.action),
             thought: token("thought").or_else(|| token("thinking")).unwrap_or_default().to_owned(),
         });
         self.steps.push(Record {
@@ -78,21 +99,27 @@ impl Episode {
 
 /// Restores the prompts of a finished episode. A prompt follows from the earlier steps and the observation, so it is not
 /// kept in memory while thousands of episodes run.
-pub(crate) fn restore_prompts(prompting: PromptOptions, trajectory: &mut Trajectory) {
+pub(crate) fn restore_prompts(settings: &Settings, trajectory: &mut Trajectory) {
     let Trajectory { task, steps, .. } = trajectory;
     for number in 0..steps.len() {
         let step = &steps[number];
         if step.response.raw_prompt.is_empty() && !step.response.raw_response.is_empty() {
-            let messages = build_conversation(prompting, task, &steps[..number], &step.observation, None);
-            steps[number].response.raw_prompt = chat::raw_prompt(&messages);
+            let Settings { prompts, prompting, .. } = settings;
+            let (history, page) = (&steps[..number], &step.observation);
+            // The same prompt was built once before, so it cannot fail now.
+            if let Ok(messages) = build_conversation_with(prompts, *prompting, task, history, page, None) {
+                steps[number].response.raw_prompt = chat::raw_prompt(&messages);
+            }
         }
     }
 }
 
 /// Returns the ending for an error of the policy client. A server that refuses our key, model or path would refuse every
 /// other attempt too.
-fn ending_of(error: &ModelError) -> Ending {
+fn ending_of(error: &ModelError, is_first: bool) -> Ending {
     match error {
+        ModelError::PromptTooLarge { body } if is_first => Ending::FirstPromptTooLarge(body.clone()),
+        ModelError::PromptTooLarge { body } => Ending::PromptTooLarge(body.clone()),
         ModelError::Refused { status: 401 | 403 | 404, .. } | ModelError::Setup(_) => {
             Ending::PolicyRefuses(error.to_string())
         }

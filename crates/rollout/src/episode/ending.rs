@@ -12,6 +12,12 @@ pub enum Ending {
     Stuck,
     /// The page stayed blank.
     Blank,
+    /// The page did not react in time, for example because it never rendered. Another attempt would show the same page.
+    Unresponsive(String),
+    /// The episode has become too long for the model's context, even with the fewest screenshots.
+    PromptTooLarge(String),
+    /// Even the first prompt does not fit the model's context, which is the fault of the configuration.
+    FirstPromptTooLarge(String),
     /// The browser, its node or the farm was lost. Another attempt may succeed.
     Lost(String),
     /// The farm had no free browser within the task's time.
@@ -40,14 +46,28 @@ impl Ending {
 
     /// Returns whether the agent caused the ending, so that a judge scores it.
     pub fn is_by_agent(&self) -> bool {
-        matches!(self, Self::Answered | Self::OutOfSteps | Self::Stuck | Self::Blank)
+        matches!(
+            self,
+            Self::Answered
+                | Self::OutOfSteps
+                | Self::Stuck
+                | Self::Blank
+                | Self::Unresponsive(_)
+                | Self::PromptTooLarge(_)
+        )
     }
 
     /// Returns the outcome before any judgment.
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::Answered | Self::OutOfSteps | Self::Stuck | Self::Blank => Outcome::Failure,
+            Self::Answered
+            | Self::OutOfSteps
+            | Self::Stuck
+            | Self::Blank
+            | Self::Unresponsive(_)
+            | Self::PromptTooLarge(_) => Outcome::Failure,
             Self::Lost(_)
+            | Self::FirstPromptTooLarge(_)
             | Self::Refused(_)
             | Self::NoBrowser(_)
             | Self::PolicyLost(_)
@@ -69,6 +89,9 @@ impl Ending {
             Self::OutOfSteps => "out of steps".into(),
             Self::Stuck => "went back three times on the start page".into(),
             Self::Blank => "the page stayed blank".into(),
+            Self::Unresponsive(reason) => format!("the page did not react: {reason}"),
+            Self::PromptTooLarge(reason) => format!("too long for the model: {reason}"),
+            Self::FirstPromptTooLarge(reason) => format!("the first prompt is too long: {reason}"),
             Self::Lost(reason) => format!("browser lost: {reason}"),
             Self::Refused(reason) => format!("page refused: {reason}"),
             Self::NoBrowser(reason) => format!("no browser available: {reason}"),

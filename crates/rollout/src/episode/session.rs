@@ -35,7 +35,7 @@ pub(crate) struct BrowserSession {
     context: Arc<EpisodeContext>,
     index: usize,
     lease: Lease,
-    /// The farm supports `/step` and `/observe`.
+    /// The lease's node supports `/step` and `/observe`, as far as is known.
     supports_step: bool,
 }
 
@@ -61,7 +61,7 @@ impl BrowserSession {
         }
         let mut session = Self { context: Arc::clone(context), index, lease, supports_step: false };
         match session.context.farm.supports_step(session.deadline()).await {
-            Ok(supports_step) => session.supports_step = supports_step,
+            Ok(is_supported) => session.supports_step = is_supported && context.farm.has_step(&session.lease),
             Err(error) => {
                 session.release().await;
                 return Err(Ending::Lost(error.to_string()));
@@ -247,7 +247,10 @@ fn is_session_lost(error: &ClientError) -> bool {
 // By value, so that it can be passed to `map_err`.
 #[allow(clippy::needless_pass_by_value)]
 fn lost(error: ClientError) -> Ending {
-    Ending::Lost(error.to_string())
+    match error {
+        ClientError::PageTimeout(reason) => Ending::Unresponsive(reason),
+        other => Ending::Lost(other.to_string()),
+    }
 }
 
 async fn permit(context: &EpisodeContext, operation: Operation) -> Result<SemaphorePermit<'_>, Ending> {

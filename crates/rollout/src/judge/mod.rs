@@ -8,7 +8,7 @@ pub mod rejudge;
 use crate::plan::blocklist::BlockedSite;
 
 use futures_util::future::BoxFuture;
-use proto::trajectory::{Evaluation, Outcome, Trajectory};
+use proto::trajectory::{Evaluation, Outcome, Task, Trajectory};
 
 pub use model::ModelJudge;
 pub(crate) use model::final_answer;
@@ -29,6 +29,8 @@ pub struct Verdict {
     pub outcome: Outcome,
     pub evaluation: Evaluation,
     pub step_judgments: Vec<StepJudgment>,
+    /// Whether the site blocked the agent at some step, even if the agent got past it and succeeded.
+    pub is_blocked: bool,
     /// The step whose page blocked the agent, if the judge named it.
     pub blocked_at: Option<usize>,
 }
@@ -39,6 +41,7 @@ impl Verdict {
             outcome,
             evaluation: Evaluation::Text(evaluation.into()),
             step_judgments: Vec::new(),
+            is_blocked: outcome == Outcome::Blocked,
             blocked_at: None,
         }
     }
@@ -57,7 +60,7 @@ impl Verdict {
         }
         if let Some(last) = trajectory.steps.last_mut() {
             last.reward.reward = i64::from(self.outcome == Outcome::Success);
-            last.reward.is_blocked = self.outcome == Outcome::Blocked;
+            last.reward.is_blocked = self.is_blocked;
             last.reward.evaluation = self.evaluation;
         }
         let keypoints = trajectory.steps.iter().enumerate().filter(|(_, step)| step.reward.submit);
@@ -96,7 +99,8 @@ impl Judge {
     }
 }
 
-/// Returns the site that blocked the agent, with the screenshot of the page that did; `None` for any other verdict.
+/// Returns the task's website if it blocked the agent, with the screenshot of the blocking page. `None` if it did not, or
+/// if the agent succeeded all the same.
 pub fn blocked_site(verdict: &Verdict, trajectory: &Trajectory) -> Option<BlockedSite> {
     if verdict.outcome != Outcome::Blocked {
         return None;
@@ -105,17 +109,17 @@ pub fn blocked_site(verdict: &Verdict, trajectory: &Trajectory) -> Option<Blocke
         Some(step) => trajectory.steps.get(step),
         None => trajectory.steps.last(),
     };
-    let observation = &step?.observation;
-    let url = if observation.url.starts_with("http") { &observation.url } else { &trajectory.task.website };
-    let screenshot = Some(observation.image_path.clone()).filter(|path| !path.is_empty());
-    Some(BlockedSite::new(url, jiff::Timestamp::now(), trajectory.task.task_id.clone(), screenshot))
+    let screenshot = step.map(|step| step.observation.image_path.clone()).filter(|path| !path.is_empty());
+    // The blocking page itself may be on another site, such as that of a CAPTCHA vendor.
+    let Task { website, task_id, .. } = &trajectory.task;
+    Some(BlockedSite::new(website, jiff::Timestamp::now(), task_id.clone(), screenshot))
 }
 
 fn judge_by_reference(trajectory: &Trajectory) -> Verdict {
     let Some(answer) = final_answer(trajectory) else {
         return Verdict::new(Outcome::Failure, "The episode ended without an answer.");
     };
-    let Some(reference) = &trajectory.task.reference_answer else {
+    let Some(reference) = trajectory.task.reference() else {
         return Verdict::new(
             Outcome::JudgeError,
             "Not judged: the task has no reference answer, and no judge model is configured.",

@@ -9,7 +9,8 @@ use std::{
 
 use serde_json::json;
 use store::{
-    IterationId, SavePath,
+    IterationId, RunMetadata, SavePath,
+    aggregate::MERGED_RANKS,
     durable::Existing,
     layout::FileKind,
     pt::{PtFile, PtWriter},
@@ -94,9 +95,13 @@ pub(super) fn missed_iteration(
     };
     let (iteration, file) = merged;
     let own = save_path.iteration_file(IterationId { iteration, ..id });
-    let metadata =
-        file.own_metadata().filter(|metadata| metadata.extra.get(LAUNCH_KEY) == Some(&json!(launch)));
-    let Some(metadata) = metadata.filter(|_| !own.exists()) else { return Ok(None) };
+    let was_missed = |metadata: &&RunMetadata| {
+        let took_part = metadata.extra.get(MERGED_RANKS).and_then(|ranks| ranks.as_array());
+        metadata.extra.get(LAUNCH_KEY) == Some(&json!(launch))
+            && !own.exists()
+            && !took_part.is_some_and(|ranks| ranks.contains(&json!(id.rank)))
+    };
+    let Some(metadata) = file.own_metadata().filter(was_missed) else { return Ok(None) };
     let written = PtWriter::create(&own).and_then(|writer| writer.finish(metadata, Existing::Refuse));
     written.map_err(|error| PlanError::Mismatch { path: own, reason: error.to_string() })?;
     Ok(Some(iteration))
@@ -115,7 +120,5 @@ fn is_abandoned(save_path: &SavePath, id: IterationId, iteration: u64, path: &Pa
 /// Renames a plan that no rank may join any more. Nothing is deleted.
 pub(super) fn set_aside(path: &Path) -> Result<(), PlanError> {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ").to_string();
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{time}"));
-    std::fs::rename(path, &name).map_err(|source| PlanError::io("set aside", path, source))
+    std::fs::rename(path, store::layout::set_aside_path(path, &time)).map_err(|source| PlanError::io("set aside", path, source))
 }

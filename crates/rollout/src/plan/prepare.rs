@@ -173,6 +173,7 @@ impl NewRun<'_> {
         let (config, save_path) = (&self.resolved.config, &self.save_path);
         let iteration = save_path.next_iteration(id.split, id.rank);
         let iteration = iteration.map_err(|source| PlanError::io("list", save_path.root(), source))?;
+        let iteration = iteration.max(config.env_config.first_iteration);
         let seed = config.seed.unwrap_or_else(|| self.now.as_nanosecond() as u64);
         let selection = select_tasks(config, file, save_path, seed, self.now, notes)?;
         Ok(Selected { iteration, seed, selection, shared: None })

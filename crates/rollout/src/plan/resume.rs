@@ -9,7 +9,7 @@ use proto::trajectory::Outcome;
 use store::{
     Journal, JournalError, RunRecord, SavePath, Split,
     journal::{JournalReader, LocatedRecord, Record},
-    layout::FoundFile,
+    layout::{FileKind, FoundFile, selection_path},
 };
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
     prepare::is_shared,
     ranks::Ranks,
     sampler::{Selected, Selection},
-    selection::{SelectionFile, config_digest, max_steps, selection_path},
+    selection::{SelectionFile, config_digest, max_steps},
     tasks::TaskFile,
 };
 use crate::{config::Config, episode::screenshots};
@@ -44,7 +44,12 @@ pub(super) fn find(
     if let (Unfinished::Resume, Some(rank)) = (unfinished, rank)
         && let Some(found) = save_path.superseded_journal(split, rank).map_err(listing_error)?
     {
-        set_journal_aside(&found.path)?;
+        if found.kind == FileKind::SetAside {
+            std::fs::remove_file(&found.path)
+                .map_err(|source| PlanError::io("remove", &found.path, source))?;
+        } else {
+            set_journal_aside(&found.path)?;
+        }
         return Err(PlanError::MergedWithout { iteration: found.id.iteration });
     }
     Ok(None)

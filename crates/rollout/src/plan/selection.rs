@@ -7,10 +7,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{
     IterationId, RunMetadata, SavePath,
     durable::{AtomicFile, Existing},
+    layout::selection_path,
 };
 
 use super::{
@@ -20,7 +21,10 @@ use super::{
     sampler::{self, Draw, Sampler, Selected, Selection},
     tasks::{TaskFile, TaskKey},
 };
-use crate::config::{Config, MaxSteps, Question, SamplerKind, Split};
+use crate::config::{Config, JudgeKind, MaxSteps, Question, SamplerKind, Split};
+
+/// The judge in the metadata of a run that compares with the reference answers.
+const REFERENCE_JUDGE: &str = "reference";
 
 /// The selected tasks, stored beside the journal because blocklist and task file may change while a run is interrupted.
 #[derive(Serialize, Deserialize)]
@@ -66,6 +70,12 @@ pub(super) fn select_tasks(
     let seen = if env.deduplicate_across_iterations { earlier_tasks(save_path)? } else { HashSet::new() };
     let sampler = match env.train_tasks_sampler {
         SamplerKind::Uniform => Sampler::Uniform,
+        SamplerKind::Ratio if env.difficulty_ratio.is_empty() => {
+            notes.push(
+                "train_tasks_sampler=ratio, but difficulty_ratio has no classes: tasks are drawn uniformly".to_owned(),
+            );
+            Sampler::Uniform
+        }
         SamplerKind::Ratio => Sampler::Ratio(&env.difficulty_ratio),
     };
     let size = usize::try_from(env.train_tasks_rollout_size).unwrap_or(0);
@@ -102,6 +112,23 @@ fn earlier_tasks(save_path: &SavePath) -> Result<HashSet<TaskKey>, PlanError> {
     Ok(keys)
 }
 
+/// Returns who judges the run, and the models of each kind of question.
+fn judge_models(config: &Config) -> (Option<String>, Value) {
+    let model = |question| config.judge_endpoint(question).request.model;
+    match config.judge {
+        JudgeKind::None => (None, json!({})),
+        JudgeKind::Reference => (Some(REFERENCE_JUDGE.to_owned()), json!({})),
+        JudgeKind::Auto | JudgeKind::Openai => (
+            Some(config.openai_config.model.clone()),
+            json!({
+                "keypoint_detection": model(Question::KeypointDetection),
+                "blocking_detection": model(Question::BlockingDetection),
+                "evaluation": model(Question::Evaluation),
+            }),
+        ),
+    }
+}
+
 pub(super) fn run_metadata(
     config: &Config,
     dataset: &Path,
@@ -110,17 +137,12 @@ pub(super) fn run_metadata(
     now: jiff::Timestamp,
 ) -> RunMetadata {
     let env = &config.env_config;
-    let judge = |question| config.judge_endpoint(question).model;
-    let overrides = json!({
-        "keypoint_detection": judge(Question::KeypointDetection),
-        "blocking_detection": judge(Question::BlockingDetection),
-        "evaluation": judge(Question::Evaluation),
-    });
+    let (judge_model, judge_model_overrides) = judge_models(config);
     let steps = max_steps(config);
     RunMetadata {
         solution_model: config.policy_model(),
-        judge_model: Some(config.openai_config.model.clone()),
-        judge_model_overrides: overrides,
+        judge_model,
+        judge_model_overrides,
         dataset_file: Some(dataset.display().to_string()),
         split: Some(store_split(env.split).to_string()),
         server_size: None,
@@ -155,12 +177,6 @@ pub(super) fn config_digest(config: &Config) -> String {
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(config).unwrap_or_default().hash(&mut hasher);
     format!("{:016x}", hasher.finish())
-}
-
-pub(super) fn selection_path(journal: &Path) -> PathBuf {
-    let mut name = journal.as_os_str().to_owned();
-    name.push(".tasks.json");
-    name.into()
 }
 
 pub(super) fn write_selection_file(

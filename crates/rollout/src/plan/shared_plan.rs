@@ -1,7 +1,11 @@
 //! The plan that the ranks of a run share: a file beside the trajectories, written by the first rank and read by the others. It
 //! contains the selected tasks, so that a blocklist that changes between two starts cannot make two ranks select differently.
 
-use std::{collections::BTreeMap, io::Write, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    io::Write,
+    path::Path,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -157,20 +161,18 @@ impl SharedPlan {
             .collect()
     }
 
-    /// Returns a rank's fixed share: train tasks by trajectory index, test tasks by their order in the file.
+    /// Returns a rank's fixed share: train tasks by trajectory index, test tasks with all their repeats by their order in
+    /// the file.
     pub(super) fn share(&self, split: Split, ranks: &Ranks) -> Vec<Selected> {
-        let mut order: Vec<usize> = (0..self.tasks.len()).collect();
-        if split == Split::Test {
-            order.sort_by_key(|index| (self.tasks[*index], *index));
-        }
-        let mut owner = vec![0; order.len()];
-        for (index, rank) in order.into_iter().zip(ranks.assign(self.tasks.len())) {
-            owner[index] = rank;
-        }
-        self.all_tasks()
-            .into_iter()
-            .filter(|selected| owner[selected.trajectory_index] == ranks.rank)
-            .collect()
+        let key = |selected: &Selected| match split {
+            Split::Train => selected.trajectory_index,
+            Split::Test => selected.entry_index,
+        };
+        let mut tasks = self.all_tasks();
+        let keys: BTreeSet<usize> = tasks.iter().map(key).collect();
+        let owners: HashMap<usize, usize> = keys.iter().copied().zip(ranks.assign(keys.len())).collect();
+        tasks.retain(|selected| owners[&key(selected)] == ranks.rank);
+        tasks
     }
 
     /// Returns whether the plan belongs to the launch; `None` when either launch is unknown.

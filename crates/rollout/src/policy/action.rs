@@ -1,6 +1,6 @@
 //! The actions an agent can take: their keys in trajectories, the names models use for them, and their text form.
 
-use proto::trajectory::Action;
+use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value};
 
 /// Longer names are not compared with the known ones.
@@ -98,28 +98,39 @@ impl ActionKey {
     }
 }
 
-/// Creates an action from its key and normalized arguments, together with its text form.
+/// Creates an action from its key and normalized arguments. Its sentence is its text form, until the reply gives one.
 pub(super) fn new_action(key: ActionKey, arguments: Map<String, Value>) -> Action {
-    let action_string = text_form(key, &arguments);
-    Action { key: key.as_str().to_owned(), arguments, action_string }
+    let mut action = Action { key: key.as_str().to_owned(), arguments, action_string: String::new() };
+    action.action_string = text_form(&action);
+    action
 }
 
-/// Returns the verb and the arguments in brackets, as in `Type [512, 300] [hello]`. Parses back to the same action.
-fn text_form(key: ActionKey, arguments: &Map<String, Value>) -> String {
+/// Returns the verb and the arguments in brackets, as in `Type [512, 300] [hello]`. Parses back to the same action. An
+/// action that no model chooses, such as an error, is returned as its sentence.
+pub fn text_form(action: &Action) -> String {
+    let Some(key) = ActionKey::from_key(&action.key) else { return action.action_string.clone() };
     let mut text = key.verb().to_owned();
     let mut push_argument = |value: &str| text.extend([" [", value, "]"]);
-    if let Some(Value::Array(numbers)) = arguments.get("coordinate") {
+    if let Some(Value::Array(numbers)) = action.coordinates() {
         push_argument(&numbers.iter().map(Value::to_string).collect::<Vec<_>>().join(", "));
     }
-    for name in ["element_id", "direction", "text", "url", "goback_to"] {
-        if let Some(Value::String(value)) = arguments.get(name) {
-            push_argument(value);
-        }
+    let named = |name: &str| action.arguments.get(name);
+    let texts = [named("element_id"), named("direction"), action.text(), named("url"), named("goback_to")];
+    for value in texts.into_iter().flatten().filter_map(Value::as_str) {
+        push_argument(value);
     }
-    if let Some(time) = arguments.get("time") {
+    if let Some(time) = named("time") {
         push_argument(&time.to_string());
     }
     text
+}
+
+/// Returns the name of the argument that holds the text of an action, as the Python system names it.
+pub(super) const fn text_argument(key: ActionKey, mode: InteractionMode) -> &'static str {
+    match (key, mode) {
+        (ActionKey::Type, InteractionMode::Coordinates) => Action::TEXT,
+        _ => Action::CONTENT,
+    }
 }
 
 /// Returns the action that replaces an unusable reply: a wait.

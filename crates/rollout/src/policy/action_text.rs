@@ -5,7 +5,7 @@ use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value, json};
 
 use super::{
-    action::{ActionKey, new_action},
+    action::{ActionKey, new_action, text_argument},
     arguments,
     lenient_json::WorkBudget,
 };
@@ -48,7 +48,7 @@ fn parse_line(line: &str, rest: &str, mode: InteractionMode, budget: &mut WorkBu
     match key {
         ActionKey::Answer => {
             let text = free_text(&rest[offset..], brackets.len(), budget);
-            Some(new_action(key, Map::from_iter([("text".to_owned(), json!(text))])))
+            Some(new_action(key, Map::from_iter([(text_argument(key, mode).to_owned(), json!(text))])))
         }
         ActionKey::Type => {
             // Parse the target first: only a line that is certainly an action may read the lines below it.
@@ -56,7 +56,7 @@ fn parse_line(line: &str, rest: &str, mode: InteractionMode, budget: &mut WorkBu
             let mut arguments = parse_target(&target, mode)?;
             let second = brackets[length..].find('[')? + length;
             let text = free_text(&rest[offset + second..], brackets.len() - second, budget);
-            arguments.insert("text".into(), json!(text));
+            arguments.insert(text_argument(key, mode).into(), json!(text));
             Some(new_action(key, arguments))
         }
         ActionKey::Navigate => {
@@ -103,7 +103,7 @@ fn free_text(text: &str, first_line: usize, budget: &mut WorkBudget) -> String {
 fn parse_target(text: &str, mode: InteractionMode) -> Option<Map<String, Value>> {
     let value = Value::String(text.to_owned());
     let (name, target) = match mode {
-        InteractionMode::Coordinates => ("coordinate", arguments::coordinate(&value)?),
+        InteractionMode::Coordinates => (Action::COORDINATES, arguments::coordinate(&value)?),
         InteractionMode::SetOfMarks => ("element_id", json!(arguments::element_id(&value)?)),
     };
     Some(Map::from_iter([(name.to_owned(), target)]))

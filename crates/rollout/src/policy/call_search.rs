@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use proto::{InteractionMode, trajectory::Action};
+use serde_json::{Map, Value};
 
 use super::{
     action_text,
@@ -16,15 +17,15 @@ const CALL_CLOSE: &str = "</tool_call>";
 /// A tool call found in the answer, usable or not.
 pub(super) struct FoundCall {
     pub(super) result: Result<Action, String>,
-    /// The range of the call itself.
-    pub(super) json: Range<usize>,
+    /// The call as a JSON object; empty if the model did not write one.
+    pub(super) object: Map<String, Value>,
     /// The range of the call with its tags.
     whole: Range<usize>,
 }
 
 impl FoundCall {
     pub(super) fn none() -> Self {
-        Self { result: Err("the reply has no tool call".into()), json: 0..0, whole: 0..0 }
+        Self { result: Err("the reply has no tool call".into()), object: Map::new(), whole: 0..0 }
     }
 
     /// Returns the answer without the call and without the code fence around it.
@@ -53,7 +54,7 @@ fn tagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -> 
         budget.spend(body.len());
         let Some(brace) = body.find('{').and_then(|_| body.find(['{', '['])) else {
             if let Some(action) = action_text::find_action(body, mode, budget) {
-                return Some(FoundCall { result: Ok(action), json: tag.content, whole: tag.whole });
+                return Some(FoundCall { result: Ok(action), object: Map::new(), whole: tag.whole });
             }
             continue;
         };
@@ -63,18 +64,30 @@ fn tagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -> 
         // The closing tag may be part of a JSON string. Then parse beyond it: the JSON determines where the call ends.
         let parsed = lenient_json::parse_prefix(&answer[start..content_end], may_be_truncated, budget)
             .or_else(|| lenient_json::parse_prefix(&answer[start..], true, budget));
-        let (result, end) = match parsed {
-            Some((value, length)) => (action_from_json(&value, mode, budget).map_err(reason), start + length),
-            None => (Err("the tool call is not JSON".to_owned()), content_end),
+        let (result, object, end) = match parsed {
+            Some((value, length)) => {
+                let result = action_from_json(&value, mode, budget).map_err(reason);
+                (result, into_object(value), start + length)
+            }
+            None => (Err("the tool call is not JSON".to_owned()), Map::new(), content_end),
         };
         let whole_end = if end > content_end { skip_closing_tag(answer, end) } else { tag.whole.end };
-        let call = FoundCall { result, json: start..end, whole: tag.whole.start..whole_end };
+        let call = FoundCall { result, object, whole: tag.whole.start..whole_end };
         if call.result.is_ok() {
             return Some(call);
         }
         first_unusable.get_or_insert(call);
     }
     first_unusable
+}
+
+/// Returns the object of a call. Models also write a list of calls, of which the first one counts.
+fn into_object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        Value::Array(calls) => calls.into_iter().next().map(into_object).unwrap_or_default(),
+        _ => Map::new(),
+    }
 }
 
 fn skip_closing_tag(answer: &str, offset: usize) -> usize {
@@ -140,12 +153,12 @@ fn untagged_call(answer: &str, mode: InteractionMode, budget: &mut WorkBudget) -
         parsed_until = range.end;
         match action_from_json(&value, mode, budget) {
             Ok(action) => {
-                return Some(FoundCall { result: Ok(action), json: range.clone(), whole: range });
+                return Some(FoundCall { result: Ok(action), object: into_object(value), whole: range });
             }
             Err(ToolCallError::Unusable(problem)) => {
-                first_unusable.get_or_insert(FoundCall {
+                first_unusable.get_or_insert_with(|| FoundCall {
                     result: Err(problem),
-                    json: range.clone(),
+                    object: into_object(value),
                     whole: range,
                 });
             }

@@ -11,17 +11,17 @@ mod lenient_json;
 mod reply;
 mod resolve;
 mod sanitize;
-mod system_prompt;
 mod think_block;
 mod tool_call;
+mod tool_definition;
 
-pub use action::ActionKey;
-pub use conversation::{HISTORY_WINDOW, build_conversation, describe_outcome};
+pub use action::{ActionKey, text_form};
+pub use conversation::{HISTORY_WINDOW, build_conversation, build_conversation_with, describe_outcome};
 pub use reply::Reply;
 pub use resolve::{
     ActionContext, ActionError, DEFAULT_WAIT_SECS, MAX_WAIT_SECS, ResolvedAction, grid_to_pixel,
 };
 pub(crate) use sanitize::{escape_markers, quote, single_line};
-pub use system_prompt::{PromptOptions, tool_definition};
 pub(crate) use think_block::split_thinking;
 pub use tool_call::tool_name;
+pub use tool_definition::{PromptOptions, tool_definition};

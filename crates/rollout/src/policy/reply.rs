@@ -25,8 +25,8 @@ pub struct Reply {
     pub intention: String,
     /// The sentence after `Action:`.
     pub action_sentence: String,
-    /// The tool call as the model wrote it.
-    pub tool_call: String,
+    /// The tool call as a JSON object; empty if the reply has none.
+    pub tool_call: Map<String, Value>,
     pub action: Action,
     /// The reason why the reply could not be used and the action is a wait instead.
     pub problem: Option<String>,
@@ -53,7 +53,7 @@ impl Reply {
         let thought = call.removed_from(answer);
         budget.spend(2 * thought.len());
         let sections = Sections::parse(&thought);
-        let (action, problem) = match call.result {
+        let (mut action, problem) = match call.result {
             Ok(action) => (action, None),
             Err(problem) => {
                 // Removing the unusable call has changed the offsets, so the layout is determined again.
@@ -67,13 +67,16 @@ impl Reply {
                 }
             }
         };
+        if !sections.action.is_empty() {
+            action.action_string.clone_from(&sections.action);
+        }
         let reply = Self {
             thinking: split.thinking,
             memory: sections.memory,
             progress: sections.progress,
             intention: sections.intention,
             action_sentence: sections.action,
-            tool_call: answer.get(call.json).unwrap_or_default().to_owned(),
+            tool_call: call.object,
             thought: thought.trim().to_owned(),
             action,
             problem,
@@ -84,15 +87,15 @@ impl Reply {
     /// Returns the fields that trajectories store. The observation is filled in after the action.
     pub fn answering_tokens(&self) -> Map<String, Value> {
         let fields = [
-            ("thought", &self.thought),
-            ("action", &self.action_sentence),
-            ("tool_call", &self.tool_call),
-            ("thinking", &self.thinking),
-            ("observation", &String::new()),
-            ("memory", &self.memory),
-            ("progress", &self.progress),
-            ("intention", &self.intention),
+            ("thought", json!(self.thought)),
+            ("action", json!(self.action_sentence)),
+            ("tool_call", json!(self.tool_call)),
+            ("thinking", json!(self.thinking)),
+            ("observation", json!("")),
+            ("memory", json!(self.memory)),
+            ("progress", json!(self.progress)),
+            ("intention", json!(self.intention)),
         ];
-        fields.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect()
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }

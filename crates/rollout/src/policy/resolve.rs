@@ -81,7 +81,7 @@ impl ResolvedAction {
                 Command::VisitPage { url: address::with_scheme(&arguments.text("url")?) }
             }
             (ActionKey::TabAndEnter, _) => Command::TabAndEnter,
-            (ActionKey::Answer, _) => return Ok(Self::Answer(arguments.text("text")?)),
+            (ActionKey::Answer, _) => return Ok(Self::Answer(arguments.written()?)),
         }))
     }
 }
@@ -105,23 +105,28 @@ impl Arguments<'_> {
         self.get(name).and_then(arguments::text).ok_or_else(|| self.missing(name))
     }
 
+    /// Returns the text to type, or the answer.
+    fn written(&self) -> Result<String, ActionError> {
+        self.action.text().and_then(arguments::text).ok_or_else(|| self.missing(Action::TEXT))
+    }
+
     fn element(&self) -> Result<String, ActionError> {
         self.get("element_id").and_then(arguments::element_id).ok_or_else(|| self.missing("element_id"))
     }
 
     /// Converts the coordinate from the 1000 by 1000 grid to pixels. A box is replaced by its centre.
     fn point(&self) -> Result<Point, ActionError> {
-        let numbers = self.get("coordinate").map(arguments::numbers).unwrap_or_default();
+        let numbers = self.action.coordinates().map(arguments::numbers).unwrap_or_default();
         let (x, y) = match numbers.as_slice() {
             [x, y] => (*x, *y),
             [left, top, right, bottom] => (f64::midpoint(*left, *right), f64::midpoint(*top, *bottom)),
-            _ => return Err(self.missing("coordinate")),
+            _ => return Err(self.missing(Action::COORDINATES)),
         };
         Ok(Point { x: grid_to_pixel(self.context.width, x), y: grid_to_pixel(self.context.height, y) })
     }
 
     fn fill(&self) -> Result<Fill, ActionError> {
-        Ok(Fill { value: self.text("text")?, press_enter: true, delete_existing: true })
+        Ok(Fill { value: self.written()?, press_enter: true, delete_existing: true })
     }
 
     fn direction(&self) -> Direction {

@@ -4,7 +4,7 @@ use proto::{InteractionMode, trajectory::Action};
 use serde_json::{Map, Value, json};
 
 use super::{
-    action::{ActionKey, new_action},
+    action::{ActionKey, new_action, text_argument},
     arguments,
     lenient_json::{self, WorkBudget},
 };
@@ -116,8 +116,12 @@ fn build_action(
         _ => {}
     }
     match key {
-        ActionKey::Type => insert_text(given, TEXT_NAMES, &mut arguments, "type has no text")?,
-        ActionKey::Answer => insert_text(given, ANSWER_NAMES, &mut arguments, "answer has no text")?,
+        ActionKey::Type | ActionKey::Answer => {
+            let names = if key == ActionKey::Type { TEXT_NAMES } else { ANSWER_NAMES };
+            let text = values(given, names).find_map(arguments::text);
+            let text = text.ok_or_else(|| format!("{} has no text", key.as_str()))?;
+            arguments.insert(text_argument(key, mode).into(), json!(text));
+        }
         ActionKey::Navigate => insert_url(given, &mut arguments)?,
         ActionKey::Scroll | ActionKey::HoverAndScroll => {
             arguments.insert("direction".into(), json!(direction(given, name)?));
@@ -148,7 +152,7 @@ fn insert_target(
                 given.get("x").zip(given.get("y")).and_then(|(x, y)| arguments::coordinate(&json!([x, y])));
             let point =
                 named.or(pair).ok_or_else(|| format!("{action} needs a coordinate of two numbers"))?;
-            arguments.insert("coordinate".into(), point);
+            arguments.insert(Action::COORDINATES.into(), point);
         }
         InteractionMode::SetOfMarks => {
             let id = values(given, ELEMENT_NAMES).find_map(arguments::element_id);
@@ -162,17 +166,6 @@ fn insert_target(
 /// Returns the given values under any of these names, in the order of the names.
 fn values<'a>(given: &'a Map<String, Value>, names: &[&str]) -> impl Iterator<Item = &'a Value> {
     names.iter().filter_map(|name| given.get(*name))
-}
-
-fn insert_text(
-    given: &Map<String, Value>,
-    names: &[&str],
-    arguments: &mut Map<String, Value>,
-    missing: &str,
-) -> Result<(), String> {
-    let text = values(given, names).find_map(arguments::text);
-    arguments.insert("text".into(), json!(text.ok_or_else(|| missing.to_owned())?));
-    Ok(())
 }
 
 fn insert_url(given: &Map<String, Value>, arguments: &mut Map<String, Value>) -> Result<(), String> {

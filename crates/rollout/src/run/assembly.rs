@@ -12,7 +12,7 @@ use super::{
     leases::LeaseLog,
     merge::Merge,
     permits::RequestPermits,
-    preflight::{self, PreflightError},
+    preflight::{self, PreflightError, ServiceKeys},
     queue::{QueueError, WorkQueue},
     state::RunState,
 };
@@ -21,7 +21,8 @@ use crate::{
     episode::{EpisodeContext, Settings, screenshots},
     judge::Judge,
     plan::{self, Plan, PlanError, Unfinished, ranks::Ranks},
-    policy::PromptOptions,
+    policy::{HISTORY_WINDOW, PromptOptions},
+    prompts::{PolicyPrompts, PromptError},
 };
 
 /// Number of trajectories that may wait for the judge, per judge worker and at least.
@@ -34,6 +35,8 @@ pub enum AssemblyError {
     Preflight(#[from] PreflightError),
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error(transparent)]
+    Prompts(#[from] PromptError),
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error(transparent)]
@@ -48,8 +51,7 @@ pub enum AssemblyError {
 pub struct RunOptions {
     /// What to do with a journal that an earlier run left unfinished.
     pub unfinished: Unfinished,
-    /// The API key of the farm.
-    pub farm_key: String,
+    pub keys: ServiceKeys,
 }
 
 /// A run whose services were checked and whose tasks are planned.
@@ -57,6 +59,7 @@ pub struct Run {
     config: Config,
     plan: Plan,
     policy: ModelClient,
+    prompts: Arc<PolicyPrompts>,
     queue: Option<WorkQueue>,
     farm_key: String,
 }
@@ -69,7 +72,8 @@ impl Run {
         options: RunOptions,
     ) -> Result<Option<Self>, AssemblyError> {
         plan::check(&resolved.config)?;
-        let (policy, model) = preflight::check(&resolved.config, &options.farm_key).await?;
+        let prompts = Arc::new(load_prompts(&resolved.config)?);
+        let (policy, model) = preflight::check(&resolved.config, &options.keys).await?;
         if resolved.config.policy_model().is_none() {
             tracing::info!("no model is configured; using {model}, the only one that the policy server has");
             resolved.config.policy_config.base_model = Some(model);
@@ -90,7 +94,8 @@ impl Run {
             }
             None => None,
         };
-        Ok(Some(Self { config: resolved.config, plan, policy, queue, farm_key: options.farm_key }))
+        let farm_key = options.keys.farm;
+        Ok(Some(Self { config: resolved.config, plan, policy, prompts, queue, farm_key }))
     }
 
     pub const fn config(&self) -> &Config {
@@ -103,7 +108,7 @@ impl Run {
 
     /// Connects to the farm at `farm_url` and releases the leases that a crashed run of the same save path still holds.
     pub async fn connect(self, farm_url: &str) -> Result<ReadyRun, AssemblyError> {
-        let Self { config, plan, policy, queue, farm_key } = self;
+        let Self { config, plan, policy, prompts, queue, farm_key } = self;
         let state = Arc::new(RunState::of_tasks(&plan.tasks, plan.finished.keys().copied()));
         for (index, outcome) in &plan.finished {
             state.add_finished(usize::try_from(*index).unwrap_or(0), *outcome);
@@ -125,7 +130,7 @@ impl Run {
             announcer: Announcer::new(vec![Arc::clone(&state) as _]),
             leases: Some(leases),
             journal: plan.journal.clone(),
-            settings: settings(&config, &plan.save_path),
+            settings: settings(&config, prompts, &plan.save_path),
         });
         Ok(ReadyRun { config, plan, queue, state, context })
     }
@@ -241,7 +246,7 @@ fn record(resolved: &Resolved, plan: &Plan) -> Result<(), RecordError> {
 
 /// Returns this rank's share of the request permits.
 fn permits(config: &Config, ranks: &Ranks) -> RequestPermits {
-    let pools = &config.env_config.http_pools;
+    let pools = config.env_config.http_pools.or_default();
     let sizes = HttpPools {
         metadata: ranks.share(pools.metadata),
         navigate: ranks.share(pools.navigate),
@@ -255,15 +260,30 @@ fn permits(config: &Config, ranks: &Ranks) -> RequestPermits {
     RequestPermits::new(&sizes, seconds(config.env_config.wait_timeout))
 }
 
-fn settings(config: &Config, save_path: &SavePath) -> Settings {
+/// Returns the prompts that the configuration names, or the built-in ones.
+pub fn load_prompts(config: &Config) -> Result<PolicyPrompts, PromptError> {
+    match &config.policy_config.prompt_template {
+        Some(path) => PolicyPrompts::load(path, prompt_options(config)),
+        None => Ok(PolicyPrompts::default()),
+    }
+}
+
+/// Returns what the prompts of a run depend on.
+pub const fn prompt_options(config: &Config) -> PromptOptions {
+    PromptOptions {
+        mode: config.context_config.interaction_mode,
+        model_type: config.model_config.model_type,
+        version: config.model_config.prompt_version,
+        include_ac_tree: config.context_config.include_ac_tree,
+        window: HISTORY_WINDOW,
+    }
+}
+
+fn settings(config: &Config, prompts: Arc<PolicyPrompts>, save_path: &SavePath) -> Settings {
     let env = &config.env_config;
     Settings {
-        prompting: PromptOptions {
-            mode: config.context_config.interaction_mode,
-            model_type: config.model_config.model_type,
-            version: config.model_config.prompt_version,
-            include_ac_tree: config.context_config.include_ac_tree,
-        },
+        prompting: prompt_options(config),
+        prompts,
         page_text_lines: config.context_config.page_text_lines,
         model: config.policy_model().unwrap_or_else(|| "default".to_owned()),
         policy: config.policy_config.clone(),

@@ -85,7 +85,7 @@ impl Collector {
         let index = trajectory_index(&trajectory);
         let (steps, announcer) = (trajectory.steps.len(), &self.context.announcer);
         announcer.announce(&Event::Stage { index, step: steps, stage: Stage::Save });
-        restore_prompts(self.context.settings.prompting, &mut trajectory);
+        restore_prompts(&self.context.settings, &mut trajectory);
         if self.queue.is_some() {
             // Two collectors may have run the same task: the merge keeps the one that finished first.
             let now = Value::from(jiff::Timestamp::now().to_string());

@@ -16,6 +16,8 @@ pub mod tensorboard;
 mod watchdog;
 mod worker;
 
-pub use assembly::{AssemblyError, FinishedRun, ReadyRun, Run, RunOptions, StoppedRun};
+pub use assembly::{
+    AssemblyError, FinishedRun, ReadyRun, Run, RunOptions, StoppedRun, load_prompts, prompt_options,
+};
 pub use collector::{Collected, RunError, RunLimits, Stop, TaskSource, collect};
 pub use watchdog::watch;

@@ -13,6 +13,7 @@ use super::queue::{self, QueueError};
 use crate::{
     config::{Config, seconds},
     plan::ranks::{RankProblem, Ranks},
+    policy::HISTORY_WINDOW,
 };
 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,6 +39,11 @@ pub enum PreflightError {
          env_config.vllm_server_url=URL; to see webgym work without one: webgym demo"
     )]
     PolicyUnreachable { url: String, source: ModelError },
+    #[error(
+        "the policy server at {url} refuses the key: {source}. The key is read from the environment variable {variable} \
+         (policy_config.api_key_env_var)"
+    )]
+    PolicyKey { url: String, variable: String, source: ModelError },
     #[error("{0}")]
     FarmClient(ClientError),
     #[error(
@@ -53,11 +59,18 @@ pub enum PreflightError {
     Queue(#[from] QueueError),
 }
 
+/// The keys of the services that a run uses, from the environment.
+#[derive(Clone)]
+pub struct ServiceKeys {
+    pub farm: String,
+    pub policy: Option<String>,
+}
+
 /// Checks everything that the configuration names. Returns the policy client and the name of the model to use.
-pub async fn check(config: &Config, farm_key: &str) -> Result<(ModelClient, String), PreflightError> {
-    let policy = check_policy(config).await?;
+pub async fn check(config: &Config, keys: &ServiceKeys) -> Result<(ModelClient, String), PreflightError> {
+    let policy = check_policy(config, keys.policy.as_deref()).await?;
     if let Some(url) = config.farm_url() {
-        check_farm(config, &url, farm_key).await?;
+        check_farm(config, &url, &keys.farm).await?;
     }
     if let Some(address) = &config.env_config.work_queue {
         queue::check(address).await?;
@@ -65,18 +78,48 @@ pub async fn check(config: &Config, farm_key: &str) -> Result<(ModelClient, Stri
     Ok(policy)
 }
 
-async fn check_policy(config: &Config) -> Result<(ModelClient, String), PreflightError> {
+async fn check_policy(config: &Config, key: Option<&str>) -> Result<(ModelClient, String), PreflightError> {
     let url = config.env_config.vllm_server_url.clone();
-    let client = ModelClient::vllm(&url, policy_options(config)?).map_err(PreflightError::PolicyClient)?;
+    let client = ModelClient::vllm(&url, policy_options(config)?);
+    let client = match key {
+        Some(key) => client.and_then(|client| client.with_api_key(key)),
+        None => client,
+    };
+    let client = client.map_err(PreflightError::PolicyClient)?;
     let wanted = config.policy_model();
     let chosen = client.choose_model(wanted.as_deref(), RESPONSE_TIMEOUT);
     let chosen = tokio::time::timeout(MODEL_CHECK_TIMEOUT, chosen).await;
     match chosen.unwrap_or(Err(ModelError::Timeout { doing: "asking for its models" })) {
-        Ok(model) => Ok((client, model)),
+        Ok(model) => {
+            if let Some(limit) = client.max_model_len(&model, RESPONSE_TIMEOUT).await {
+                warn_if_context_is_small(limit, config.policy_config.max_new_tokens);
+            }
+            Ok((client, model))
+        }
+        Err(source @ ModelError::Refused { status: 401 | 403, .. }) => {
+            let variable = config.policy_config.api_key_env_var.clone();
+            Err(PreflightError::PolicyKey { url, variable, source })
+        }
         Err(source @ ModelError::NotServed { .. }) => Err(PreflightError::ModelNotServed(source)),
         Err(source @ ModelError::NoneNamed { .. }) => Err(PreflightError::NoModelNamed(source)),
         Err(source @ ModelError::NoChatServer { .. }) => Err(PreflightError::NoPolicyServer { url, source }),
         Err(source) => Err(PreflightError::PolicyUnreachable { url, source }),
+    }
+}
+
+/// Warns if prompt and reply of a late step will not fit the model's context.
+fn warn_if_context_is_small(limit: u64, max_new_tokens: u32) {
+    // One token per 32 by 32 pixels of a screenshot of 1280 by 768, as Qwen3-VL counts them.
+    const SCREENSHOT_TOKENS: u64 = 960;
+    const TEXT_TOKENS: u64 = 3000;
+    let screenshots = HISTORY_WINDOW as u64 + 1;
+    let wanted = screenshots * SCREENSHOT_TOKENS + TEXT_TOKENS + u64::from(max_new_tokens);
+    if limit < wanted {
+        tracing::warn!(
+            "the model's context has {limit} tokens; a prompt with {screenshots} screenshots and a reply of \
+             {max_new_tokens} need about {wanted}. Prompts that do not fit are sent with fewer screenshots. To avoid \
+             that, start the server with a larger --max-model-len or lower policy_config.max_new_tokens"
+        );
     }
 }
 

@@ -36,14 +36,16 @@ pub(super) async fn work(collector: Arc<Collector>) {
 }
 
 impl Collector {
-    /// Runs attempts at a task until one is final. Returns `None` when the run stops first.
+    /// Runs attempts at a task until one is final or the task's time is over. Returns `None` when the run stops first.
     async fn run_task(self: &Arc<Self>, task: Task) -> Option<(Ending, u32, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
+        let deadline = Instant::now() + self.limits.task_timeout;
         let mut attempt = 0;
         let mut pause = FIRST_RETRY_PAUSE;
         loop {
-            let (ending, episode) = self.run_attempt(&task, attempt).await?;
-            if !ending.is_infrastructure() || attempt >= self.limits.max_infra_retries {
+            let (ending, episode) = self.run_attempt(&task, attempt, deadline).await?;
+            let may_retry = attempt < self.limits.max_infra_retries && Instant::now() < deadline;
+            if !ending.is_infrastructure() || !may_retry {
                 return Some((ending, attempt, episode));
             }
             attempt += 1;
@@ -56,7 +58,7 @@ impl Collector {
                 () = self.stop.soft.cancelled() => return None,
                 () = self.stop.hard.cancelled() => return None,
                 () = self.grace_over.cancelled() => {}
-                () = self.wait_for_recovery(index, &ending, pause) => {}
+                () = self.wait_for_recovery(index, &ending, pause, deadline) => {}
             }
             pause *= 2;
         }
@@ -64,13 +66,12 @@ impl Collector {
 
     /// Pauses, then waits until the lost server answers again, so that a server restart does not use up the attempts of
     /// every task.
-    async fn wait_for_recovery(&self, index: usize, ending: &Ending, mut pause: Duration) {
-        let end = Instant::now() + self.limits.task_timeout;
+    async fn wait_for_recovery(&self, index: usize, ending: &Ending, mut pause: Duration, deadline: Instant) {
         let stage = if matches!(ending, Ending::PolicyLost(_)) { Stage::Policy } else { Stage::Allocate };
         self.context.announcer.announce(&Event::Stage { index, step: 0, stage });
         loop {
-            tokio::time::sleep(pause).await;
-            if self.is_recovered(ending).await || Instant::now() >= end {
+            tokio::time::sleep_until(deadline.min(Instant::now() + pause)).await;
+            if Instant::now() >= deadline || self.is_recovered(ending).await {
                 return;
             }
             pause = (pause * 2).min(MAX_RETRY_PAUSE);
@@ -88,9 +89,13 @@ impl Collector {
         )
     }
 
-    async fn run_attempt(self: &Arc<Self>, task: &Task, attempt: u32) -> Option<(Ending, Episode)> {
+    async fn run_attempt(
+        self: &Arc<Self>,
+        task: &Task,
+        attempt: u32,
+        deadline: Instant,
+    ) -> Option<(Ending, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
-        let deadline = Instant::now() + self.limits.task_timeout;
         let context = &self.context;
         let screenshots = ScreenshotStore::new(&context.settings.images, index);
         if let Err(error) = self.begin_attempt(task, attempt, &screenshots).await {

@@ -153,11 +153,13 @@ impl Harness {
             leases: Some(LeaseLog::open(self.root()).unwrap()),
             journal,
             settings: Settings {
+                prompts: Arc::default(),
                 prompting: PromptOptions {
                     mode: self.mode,
                     model_type: rollout::config::ModelType::Instruct,
                     version: rollout::config::PromptVersion::Complete,
                     include_ac_tree: true,
+                    window: rollout::policy::HISTORY_WINDOW,
                 },
                 page_text_lines: self.page_text_lines,
                 model: "sim".into(),
@@ -228,7 +230,7 @@ impl Harness {
 
 pub(crate) fn model_judge(url: &str, change: impl Fn(&mut Config)) -> Judge {
     let mut config = Config::default();
-    config.openai_config.base_url = format!("{url}/v1");
+    config.openai_config.base_url = Some(format!("{url}/v1"));
     config.openai_config.model = "judge".into();
     change(&mut config);
     let judge = ModelJudge::new(&config, |name| Some(format!("key of {name}"))).unwrap();

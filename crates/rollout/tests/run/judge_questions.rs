@@ -64,7 +64,7 @@ pub(crate) fn episode(folder: &std::path::Path, steps: usize, last: &str) -> Tra
         let image = folder.join(format!("{number}.png"));
         std::fs::write(&image, format!("\u{89}PNG{number}")).unwrap();
         let key = if number + 1 == steps { last } else { "click" };
-        let arguments = serde_json::Map::from_iter([("text".to_owned(), "the answer is 42".into())]);
+        let arguments = serde_json::Map::from_iter([("content".to_owned(), "the answer is 42".into())]);
         Step {
             observation: Observation {
                 image_path: image.display().to_string(),
@@ -199,21 +199,48 @@ async fn evaluation_workers_bound_concurrent_questions() {
     assert_eq!(server.max_concurrent(), 3);
 }
 
+const BLOCKED: &str = "A captcha.\nStep: 2\nBlocked: YES";
+
 #[tokio::test]
-async fn blocked_site_ends_the_questions() {
+async fn blocked_website_is_that_of_the_task() {
     let blocked = |kind, _: &ModelRequest| match kind {
-        Kind::Blocking => Some(reply("A captcha.\nStep: 2\nBlocked: YES")),
+        Kind::Blocking => Some(reply(BLOCKED)),
+        Kind::Supported => Some(reply(FAILED)),
         _ => None,
     };
-    for (last, steps) in [("answer", 3), ("click", 3)] {
-        let judged = judged(steps, last, pass_except(blocked)).await;
+    for (last, questions) in [("answer", vec![Kind::Blocking, Kind::Supported]), ("click", vec![Kind::Blocking])] {
+        let mut judged = judged(3, last, pass_except(blocked)).await;
         assert_eq!(reward(&judged), (Outcome::Blocked, 0));
         assert!(judged.trajectory.steps.last().unwrap().reward.is_blocked);
-        assert_eq!(judged.kinds(), [Kind::Blocking]);
+        assert_eq!(judged.kinds(), questions);
+        judged.trajectory.task.website = "https://www.shop.example/start".into();
         let site = rollout::judge::blocked_site(&judged.verdict, &judged.trajectory).unwrap();
-        assert_eq!(site.domain, "site1.test", "the page that blocked the agent, not the last one");
+        assert_eq!(site.domain, "shop.example", "not the site of the page that blocked the agent");
         assert!(site.screenshot_path.unwrap().ends_with("/1.png"));
     }
+}
+
+#[tokio::test]
+async fn agent_that_got_past_a_block_can_succeed() {
+    let blocked = |kind, _: &ModelRequest| (kind == Kind::Blocking).then(|| reply(BLOCKED));
+    let judged = judged(3, "answer", pass_except(blocked)).await;
+    assert_eq!(reward(&judged), (Outcome::Success, 1));
+    assert!(judged.trajectory.steps.last().unwrap().reward.is_blocked, "the block is recorded");
+    assert_eq!(rollout::judge::blocked_site(&judged.verdict, &judged.trajectory), None);
+}
+
+#[tokio::test]
+async fn blank_reference_is_not_asked_about() {
+    let server = SimModel::start(pass_except(|_, _| None)).await;
+    let judge = model_judge(&server.url(), |_| {});
+    let folder = tempfile::tempdir().unwrap();
+    for blank in ["", " \n"] {
+        let mut trajectory = episode(folder.path(), 2, "answer");
+        trajectory.task.reference_answer = Some(blank.to_owned());
+        assert_eq!(judge.judge(&trajectory).await.outcome, Outcome::Success);
+        assert_eq!(Judge::Reference.judge(&trajectory).await.outcome, Outcome::JudgeError);
+    }
+    assert!(server.requests().iter().all(|question| kind(question) != Kind::Reference));
 }
 
 #[tokio::test]
@@ -222,7 +249,7 @@ async fn episode_without_answer_is_asked_only_about_blocking() {
     assert_eq!(judged.questions.len(), 1);
     assert_eq!((judged.kinds(), reward(&judged)), (vec![Kind::Blocking], (Outcome::Failure, 0)));
     assert!(
-        judged.questions[0].text.contains("4. at http://www.site3.test/x: click 3"),
+        judged.questions[0].text.contains("4. at http://www.site3.test/x: Click"),
         "{}",
         judged.questions[0].text
     );

@@ -1,7 +1,7 @@
-//! Unclear replies of the judge are never read as a verdict; a reply without any verdict line counts as not passed. Text
+//! Unclear replies of the judge are never read as a verdict; nor is a reply without any. Text
 //! of the agent cannot imitate our own lines in a question.
 
-use proto::trajectory::Outcome;
+use proto::trajectory::{Action, Outcome};
 use testkit::sim_model::{ModelReply, ModelRequest, SimModel};
 
 use crate::{
@@ -14,13 +14,6 @@ async fn supported(bad_reply: ModelReply) -> JudgedEpisode {
         .await
 }
 
-#[tokio::test]
-async fn second_reply_without_verdict_fails_episode() {
-    let judged = supported(ModelReply::Reply("It went well, a success.".into())).await;
-    assert_eq!(reward(&judged), (Outcome::Failure, 0));
-    assert_eq!(judged.kinds(), [Kind::Blocking, Kind::Supported, Kind::Supported]);
-}
-
 /// None of these replies says anything about the agent's work.
 #[tokio::test]
 async fn unclear_judge_reply_leaves_episode_unjudged() {
@@ -31,6 +24,7 @@ async fn unclear_judge_reply_leaves_episode_unjudged() {
         (reply("<think>Verdict: SUCCESS"), "has no words"),
         (reply("<think>Verdict: SUCCESS</think>"), "has no words"),
         (reply("Verdict: SUCCESS | NOT SUCCESS"), "no clear verdict"),
+        (reply("It went well, a success."), "gives no verdict"),
         (reply("Verdict:"), "no clear verdict"),
         (reply("Verdict: \u{1b}[31m7"), "no clear verdict"),
         (reply("Verdict: NOT SUCCESS\nThe page says:\nVerdict: SUCCESS\nIt lies."), "no clear verdict"),
@@ -48,9 +42,11 @@ async fn unclear_judge_reply_leaves_episode_unjudged() {
         );
     }
     for kind in [Kind::Keypoint, Kind::Blocking] {
-        let judged =
-            judged(2, "answer", pass_except(move |asked, _| (asked == kind).then(|| reply(" \n")))).await;
-        assert_eq!(reward(&judged), (Outcome::JudgeError, 0), "{kind:?}");
+        for text in [" \n", "I cannot say."] {
+            let judged =
+                judged(2, "answer", pass_except(move |asked, _| (asked == kind).then(|| reply(text)))).await;
+            assert_eq!(reward(&judged), (Outcome::JudgeError, 0), "{kind:?}");
+        }
     }
 }
 
@@ -89,7 +85,7 @@ async fn agent_and_page_text_is_quoted_in_judge_prompt() {
         step.observation.url = format!("http://x.test/{hostile}");
         step.observation.title = hostile.into();
         let action = step.action.as_mut().unwrap();
-        action.arguments["text"] = hostile.into();
+        action.arguments.insert(Action::CONTENT.to_owned(), hostile.into());
         action.action_string = format!("ANSWER [{hostile}]");
     }
     assert_eq!(judge.judge(&trajectory).await.outcome, Outcome::Success);

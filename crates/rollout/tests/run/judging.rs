@@ -74,7 +74,12 @@ async fn episode_lost_to_infrastructure_is_not_judged() {
 async fn blocked_site_is_added_to_blocklist_with_screenshot() {
     let judge = SimModel::start(|question| {
         ModelReply::Reply(
-            if question.text.contains("Blocked: YES") { "A captcha.\nBlocked: YES" } else { "NO" }.into(),
+            if question.text.contains("Blocked: YES") {
+                "A captcha.\nBlocked: YES"
+            } else {
+                "Verdict: NOT SUCCESS\nNO"
+            }
+            .into(),
         )
     })
     .await;
@@ -91,12 +96,12 @@ async fn blocked_site_is_added_to_blocklist_with_screenshot() {
     assert_eq!(outcome(&trajectory), Outcome::Blocked);
     let text = std::fs::read_to_string(harness.root().join("blocklist.jsonl")).unwrap();
     let line: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
-    assert_eq!(line["domain"], "wall.test");
+    assert_eq!(line["domain"], "shop.test", "the website of the task");
     assert_eq!(line["task_id"], "t0");
     assert_eq!(line["screenshot_path"], trajectory.steps[1].observation.image_path.as_str());
     let (list, _) =
         rollout::plan::blocklist::Blocklist::read(harness.root(), jiff::Timestamp::now()).unwrap();
-    assert!(list.is_blocked("wall.test"));
+    assert!(list.is_blocked("shop.test") && !list.is_blocked("wall.test"));
 }
 
 /// Returns an address at which no server listens.

@@ -90,11 +90,11 @@ fn unfinished_journal_is_not_replaced_silently() {
     let fresh = prepare(&Unfinished::SetAside).unwrap();
     assert_eq!(fresh.tasks.len(), 2);
     fresh.journal.close_blocking().unwrap();
-    let name = path.file_name().unwrap().to_str().unwrap();
+    let prefix = format!("set_aside_{}.2", path.file_name().unwrap().to_str().unwrap());
     let kept = std::fs::read_dir(path.parent().unwrap()).unwrap().filter(|entry| {
         let path = entry.as_ref().unwrap().path();
         let file_name = path.file_name().unwrap().to_str().unwrap();
-        file_name.starts_with(&format!("{name}.2"))
+        file_name.starts_with(&prefix)
             && path.extension().is_none_or(|extension| extension != "json")
     });
     assert_eq!(kept.count(), 1, "the old journal is set aside, not deleted");

@@ -11,22 +11,22 @@ use crate::pt::{PtError, PtFile, PtWriter};
 /// A rank file with random access to its trajectories.
 pub(super) struct IndexedFile {
     pub(super) file: IterationFile,
-    pub(super) rank: Option<u32>,
+    pub(super) found: FoundFile,
     temporary: Option<PathBuf>,
 }
 
 impl IndexedFile {
     pub(super) fn open(found: &FoundFile) -> Result<Self, PtError> {
-        let (path, rank) = (found.path.as_path(), found.id.rank);
+        let path = found.path.as_path();
         if found.kind != FileKind::Finished {
-            return Ok(Self { file: IterationFile::open_found(found)?, rank, temporary: None });
+            return Ok(Self { file: IterationFile::open_found(found)?, found: found.clone(), temporary: None });
         }
         let original = PtFile::open(path)?;
         if original.entries().is_some() {
-            return Ok(Self { file: IterationFile::open(path)?, rank, temporary: None });
+            return Ok(Self { file: IterationFile::open(path)?, found: found.clone(), temporary: None });
         }
         let temporary = convert(&original, path)?;
-        Ok(Self { file: IterationFile::open(&temporary)?, rank, temporary: Some(temporary) })
+        Ok(Self { file: IterationFile::open(&temporary)?, found: found.clone(), temporary: Some(temporary) })
     }
 }
 

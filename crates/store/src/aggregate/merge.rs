@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::path::PathBuf;
 
 use super::index_ranges::gaps;
 use super::indexed_file::IndexedFile;
 use super::rank_status::{rank_files, rank_status};
-use super::{AggregateError, AggregateOptions, AggregateReport, FINISHED_AT, RUN_ID};
+use super::{AggregateError, AggregateOptions, AggregateReport, FINISHED_AT, MERGED_RANKS, RUN_ID};
 use crate::durable::Existing;
 use crate::iteration::open_all;
-use crate::layout::{IterationId, SavePath, Split};
+use crate::layout::{FileKind, IterationId, SavePath, Split, selection_path};
 use crate::pt::{PtError, PtWriter};
 use crate::run_record::RunMetadata;
 
-/// Merges the finished trajectories of all ranks. Removes the plan of the run once no trajectory is missing.
+/// Merges the finished trajectories of all ranks. Once no trajectory is missing, removes the plan of the run and the rank
+/// files, which other tools would count again.
 pub fn aggregate(
     save_path: &SavePath,
     split: Split,
@@ -38,14 +40,37 @@ pub fn aggregate(
     if !is_complete && !options.partial {
         return Err(AggregateError::Incomplete { missing: status.missing, unfinished: status.unfinished });
     }
-    report.ranks = files.iter().filter_map(|file| file.rank).collect();
+    report.ranks = files.iter().filter_map(|file| file.found.id.rank).collect();
     (report.missing_ranks, report.unfinished_ranks) = (status.missing, status.unfinished);
     write_merged(&files, &sources, options, &mut report)?;
     if is_covered {
         // A leftover plan would make the iteration look unfinished; failing to remove it is not fatal.
         let _ = std::fs::remove_file(save_path.plan(split, iteration));
     }
+    if is_complete && report.missing_indices.is_empty() {
+        report.not_removed = remove_rank_files(save_path, &files);
+    }
     Ok(report)
+}
+
+/// Removes the merged files of the ranks. Returns those that could not be removed. The journal of a rank that died is set
+/// aside, so that the rank learns about the merge when it is started again. A journal in use is left to its rank.
+fn remove_rank_files(save_path: &SavePath, files: &[IndexedFile]) -> Vec<PathBuf> {
+    let mut not_removed = Vec::new();
+    for found in files.iter().map(|file| &file.found) {
+        let removed = match found.kind {
+            FileKind::Finished => std::fs::remove_file(&found.path),
+            FileKind::Journal if !crate::journal::is_being_written(&found.path) => {
+                let _ = std::fs::remove_file(selection_path(&found.path));
+                std::fs::rename(&found.path, save_path.merged_journal(found.id))
+            }
+            FileKind::Journal | FileKind::SetAside => Ok(()),
+        };
+        if removed.is_err() {
+            not_removed.push(found.path.clone());
+        }
+    }
+    not_removed
 }
 
 fn skip_other_runs(
@@ -118,10 +143,13 @@ fn write_merged(
     Ok(())
 }
 
-/// The metadata of the lowest rank, with the sum of the instances of all ranks.
+/// The metadata of the lowest rank, with the sum of the instances of all ranks, and the ranks.
 fn merged_metadata(files: &[IndexedFile]) -> RunMetadata {
     let sizes: Option<Vec<i64>> = files.iter().map(|file| file.file.metadata().server_size).collect();
     let mut metadata = files.first().map(|file| file.file.metadata().clone()).unwrap_or_default();
     metadata.server_size = sizes.map(|sizes| sizes.iter().sum()).or(metadata.server_size);
+    metadata.extra.insert("num_ranks_aggregated".to_owned(), files.len().into());
+    let ranks: Vec<u32> = files.iter().filter_map(|file| file.found.id.rank).collect();
+    metadata.extra.insert(MERGED_RANKS.to_owned(), ranks.into());
     metadata
 }

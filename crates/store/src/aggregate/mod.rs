@@ -1,6 +1,6 @@
 //! Merges the rank files of an iteration into one file, in the order of the trajectory indices, and reports what is
 //! missing. Finished trajectories count even if their rank has not finished. An existing file is replaced only on
-//! request.
+//! request. Rank files are removed once the merged file is complete and durable.
 
 mod index_ranges;
 mod indexed_file;
@@ -21,6 +21,9 @@ use crate::pt::PtError;
 pub const RUN_ID: &str = "run_id";
 /// Metadata key of a trajectory that several ranks may have collected: when it was finished.
 pub const FINISHED_AT: &str = "finished_at";
+
+/// Metadata key of a merged file: the ranks whose trajectories it contains.
+pub const MERGED_RANKS: &str = "merged_ranks";
 
 #[derive(Clone, Debug, Default)]
 pub struct AggregateOptions {

@@ -23,6 +23,8 @@ pub struct AggregateReport {
     pub repeated_indices: Vec<i64>,
     /// Skipped files of other runs.
     pub other_runs: Vec<PathBuf>,
+    /// Merged files that could not be removed.
+    pub not_removed: Vec<PathBuf>,
 }
 
 impl fmt::Display for AggregateReport {
@@ -51,6 +53,9 @@ impl fmt::Display for AggregateReport {
         }
         for path in &self.other_runs {
             writeln!(out, "skipped, belongs to another run: {}", path.display())?;
+        }
+        for path in &self.not_removed {
+            writeln!(out, "merged, but could not be removed: {}", path.display())?;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! The dataset of steps: one row per step, partitioned as `split=…/iteration=…/part-<rank>.parquet`, which pandas, polars,
-//! DuckDB and Hugging Face `datasets` can open directly. docs/formats.md describes the columns.
+//! The dataset of steps: one row per step, in files `<split>/iteration-<N>-part-<rank>.parquet`, which pandas, polars, DuckDB and
+//! Hugging Face `datasets` can open directly. Split and iteration are columns: not all of them read folder names. docs/formats.md describes the columns.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,9 @@ use crate::summary::Summary;
 /// Increased when a column is renamed, removed or changes its meaning, but not when a column is added.
 pub const SCHEMA_VERSION: u32 = 1;
 
-const COLUMNS: [Column; 42] = [
+const COLUMNS: [Column; 45] = [
+    Column::new("split", Text),
+    Column::new("iteration", Int),
     Column::new("trajectory_index", Int),
     Column::new("step", Int),
     Column::new("steps", Int),
@@ -60,6 +62,7 @@ const COLUMNS: [Column; 42] = [
     Column::new("prompt_token_ids", OptionalIntList),
     Column::new("token_ids", OptionalIntList),
     Column::new("logprobs", OptionalDoubleList),
+    Column::new("finish_reason", OptionalText),
     Column::new("timings_ms", OptionalJson),
     Column::new("schema_version", Int),
 ];
@@ -79,6 +82,7 @@ pub struct DatasetOptions {
 /// Writes the file of one iteration.
 pub struct DatasetWriter {
     path: PathBuf,
+    id: IterationId,
     table: TableWriter,
     save_path: SavePath,
     options: DatasetOptions,
@@ -101,8 +105,9 @@ impl DatasetWriter {
         id: IterationId,
         options: DatasetOptions,
     ) -> Result<Self, ColumnarError> {
-        let directory = root.join(format!("split={}", id.split)).join(format!("iteration={}", id.iteration));
-        let path = directory.join(format!("part-{}.parquet", id.rank.unwrap_or(0)));
+        let directory = root.join(id.split.as_str());
+        let path =
+            directory.join(format!("iteration-{}-part-{}.parquet", id.iteration, id.rank.unwrap_or(0)));
         std::fs::create_dir_all(&directory).map_err(|source| ColumnarError::io(&path, source))?;
         if options.existing == Existing::Refuse && path.exists() {
             return Err(ColumnarError::io(&path, std::io::ErrorKind::AlreadyExists.into()));
@@ -114,7 +119,7 @@ impl DatasetWriter {
         ];
         let plain = ["raw_prompt", "raw_response", "ac_tree", "screenshot", "screenshot_sha256"];
         let table = TableWriter::create(&path, "webgym_step", &COLUMNS, &plain, &metadata)?;
-        Ok(Self { path, table, save_path: save_path.clone(), options, missing_screenshots: 0 })
+        Ok(Self { path, id, table, save_path: save_path.clone(), options, missing_screenshots: 0 })
     }
 
     pub fn push(&mut self, trajectory: &Trajectory) -> Result<(), ColumnarError> {
@@ -123,7 +128,7 @@ impl DatasetWriter {
             let screenshot = self.read_screenshot(&step.observation.image_path);
             let step_values = StepValues::of(step);
             let mut row = Vec::with_capacity(COLUMNS.len());
-            row.extend(position_cells(trajectory, number));
+            row.extend(position_cells(self.id, trajectory, number));
             row.extend(trajectory_values.cells(trajectory));
             row.extend(reward_cells(trajectory, number, step));
             row.extend(screenshot.cells(step));
@@ -148,10 +153,12 @@ impl DatasetWriter {
     }
 }
 
-/// Returns the cells of the columns `trajectory_index` to `is_last`.
-fn position_cells(trajectory: &Trajectory, number: i64) -> [Cell<'static>; 4] {
+/// Returns the cells of the columns `split` to `is_last`.
+fn position_cells(id: IterationId, trajectory: &Trajectory, number: i64) -> [Cell<'static>; 6] {
     let count = i64::try_from(trajectory.steps.len()).unwrap_or(i64::MAX);
     [
+        Cell::Text(id.split.as_str()),
+        Cell::Int(i64::try_from(id.iteration).unwrap_or(i64::MAX)),
         Cell::Int(trajectory.task.trajectory_index),
         Cell::Int(number),
         Cell::Int(count),
@@ -275,7 +282,7 @@ impl StepValues {
     }
 
     /// Returns the cells of the columns `action_key` to `timings_ms`.
-    fn cells<'a>(&'a self, step: &'a Step) -> [Cell<'a>; 10] {
+    fn cells<'a>(&'a self, step: &'a Step) -> [Cell<'a>; 11] {
         let Step { action, response, extras, .. } = step;
         [
             Cell::OptionalText(action.as_ref().map(|action| action.key.as_str())),
@@ -287,6 +294,7 @@ impl StepValues {
             Cell::Ints(self.prompt_token_ids.as_deref()),
             Cell::Ints(self.token_ids.as_deref()),
             Cell::Doubles(extras.logprobs.as_deref()),
+            Cell::OptionalText(step.extras.finish_reason.as_deref()),
             Cell::OptionalText(self.timings_ms.as_deref()),
         ]
     }

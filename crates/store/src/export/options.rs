@@ -63,7 +63,7 @@ pub struct ExportOptions {
     pub drop_unchanged: bool,
     /// Sample this many steps without replacement.
     pub sample: Option<usize>,
-    /// Preference for later iterations when sampling: the k-th of K iterations has weight (k/K)^power.
+    /// Preference for later steps when sampling: the k-th step in order has weight k^power.
     pub recency_power: f64,
     /// Fraction of the tasks to use for validation; all trajectories of a task stay together.
     pub validation_share: f64,

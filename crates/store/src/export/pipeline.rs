@@ -139,26 +139,23 @@ fn open_sink(
     })
 }
 
-/// Calls `visit` for every selected trajectory, with the position of its iteration and the number of iterations.
+/// Calls `visit` for every selected trajectory.
 fn for_each_selected<F>(
     files: &[FoundFile],
     options: &ExportOptions,
     mut visit: F,
 ) -> Result<(u64, u64), ExportError>
 where
-    F: FnMut(&FoundFile, (usize, usize), &Trajectory) -> Result<(), ExportError>,
+    F: FnMut(&FoundFile, &Trajectory) -> Result<(), ExportError>,
 {
-    let mut iterations: Vec<u64> = files.iter().map(|file| file.id.iteration).collect();
-    iterations.dedup();
     let (mut read, mut selected) = (0, 0);
     for file in files {
-        let position = iterations.iter().position(|number| *number == file.id.iteration).unwrap_or(0);
         for trajectory in IterationFile::open_found(file)?.trajectories()? {
             let trajectory = trajectory?;
             read += 1;
             if select::includes_trajectory(&Summary::of(&trajectory), options) {
                 selected += 1;
-                visit(file, (position, iterations.len()), &trajectory)?;
+                visit(file, &trajectory)?;
             }
         }
     }
@@ -173,10 +170,9 @@ fn sample_steps(
 ) -> Result<BTreeSet<u64>, ExportError> {
     let mut sample = WeightedSample::new(size, options.seed);
     let mut number = 0;
-    for_each_selected(files, options, |_, (position, count), trajectory| {
-        let weight = select::recency_weight(position, count, options.recency_power);
+    for_each_selected(files, options, |_, trajectory| {
         for _ in trajectory.steps.iter().filter(|step| select::includes_step(step, options)) {
-            sample.offer(number, weight);
+            sample.offer(number, select::recency_weight(number, options.recency_power));
             number += 1;
         }
         Ok(())
@@ -192,7 +188,7 @@ fn write_examples(
 ) -> Result<ExportReport, ExportError> {
     let mut report = ExportReport::default();
     let mut number = 0;
-    let (read, selected) = for_each_selected(files, options, |file, _, trajectory| {
+    let (read, selected) = for_each_selected(files, options, |file, trajectory| {
         let mut steps = Vec::new();
         for (position, step) in trajectory.steps.iter().enumerate() {
             if select::includes_step(step, options) {

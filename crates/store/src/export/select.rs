@@ -7,12 +7,10 @@ use std::collections::{BTreeSet, BinaryHeap};
 use proto::trajectory::{Step, Task};
 
 use super::ExportOptions;
-use crate::metrics::{Category, category};
 use crate::summary::Summary;
 
 pub(super) fn includes_trajectory(summary: &Summary, options: &ExportOptions) -> bool {
-    let is_success = matches!(category(summary), Category::Scored { is_success: true });
-    summary.steps >= options.min_steps && (is_success || !options.only_successful)
+    summary.steps >= options.min_steps && (summary.reward == 1 || !options.only_successful)
 }
 
 /// Whether a step has a prompt, a reply and an action.
@@ -88,9 +86,9 @@ impl WeightedSample {
     }
 }
 
-/// The weight of the iteration at `position` of `count`, oldest first.
-pub(super) fn recency_weight(position: usize, count: usize, power: f64) -> f64 {
-    ((position + 1) as f64 / count.max(1) as f64).powf(power)
+/// The weight of the sample with this number, oldest first.
+pub(super) fn recency_weight(number: u64, power: f64) -> f64 {
+    (number as f64 + 1.0).powf(power)
 }
 
 /// SplitMix64: a fixed function, so that a seed gives the same result in every version.
@@ -137,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn recency_weight_grows_with_the_iteration() {
-        assert!((recency_weight(0, 4, 0.0) - recency_weight(3, 4, 0.0)).abs() < 1e-12);
-        assert!((recency_weight(3, 4, 2.0) - 1.0).abs() < 1e-12);
-        assert!((recency_weight(1, 4, 2.0) - 0.25).abs() < 1e-12);
+    fn recency_weight_grows_with_the_number() {
+        assert!((recency_weight(0, 0.0) - recency_weight(3, 0.0)).abs() < 1e-12);
+        assert!((recency_weight(0, 2.0) - 1.0).abs() < 1e-12);
+        assert!((recency_weight(3, 2.0) - 16.0).abs() < 1e-12);
     }
 
     #[test]

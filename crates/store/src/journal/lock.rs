@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::JournalError;
 use crate::durable::{is_same_file, sync_parent};
+use crate::layout::set_aside_path;
 
 /// Opens an existing file for appending and locks it.
 pub(crate) fn open_locked(path: &Path) -> Result<File, JournalError> {
@@ -49,16 +50,14 @@ pub fn is_being_written(path: &Path) -> bool {
     matches!(open_locked(path), Err(JournalError::Locked { .. }))
 }
 
-/// Renames a journal to `….checkpoint.<time>` so that a new run can start. Returns the new path. Fails while another
+/// Renames a journal to `set_aside_….checkpoint.<time>` so that a new run can start. Returns the new path. Fails while another
 /// process writes the journal.
 pub fn set_aside(path: &Path) -> Result<PathBuf, JournalError> {
     let _lock = open_locked(path)?;
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     for attempt in 0..1000 {
         let suffix = if attempt == 0 { time.clone() } else { format!("{time}-{attempt}") };
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{suffix}"));
-        let target = PathBuf::from(name);
+        let target = set_aside_path(path, &suffix);
         if !target.exists() {
             std::fs::rename(path, &target).map_err(|error| JournalError::io("set aside", path, error))?;
             sync_parent(&target).map_err(|error| JournalError::io("set aside", path, error))?;

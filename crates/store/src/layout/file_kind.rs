@@ -1,11 +1,14 @@
 //! File names in the directory of a split, and how to parse them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{IterationId, Split};
 
 pub(super) const JOURNAL_SUFFIX: &str = ".checkpoint";
 pub(super) const PLAN_SUFFIX: &str = ".plan.json";
+/// The Python system reads every file whose name starts like that of an iteration, so those of a journal or plan that was
+/// set aside must not.
+const SET_ASIDE_PREFIX: &str = "set_aside_";
 
 /// The state of an iteration that a file name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +17,7 @@ pub enum FileKind {
     Finished,
     /// `….iterationN.checkpoint`: the journal of a running or interrupted run.
     Journal,
-    /// `….iterationN.checkpoint.<time>`: a journal that was renamed so that a new run could start.
+    /// `set_aside_….iterationN.checkpoint.<time>`: a journal that was renamed so that a new run could start.
     SetAside,
 }
 
@@ -28,11 +31,12 @@ pub struct FoundFile {
 
 /// Parses the name of a trajectory file. Returns `None` for any other name, such as that of a temporary file.
 pub(super) fn parse_file_name(split: Split, name: &str) -> Option<(IterationId, FileKind)> {
+    let name = name.strip_prefix(SET_ASIDE_PREFIX).unwrap_or(name);
     let rest = name.strip_prefix(split.as_str())?.strip_prefix("_trajectories.pt.iteration")?;
     let (number, kind) = match rest.split_once(JOURNAL_SUFFIX) {
         None => (rest, FileKind::Finished),
         Some((number, "")) => (number, FileKind::Journal),
-        // Runs keep `….checkpoint.tasks.json` and similar files next to their journal.
+        // The selected tasks, see `selection_path`.
         Some((_, rest)) if rest.rsplit('.').next() == Some("json") => return None,
         Some((number, time)) if time.starts_with('.') => (number, FileKind::SetAside),
         Some(_) => return None,
@@ -43,6 +47,19 @@ pub(super) fn parse_file_name(split: Split, name: &str) -> Option<(IterationId, 
     };
     let iteration = only_digits(iteration)?.parse().ok()?;
     Some((IterationId { split, iteration, rank }, kind))
+}
+
+/// Returns the path to which a journal or plan is renamed when it is set aside.
+pub fn set_aside_path(path: &Path, suffix: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{SET_ASIDE_PREFIX}{name}.{suffix}"))
+}
+
+/// Returns the path of the file with the tasks that a run selected, which is beside its journal.
+pub fn selection_path(journal: &Path) -> PathBuf {
+    let mut name = journal.as_os_str().to_owned();
+    name.push(".tasks.json");
+    name.into()
 }
 
 /// Rejects what `parse` would accept and we never write, such as `+1`.
@@ -61,8 +78,12 @@ mod tests {
             assert_eq!(parse_file_name(Split::Train, &id.file_name()), Some((id, FileKind::Finished)));
             let journal = format!("{}.checkpoint", id.file_name());
             assert_eq!(parse_file_name(Split::Train, &journal), Some((id, FileKind::Journal)));
-            let set_aside = format!("{journal}.20260101T000000Z");
-            assert_eq!(parse_file_name(Split::Train, &set_aside), Some((id, FileKind::SetAside)));
+            let set_aside = set_aside_path(Path::new(&journal), "20260101T000000Z");
+            assert!(!set_aside.to_string_lossy().starts_with("train_trajectories"));
+            // Version 0.1 had no prefix.
+            for name in [set_aside.to_str().unwrap(), &format!("{journal}.20260101T000000Z")] {
+                assert_eq!(parse_file_name(Split::Train, name), Some((id, FileKind::SetAside)), "{name}");
+            }
             let tasks = format!("{journal}.tasks.json");
             assert_eq!(parse_file_name(Split::Train, &tasks), None);
         }

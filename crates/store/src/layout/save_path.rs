@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::file_kind::{JOURNAL_SUFFIX, PLAN_SUFFIX, parse_file_name};
+use super::file_kind::{JOURNAL_SUFFIX, PLAN_SUFFIX, parse_file_name, set_aside_path};
 use super::{FileKind, FoundFile, IterationId, Split};
 
 /// The directory given as `save_path` in the configuration.
@@ -137,6 +137,11 @@ impl SavePath {
         Ok(files.iter().rfind(is_resumable).cloned())
     }
 
+    /// The path of a journal that was merged after its rank had died.
+    pub fn merged_journal(&self, id: IterationId) -> PathBuf {
+        set_aside_path(&self.journal(id), "merged")
+    }
+
     /// The latest journal of a rank whose iteration was fully merged from what other ranks collected. It does not have
     /// to be resumed.
     pub fn superseded_journal(&self, split: Split, rank: u32) -> io::Result<Option<FoundFile>> {
@@ -145,7 +150,7 @@ impl SavePath {
             |id: IterationId| files.iter().any(|file| file.kind == FileKind::Finished && file.id == id);
         let is_superseded = |file: &&FoundFile| {
             let merged = IterationId { rank: None, ..file.id };
-            file.kind == FileKind::Journal
+            (file.kind == FileKind::Journal || file.path == self.merged_journal(file.id))
                 && file.id.rank == Some(rank)
                 && is_finished(merged)
                 && !is_finished(file.id)

@@ -27,16 +27,32 @@ pub fn crash_reason(summary: &Summary) -> Option<CrashReason> {
         Some(CrashReason::InvalidUrl)
     } else if summary.lacks_action {
         Some(CrashReason::MissingAction)
-    } else if summary.steps < MIN_STEPS_WITHOUT_ANSWER && !summary.is_answered() && !summary.is_blocked {
+    } else if summary.steps < min_steps_without_answer(summary)
+        && !summary.is_answered()
+        && !summary.is_blocked
+    {
         Some(CrashReason::EndedEarly)
     } else {
         None
     }
 }
 
+/// Returns the number of steps below which an episode without an answer counts as crashed. An episode that used all its
+/// steps did not crash.
+fn min_steps_without_answer(summary: &Summary) -> u64 {
+    let allowed = u64::try_from(summary.max_steps).ok().filter(|steps| *steps > 0);
+    let is_interrupted = summary.last_action.as_deref() == Some(Action::INVALID_STEP);
+    match allowed {
+        Some(allowed) if !is_interrupted => MIN_STEPS_WITHOUT_ANSWER.min(allowed),
+        _ => MIN_STEPS_WITHOUT_ANSWER,
+    }
+}
+
 /// The category that a trajectory counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
+    /// The run ended or the task's time was over before the agent ended the episode. It counts in no rate and no average.
+    Cancelled,
     Crashed(CrashReason),
     Blocked,
     /// Collected but not judged: the judge or the infrastructure failed, not the agent.
@@ -47,6 +63,9 @@ pub enum Category {
 }
 
 pub fn category(summary: &Summary) -> Category {
+    if summary.outcome == Some(Outcome::Cancelled) {
+        return Category::Cancelled;
+    }
     if let Some(reason) = crash_reason(summary) {
         return Category::Crashed(reason);
     }
@@ -123,6 +142,21 @@ mod tests {
             ("9 steps, no answer, blocked", blocked(summary(9, "click", "click")), None),
             ("1 step, an answer", summary(1, "answer", "answer"), None),
             ("10 steps, no answer", summary(10, "click", "click"), None),
+            (
+                "all of 5 allowed steps, no answer",
+                Summary { max_steps: 5, ..summary(5, "click", "click") },
+                None,
+            ),
+            (
+                "4 of 5 allowed steps, no answer",
+                Summary { max_steps: 5, ..summary(4, "click", "click") },
+                Some(CrashReason::EndedEarly),
+            ),
+            (
+                "5 steps of which the last is invalid",
+                Summary { max_steps: 5, ..summary(5, "click", "invalid_step") },
+                Some(CrashReason::EndedEarly),
+            ),
         ];
         for (case, summary, expected) in table {
             assert_eq!(crash_reason(&summary), expected, "{case}");
@@ -143,11 +177,7 @@ mod tests {
             ("blocked with reward 1", answered(None, 1, true), Category::Blocked),
             ("judge unreachable", answered(Some(Outcome::JudgeError), 0, false), Category::Unscored),
             ("infrastructure lost", answered(Some(Outcome::InfraLost), 0, false), Category::Unscored),
-            (
-                "cancelled",
-                answered(Some(Outcome::Cancelled), 0, false),
-                Category::Scored { is_success: false },
-            ),
+            ("cancelled", answered(Some(Outcome::Cancelled), 0, false), Category::Cancelled),
         ];
         for (case, summary, expected) in table {
             assert_eq!(category(&summary), expected, "{case}");

@@ -49,6 +49,7 @@ impl Metrics {
                 _ => {}
             }
             match category(summary) {
+                Category::Cancelled => continue,
                 Category::Crashed(_) => {
                     metrics.crashed += 1;
                     continue;
@@ -70,7 +71,7 @@ impl Metrics {
         }
         let total = metrics.total_trajectories;
         metrics.crashed_rate = rate(metrics.crashed, total);
-        metrics.blocked_rate = rate(metrics.blocked, total - metrics.crashed);
+        metrics.blocked_rate = rate(metrics.blocked, total - metrics.crashed - metrics.cancelled);
         metrics.success_rate = rate(metrics.successes, metrics.scored);
         metrics.avg_steps = rate(steps, kept);
         metrics.avg_chars_per_response = rate(chars, steps);
@@ -166,15 +167,17 @@ pub fn of_save_path(
     Ok(Some(MetricsReport { split, scope: Scope::Last(window_size), breakdown: Breakdown::of(&window) }))
 }
 
-/// Metrics of one file of an iteration: what one rank collected.
-pub fn of_file(save_path: &SavePath, id: IterationId) -> Result<MetricsReport, PtError> {
-    let file = iteration::IterationFile::open(&save_path.iteration_file(id))?;
-    let breakdown = Breakdown::of(file.summaries());
-    Ok(MetricsReport { split: id.split, scope: Scope::Iteration(id.iteration), breakdown })
+/// Metrics of trajectories of one iteration, such as those that one rank collected.
+pub fn of_summaries(id: IterationId, summaries: &[Summary]) -> MetricsReport {
+    MetricsReport {
+        split: id.split,
+        scope: Scope::Iteration(id.iteration),
+        breakdown: Breakdown::of(summaries),
+    }
 }
 
 /// Metrics of one iteration of a split, over the files of all ranks.
 pub fn of_iteration(save_path: &SavePath, split: Split, iteration: u64) -> Result<MetricsReport, PtError> {
     let summaries = iteration::summaries_of(save_path, split, iteration)?;
-    Ok(MetricsReport { split, scope: Scope::Iteration(iteration), breakdown: Breakdown::of(&summaries) })
+    Ok(of_summaries(IterationId::new(split, iteration), &summaries))
 }

@@ -106,14 +106,16 @@ pub(crate) fn write_trajectory(pickler: &mut Pickler, trajectory: &Trajectory) -
             None => pickler.none(),
         }
         pickler.name("response")?;
-        response(pickler, &step.response)?;
+        match &step.response {
+            // A step that the model did not decide ends an interrupted episode. The Python system's trainer drops
+            // trajectories with a missing response; with an empty prompt it would fail.
+            response if *response == Response::default() => pickler.none(),
+            response => self::response(pickler, response)?,
+        }
         pickler.name("reward")?;
         reward(pickler, &step.reward)?;
         pickler.name("same_as_next_screenshot")?;
-        match step.same_as_next_screenshot {
-            Some(same) => pickler.boolean(same),
-            None => pickler.none(),
-        }
+        pickler.boolean(step.same_as_next_screenshot.unwrap_or(false));
         if number == 0 {
             pickler.name("trajectory_metadata")?;
             metadata(pickler, trajectory)?;
@@ -289,7 +291,7 @@ pub(crate) const TASK_EXTRA: &str = "task_extra";
 pub(crate) const STEP_EXTRAS: &str = "step_extras";
 
 fn extras(pickler: &mut Pickler, step: &Step) -> PickleResult {
-    let StepExtras { prompt_token_ids, token_ids, logprobs, timings_ms } = &step.extras;
+    let StepExtras { prompt_token_ids, token_ids, logprobs, finish_reason, timings_ms } = &step.extras;
     pickler.begin_dict();
     for (name, ids) in [("prompt_token_ids", prompt_token_ids), ("token_ids", token_ids)] {
         if let Some(ids) = ids {
@@ -308,6 +310,10 @@ fn extras(pickler: &mut Pickler, step: &Step) -> PickleResult {
             pickler.float(*logprob);
         }
         pickler.end_list();
+    }
+    if let Some(reason) = finish_reason {
+        pickler.text("finish_reason")?;
+        pickler.text(reason)?;
     }
     if !timings_ms.is_empty() {
         pickler.text("timings_ms")?;

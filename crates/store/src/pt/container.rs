@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crc32fast::Hasher;
 use flate2::bufread::DeflateDecoder;
+use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
@@ -118,8 +119,11 @@ fn buffer_from_start(path: &Path, mut file: File) -> Result<BufReader<File>, PtE
     Ok(BufReader::with_capacity(1 << 18, file))
 }
 
+/// Opens an archive that begins at the start of the file. The crate would otherwise guess that position, and for some
+/// lengths of the file's name it guesses wrong in files of PyTorch, whose 64-bit records lack the usual markers.
 fn open_archive(path: &Path, file: File) -> Result<ZipArchive<BufReader<File>>, PtError> {
-    ZipArchive::new(buffer_from_start(path, file)?).map_err(|error| zip_error(path, &error))
+    let config = Config { archive_offset: ArchiveOffset::Known(0) };
+    ZipArchive::with_config(config, buffer_from_start(path, file)?).map_err(|error| zip_error(path, &error))
 }
 
 fn zip_error(path: &Path, error: &ZipError) -> PtError {

@@ -7,12 +7,14 @@ use super::{PtError, PtFile, PtWriter};
 use crate::durable::{Existing, sync_parent};
 use crate::journal::{self, JournalError, JournalReader, lock_existing};
 use crate::layout::{IterationId, SavePath};
+use crate::summary::Summary;
 
 /// The result of [`finish_iteration`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FinishedIteration {
     pub path: PathBuf,
-    pub trajectories: u64,
+    /// Summaries of the trajectories. The file itself may be gone soon: another rank merges it and removes it.
+    pub summaries: Vec<Summary>,
     /// The number of trajectories that the run planned to collect.
     pub tasks: u64,
 }
@@ -23,21 +25,21 @@ pub fn finish_iteration(save_path: &SavePath, id: IterationId) -> Result<Finishe
     let path = save_path.iteration_file(id);
     let lock = lock_existing(&journal)?;
     let scan = journal::scan(&journal)?;
-    let trajectories = scan.finished.len() as u64;
+    let summaries: Vec<Summary> = scan.finished.values().map(|record| record.summary.clone()).collect();
     // An earlier attempt may have been interrupted after the file was complete. Any other existing file is kept.
-    if !is_already_written(&path, trajectories) {
+    if !is_already_written(&path, summaries.len()) {
         write_from_journal(&journal, &path, Existing::Refuse)?;
     }
     std::fs::remove_file(&journal)
         .and_then(|()| sync_parent(&journal))
         .map_err(|error| JournalError::io("remove", &journal, error))?;
     drop(lock);
-    Ok(FinishedIteration { path, trajectories, tasks: scan.run.map_or(0, |run| run.tasks) })
+    Ok(FinishedIteration { path, summaries, tasks: scan.run.map_or(0, |run| run.tasks) })
 }
 
-fn is_already_written(path: &Path, trajectories: u64) -> bool {
+fn is_already_written(path: &Path, trajectories: usize) -> bool {
     let file = path.exists().then(|| PtFile::open(path).ok()).flatten();
-    file.is_some_and(|file| file.entries().is_some_and(|entries| entries.len() as u64 == trajectories))
+    file.is_some_and(|file| file.entries().is_some_and(|entries| entries.len() == trajectories))
 }
 
 /// Writes the finished trajectories of a journal to a `.pt` file, in the order of their indices. Returns their number.

@@ -50,7 +50,7 @@ pub fn step(index: i64, number: usize, is_last: bool) -> Step {
         n if n % 4 == 3 => Action::GO_BACK,
         _ => "click",
     };
-    let arguments = if is_last { json!({"text": "12.99"}) } else { json!({"coordinate": [500, 250.5]}) };
+    let arguments = if is_last { json!({"content": "12.99"}) } else { json!({"coordinates": [500, 250.5]}) };
     Step {
         observation: Observation {
             image_path: format!("images/task_{index:04}_ab/step_{number:03}.png"),
@@ -81,7 +81,7 @@ pub fn step(index: i64, number: usize, is_last: bool) -> Step {
             submit: is_last || number == 1,
             submission_judgment: is_last.then(|| "YES".to_owned()),
         },
-        same_as_next_screenshot: (!is_last).then_some(number % 3 == 2),
+        same_as_next_screenshot: Some(!is_last && number % 3 == 2),
         extras: StepExtras::default(),
     }
 }

@@ -138,7 +138,7 @@ pub struct Chart {
 /// All charts of a save path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Charts {
-    /// The weight of the smoothing, if any.
+    /// The weight of the new value in the moving average; `None` if the curves are not smoothed.
     pub ema: Option<f64>,
     /// Number of trajectories that the charts are based on.
     pub trajectories: u64,

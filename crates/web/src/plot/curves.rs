@@ -54,7 +54,7 @@ impl Curves {
             series: self.series(row, ema),
         };
         Charts {
-            ema: ema.map(Ema::weight),
+            ema: ema.map(Ema::alpha),
             trajectories: self.trajectories,
             charts: Measure::ALL.into_iter().enumerate().map(chart).collect(),
         }

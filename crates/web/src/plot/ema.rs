@@ -1,19 +1,19 @@
-//! Exponential moving average: each smoothed value is `weight` × the previous one + (1 − `weight`) × the new value.
+//! Exponential moving average: each smoothed value is `alpha` × the new value + (1 − `alpha`) × the previous one.
 
-/// The weight of the previous value: 0 leaves the curve unchanged, values near 1 smooth it strongly.
+/// The weight of the new value: 1 leaves the curve unchanged, values near 0 smooth it strongly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ema(f64);
 
 impl Ema {
-    pub fn new(weight: f64) -> Result<Self, String> {
-        if (0.0..1.0).contains(&weight) {
-            Ok(Self(weight))
+    pub fn new(alpha: f64) -> Result<Self, String> {
+        if alpha > 0.0 && alpha <= 1.0 {
+            Ok(Self(alpha))
         } else {
-            Err(format!("ema is {weight}; it must be at least 0 and less than 1"))
+            Err(format!("ema is {alpha}; it must be above 0 and at most 1"))
         }
     }
 
-    pub const fn weight(self) -> f64 {
+    pub const fn alpha(self) -> f64 {
         self.0
     }
 
@@ -25,7 +25,7 @@ impl Ema {
             .map(|value| {
                 let value = (*value)?;
                 let smoothed =
-                    previous.map_or(value, |previous| self.0.mul_add(previous, (1.0 - self.0) * value));
+                    previous.map_or(value, |previous| self.0.mul_add(value, (1.0 - self.0) * previous));
                 previous = Some(smoothed);
                 previous
             })
@@ -36,8 +36,8 @@ impl Ema {
 impl std::str::FromStr for Ema {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let weight = text.parse().map_err(|_| format!("ema is {text:?}; it must be a number such as 0.6"))?;
-        Self::new(weight)
+        let alpha = text.parse().map_err(|_| format!("ema is {text:?}; it must be a number such as 0.4"))?;
+        Self::new(alpha)
     }
 }
 
@@ -47,17 +47,17 @@ mod tests {
 
     #[test]
     fn values_are_smoothed_and_gaps_stay() {
-        let ema = Ema::new(0.5).unwrap();
+        let ema = Ema::new(0.25).unwrap();
         let values = [Some(1.0), Some(0.0), None, Some(0.0)];
-        assert_eq!(ema.smooth(&values), [Some(1.0), Some(0.5), None, Some(0.25)]);
-        assert_eq!(Ema::new(0.0).unwrap().smooth(&values), values);
+        assert_eq!(ema.smooth(&values), [Some(1.0), Some(0.75), None, Some(0.5625)]);
+        assert_eq!(Ema::new(1.0).unwrap().smooth(&values), values);
     }
 
     #[test]
-    fn weight_out_of_range_is_refused() {
-        for text in ["1", "-0.1", "NaN", "x", "inf"] {
+    fn alpha_out_of_range_is_refused() {
+        for text in ["0", "1.1", "-0.1", "NaN", "x", "inf"] {
             assert!(text.parse::<Ema>().is_err(), "{text}");
         }
-        assert_eq!("0.6".parse::<Ema>().map(Ema::weight), Ok(0.6));
+        assert_eq!("0.6".parse::<Ema>().map(Ema::alpha), Ok(0.6));
     }
 }

@@ -57,7 +57,7 @@ impl LineStats {
     fn of<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
         let mut stats = Self { metrics: Metrics::of(summaries.clone()), ..Self::default() };
         for summary in summaries {
-            if matches!(category(summary), Category::Crashed(_) | Category::Blocked) {
+            if matches!(category(summary), Category::Cancelled | Category::Crashed(_) | Category::Blocked) {
                 continue;
             }
             stats.trajectories += 1;

@@ -30,12 +30,12 @@ pub(super) fn draw(charts: &Charts, x: f64, y: f64) -> Vec<Shape> {
         let text = if is_dashed(split) { "test (hollow)" } else { "train" };
         x = label(&mut shapes, x, y, text);
     }
-    if let Some(weight) = charts.ema {
+    if let Some(alpha) = charts.ema {
         label(
             &mut shapes,
             x - SAMPLE_WIDTH + 6.0,
             y,
-            &format!("smoothed (EMA {weight}); thin lines: unsmoothed"),
+            &format!("smoothed (EMA, alpha {alpha}); thin lines: unsmoothed"),
         );
     }
     shapes

@@ -126,7 +126,7 @@ fn step_detail<'a>(step: &'a Step, is_keypoint: bool, screenshots: &Screenshots)
 
 fn answer(step: &Step) -> Option<&str> {
     let action = step.action.as_ref().filter(|action| action.key == Action::ANSWER)?;
-    Some(action.arguments.get("text").and_then(Value::as_str).unwrap_or_default())
+    Some(action.text().and_then(Value::as_str).unwrap_or_default())
 }
 
 const fn describe_crash(reason: CrashReason) -> &'static str {

@@ -65,6 +65,11 @@ impl View {
         self.0.overviews.overview(&self.0.cache, split, iteration)
     }
 
+    /// Returns messages about unreadable files and damaged lines of all iterations.
+    pub fn problems(&self) -> Result<Vec<String>, ViewError> {
+        self.0.overviews.problems(&self.0.cache)
+    }
+
     pub fn curves(&self) -> Result<Curves, ViewError> {
         self.0.overviews.curves(&self.0.cache)
     }

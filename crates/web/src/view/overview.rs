@@ -121,6 +121,15 @@ impl Overviews {
         Ok(siblings)
     }
 
+    /// Returns messages about unreadable files and damaged lines of all iterations.
+    pub(super) fn problems(&self, cache: &IterationCache) -> Result<Vec<String>, ViewError> {
+        let mut problems = Vec::new();
+        for IterationName { split, iteration } in Self::contents(cache)?.iterations {
+            problems.extend(self.computed(cache, split, iteration)?.overview.problems.iter().cloned());
+        }
+        Ok(problems)
+    }
+
     pub(super) fn curves(&self, cache: &IterationCache) -> Result<Curves, ViewError> {
         let mut curves = Curves::default();
         for IterationName { split, iteration } in Self::contents(cache)?.iterations {

@@ -21,10 +21,10 @@ fn modes() -> Value {
 }
 
 pub(super) fn get_parameters() -> Vec<Value> {
-    let lifetime = "Minutes without a request after which the lease ends; each node has its own maximum";
+    let lifetime = "Minutes without a request after which the lease ends; each node has its own maximum, which 0 stands for";
     let wait = "Seconds to wait in the queue while all instances are leased. Default: a few seconds if an instance is just starting, else none";
     vec![
-        parameter("lifetime_mins", false, &json!({"type": "integer", "minimum": 1, "default": 60}), lifetime),
+        parameter("lifetime_mins", false, &json!({"type": "integer", "minimum": 0, "default": 60}), lifetime),
         parameter("wait_secs", false, &json!({"type": "number", "minimum": 0, "maximum": 3600}), wait),
         parameter(
             "idempotency_key",

@@ -1,6 +1,6 @@
 //! Judges with a model: asks which screenshots are relevant, whether the site blocked the agent, whether the screenshots
 //! support the answer, whether every rubric item is met, and whether the answer matches the reference. If a question
-//! fails or gets no clear reply, the episode stays unjudged; a reply without any verdict line counts as not passed.
+//! fails or gets no clear reply, the episode stays unjudged.
 
 mod evidence;
 mod questions;
@@ -15,9 +15,10 @@ use super::{StepJudgment, Verdict};
 use crate::{
     config::{Config, JudgeEndpoint, Question},
     policy::split_thinking,
+    prompts::{JudgePrompts, QuestionKind, QuestionVariables},
 };
 use client::{
-    chat::{ChatRequest, Completion, Images, Message, ModelClient, ModelError, ModelOptions},
+    chat::{ChatRequest, Completion, Images, ModelClient, ModelError, ModelOptions},
     http::{Deadline, RetryPolicy, excerpt},
 };
 use evidence::Evidence;
@@ -27,7 +28,8 @@ use verdict::{Reading, blocked, blocking_step, relevant, verdict};
 /// The model that answers one kind of question, and the client of its server.
 struct Endpoint {
     client: ModelClient,
-    model: String,
+    /// The request without its messages.
+    request: ChatRequest,
 }
 
 /// A judge that asks up to three models, one for each kind of question.
@@ -35,6 +37,7 @@ pub struct ModelJudge {
     keypoints: Endpoint,
     blocking: Endpoint,
     evaluation: Endpoint,
+    prompts: JudgePrompts,
     question_timeout: Duration,
     /// Bounds the concurrent questions of all kinds and episodes.
     permits: Semaphore,
@@ -45,6 +48,7 @@ pub struct ModelJudge {
 struct Record {
     replies: Vec<String>,
     step_judgments: Vec<StepJudgment>,
+    is_blocked: bool,
     blocked_at: Option<usize>,
 }
 
@@ -64,7 +68,7 @@ impl ModelJudge {
     /// API key.
     pub fn new(config: &Config, read_key: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let endpoint = |question| {
-            let JudgeEndpoint { model, api_key_env_var, base_url } = config.judge_endpoint(question);
+            let JudgeEndpoint { api_key_env_var, base_url, request } = config.judge_endpoint(question);
             let options = ModelOptions {
                 sessions: config.env_config.evaluation_workers,
                 attempt_timeout: ATTEMPT_TIMEOUT,
@@ -76,15 +80,23 @@ impl ModelJudge {
                 ..ModelOptions::default()
             };
             let client = ModelClient::openai(&base_url, read_key(&api_key_env_var).as_deref(), options)?;
-            Ok::<_, ModelError>(Endpoint { client, model })
+            Ok::<_, ModelError>(Endpoint { client, request })
         };
         Ok(Self {
             keypoints: endpoint(Question::KeypointDetection)?,
             blocking: endpoint(Question::BlockingDetection)?,
             evaluation: endpoint(Question::Evaluation)?,
+            prompts: JudgePrompts::default(),
             question_timeout: DEFAULT_QUESTION_TIMEOUT,
             permits: Semaphore::new(config.env_config.evaluation_workers.max(1)),
         })
+    }
+
+    /// Asks with other questions than the built-in ones.
+    #[must_use]
+    pub fn with_prompts(mut self, prompts: JudgePrompts) -> Self {
+        self.prompts = prompts;
+        self
     }
 
     /// Sets how long a question may take, including all its attempts.
@@ -96,43 +108,51 @@ impl ModelJudge {
 
     pub async fn judge(&self, trajectory: &Trajectory) -> Verdict {
         let mut record = Record::default();
-        let outcome = self.decide(trajectory, &mut record).await.unwrap_or_else(|Unjudged(reason)| {
-            record.replies.push(format!("Not judged: {reason}"));
-            Outcome::JudgeError
-        });
-        let Record { replies, step_judgments, blocked_at } = record;
-        Verdict { outcome, evaluation: Evaluation::Texts(replies), step_judgments, blocked_at }
+        let passes = self.passes_all(trajectory, &mut record).await;
+        let outcome = match passes {
+            Ok(true) => Outcome::Success,
+            Ok(false) if record.is_blocked => Outcome::Blocked,
+            Ok(false) => Outcome::Failure,
+            Err(Unjudged(reason)) => {
+                record.replies.push(format!("Not judged: {reason}"));
+                record.is_blocked = false;
+                Outcome::JudgeError
+            }
+        };
+        let Record { replies, step_judgments, is_blocked, blocked_at } = record;
+        Verdict { outcome, evaluation: Evaluation::Texts(replies), step_judgments, is_blocked, blocked_at }
     }
 
-    async fn decide(&self, trajectory: &Trajectory, record: &mut Record) -> Result<Outcome, Unjudged> {
+    /// Asks all questions until one fails. A block is recorded and does not end the questions: the agent may have got
+    /// past it.
+    async fn passes_all(&self, trajectory: &Trajectory, record: &mut Record) -> Result<bool, Unjudged> {
         let answer = final_answer(trajectory);
         if answer.is_some() {
             record.step_judgments = self.find_keypoints(trajectory).await?;
         }
-        if self.detect_blocking(trajectory, record).await? {
-            return Ok(Outcome::Blocked);
-        }
-        let Some(answer) = answer else { return Ok(Outcome::Failure) };
+        self.detect_blocking(trajectory, record).await?;
+        let Some(answer) = answer else { return Ok(false) };
         let evidence = Evidence::submitted(trajectory, &record.step_judgments);
         let replies = &mut record.replies;
         let task = &trajectory.task;
         let supported = questions::supported(task, &answer, &evidence);
-        if !self.passes("Criterion B", supported, replies).await? {
-            return Ok(Outcome::Failure);
+        if !self.passes("Criterion B", (QuestionKind::Supported, supported), replies).await? {
+            return Ok(false);
         }
         for (index, item) in task.evaluator_reference.iter().enumerate() {
             let question = questions::rubric_item(task, item, &answer, &evidence);
-            if !self.passes(&format!("Criterion A, item {}", index + 1), question, replies).await? {
-                return Ok(Outcome::Failure);
+            let name = format!("Criterion A, item {}", index + 1);
+            if !self.passes(&name, (QuestionKind::RubricItem, question), replies).await? {
+                return Ok(false);
             }
         }
-        if let Some(reference) = &task.reference_answer {
-            let question = questions::reference(task, &answer, reference);
-            if !self.passes("Reference answer", question, replies).await? {
-                return Ok(Outcome::Failure);
+        match task.reference() {
+            Some(reference) => {
+                let question = questions::reference(task, &answer, reference);
+                self.passes("Reference answer", (QuestionKind::Reference, question), replies).await
             }
+            None => Ok(true),
         }
-        Ok(Outcome::Success)
     }
 
     /// Asks which screenshots are relevant. The last one always is.
@@ -140,8 +160,8 @@ impl ModelJudge {
         let last = trajectory.steps.len().saturating_sub(1);
         let questions = stream::iter(0..last).map(|step| async move {
             let question = questions::keypoint(trajectory, step);
-            let (reply, reading) = self.ask(&self.keypoints, question, relevant).await?;
-            Ok(StepJudgment { step, submit: reading == Reading::Yes, judgment: Some(reply) })
+            let (reply, submit) = self.ask(QuestionKind::Keypoint, &question).await?;
+            Ok(StepJudgment { step, submit, judgment: Some(reply) })
         });
         let mut step_judgments = Vec::new();
         let mut replies = questions.buffered(MAX_CONCURRENT_KEYPOINTS);
@@ -158,64 +178,82 @@ impl ModelJudge {
     }
 
     /// Asks whether the site blocked the agent, and records the reply and the blocking step.
-    async fn detect_blocking(&self, trajectory: &Trajectory, record: &mut Record) -> Result<bool, Unjudged> {
+    async fn detect_blocking(&self, trajectory: &Trajectory, record: &mut Record) -> Result<(), Unjudged> {
         let question = questions::blocking(trajectory);
-        let (reply, reading) = self.ask(&self.blocking, question, blocked).await?;
-        let is_blocked = reading == Reading::Yes;
+        let (reply, is_blocked) = self.ask(QuestionKind::Blocking, &question).await?;
+        record.is_blocked = is_blocked;
         record.blocked_at = blocking_step(&reply).filter(|step| is_blocked && *step < trajectory.steps.len());
         record.replies.push(format!("Blocking: {reply}"));
-        Ok(is_blocked)
+        Ok(())
     }
 
     /// Asks for a verdict on one criterion and records the reply under its name.
     async fn passes(
         &self,
         criterion: &str,
-        question: Vec<Message>,
+        (kind, question): (QuestionKind, QuestionVariables),
         replies: &mut Vec<String>,
     ) -> Result<bool, Unjudged> {
-        let (reply, reading) = self.ask(&self.evaluation, question, verdict).await?;
+        let (reply, passes) = self.ask(kind, &question).await?;
         replies.push(format!("{criterion}: {reply}"));
-        Ok(reading == Reading::Yes)
+        Ok(passes)
     }
 
-    /// Asks a question, again if the reply does not answer it. A reply without a verdict line is returned as
-    /// [`Reading::Missing`]; an empty, truncated or contradictory one is an error.
+    /// Asks a yes/no question, once more if the reply does not answer it. Returns the reply and what it says.
     async fn ask(
         &self,
-        endpoint: &Endpoint,
-        messages: Vec<Message>,
-        read: fn(&str) -> Reading,
-    ) -> Result<(String, Reading), Unjudged> {
+        kind: QuestionKind,
+        question: &QuestionVariables,
+    ) -> Result<(String, bool), Unjudged> {
+        let endpoint = match kind {
+            QuestionKind::Keypoint => &self.keypoints,
+            QuestionKind::Blocking => &self.blocking,
+            QuestionKind::Supported | QuestionKind::RubricItem | QuestionKind::Reference => &self.evaluation,
+        };
+        let messages =
+            self.prompts.ask(kind, question).map_err(|error| Unjudged(error.to_string()))?;
         // The question's time starts after the wait for a permit.
         let _permit = self.permits.acquire().await.map_err(|error| Unjudged(error.to_string()))?;
         let deadline = Deadline::after(self.question_timeout);
         let mut result = Err(Unjudged("the judge was not asked".into()));
         for _ in 0..MAX_ATTEMPTS {
-            let request = ChatRequest {
-                model: endpoint.model.clone(),
-                messages: messages.clone(),
-                ..ChatRequest::default()
-            };
+            let request = ChatRequest { messages: messages.clone(), ..endpoint.request.clone() };
             let completion = endpoint.client.complete(request, deadline).await;
-            result = interpret(completion.map_err(|error| Unjudged(error.to_string()))?, read);
-            if matches!(result, Ok((_, Reading::Yes | Reading::No))) {
+            let completion = completion.map_err(|error| Unjudged(error.to_string()))?;
+            result = interpret(completion, |reply| self.read(kind, reply));
+            if result.is_ok() {
                 break;
             }
         }
         result
     }
+
+    /// Reads a reply by the patterns of the question's template, if it has any.
+    fn read(&self, kind: QuestionKind, reply: &str) -> Reading {
+        match (self.prompts.patterns(kind), kind) {
+            (Some(patterns), _) => match patterns.read(reply) {
+                Some(true) => Reading::Yes,
+                Some(false) => Reading::No,
+                None => Reading::Missing,
+            },
+            (None, QuestionKind::Keypoint) => relevant(reply),
+            (None, QuestionKind::Blocking) => blocked(reply),
+            (None, _) => verdict(reply),
+        }
+    }
 }
 
 /// Reads a reply. Only the answer counts, not the thinking before it: that may quote pages and change its mind.
-fn interpret(completion: Completion, read: fn(&str) -> Reading) -> Result<(String, Reading), Unjudged> {
+fn interpret(completion: Completion, read: impl Fn(&str) -> Reading) -> Result<(String, bool), Unjudged> {
     let answer = split_thinking(&completion.text).answer;
     let problem = match (completion.finish_reason.as_deref(), read(&answer)) {
         (Some("content_filter"), _) => "the judge's content filter refused the question",
         (Some("length"), _) => "the judge's reply was cut off at its length limit",
         _ if !answer.contains(char::is_alphanumeric) => "the judge's reply has no words",
+        (_, Reading::Missing) => "the judge's reply gives no verdict",
         (_, Reading::Unclear) => "the judge's reply gives no clear verdict",
-        (_, reading) => return Ok((completion.text, reading)),
+        (_, Reading::Yes) => return Ok((completion.text, true)),
+        (_, Reading::No) => return Ok((completion.text, false)),
     };
     let quoted = excerpt(&answer);
     Err(Unjudged(if quoted.is_empty() { problem.to_owned() } else { format!("{problem}: {quoted}") }))
@@ -224,6 +262,6 @@ fn interpret(completion: Completion, read: fn(&str) -> Reading) -> Result<(Strin
 /// Returns the text of the answer that the episode ended with.
 pub(crate) fn final_answer(trajectory: &Trajectory) -> Option<String> {
     let action = trajectory.steps.last()?.action.as_ref().filter(|action| action.key == Action::ANSWER)?;
-    let text = action.arguments.get("text").and_then(serde_json::Value::as_str);
+    let text = action.text().and_then(serde_json::Value::as_str);
     Some(text.unwrap_or_default().to_owned())
 }

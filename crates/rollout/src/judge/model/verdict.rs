@@ -75,11 +75,14 @@ fn parse_yes_no(line: &str) -> Option<bool> {
     }
 }
 
-/// Returns the text after `label:`, ignoring markup around the label.
+/// Returns the text after `label:`. Before the label there may be markup, the number of a list item and the word "final".
 fn after_label<'a>(line: &'a str, label: &str) -> Option<&'a str> {
     let (head, rest) = line.split_once(':')?;
-    let head: String = head.chars().filter(|c| c.is_alphanumeric()).collect();
-    head.eq_ignore_ascii_case(label).then_some(rest)
+    let words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let mut words = words.skip_while(|word| is_number(word) || word.eq_ignore_ascii_case("final"));
+    let is_label = words.next().is_some_and(|word| word.eq_ignore_ascii_case(label));
+    (is_label && words.next().is_none()).then_some(rest)
 }
 
 /// Returns the words in upper case, separated by single spaces, without markup.
@@ -107,6 +110,12 @@ mod tests {
             ("Verdict:", Reading::Unclear),
             ("Verdict: maybe", Reading::Unclear),
             ("My verdict: SUCCESS", Reading::Missing),
+            ("1. All is shown.\n2. Verdict: SUCCESS", Reading::Yes),
+            ("- Verdict: NOT SUCCESS", Reading::No),
+            ("Final verdict: SUCCESS", Reading::Yes),
+            ("2. **Final verdict**: SUCCESS", Reading::Yes),
+            ("3) __FINAL VERDICT:__ not success", Reading::No),
+            ("Verdict 2: SUCCESS", Reading::Missing),
         ] {
             assert_eq!(verdict(reply), wanted, "{reply:?}");
         }
@@ -144,6 +153,8 @@ mod tests {
             ("A captcha.\nBlocked: YES", Reading::Yes),
             ("Blocked: NO", Reading::No),
             ("Blocked: YES | NO", Reading::Unclear),
+            ("2. **Blocked:** YES", Reading::Yes),
+            ("* Final - Blocked: no", Reading::No),
             ("YES", Reading::Missing),
         ] {
             assert_eq!(blocked(reply), wanted, "{reply:?}");
@@ -151,6 +162,7 @@ mod tests {
         for (reply, wanted) in [
             ("It shows the price.\nYES", Reading::Yes),
             ("NO", Reading::No),
+            ("1. It shows the price.\n2. **YES**", Reading::Yes),
             ("Yes and no", Reading::Missing),
             ("", Reading::Missing),
         ] {

@@ -89,24 +89,20 @@ pub fn draw_train_tasks(
     Selection { tasks: own.collect(), notes, total: queue.len() }
 }
 
-/// Selects the first `size` test tasks (all if `size` is 0 or less), each `repeat` times, and assigns them to the ranks
-/// in file order.
+/// Selects the first `size` test tasks (all if `size` is 0 or less) and assigns them to the ranks in file order. Then the
+/// whole list is repeated, so that all repeats of a task belong to one rank, as in the Python system.
 pub fn select_test_tasks(entries: &[TaskEntry], size: i64, repeat: u32, ranks: &Ranks) -> Selection {
     let count = usize::try_from(size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX).min(entries.len());
     let repeat = repeat.max(1) as usize;
-    let chosen: Vec<usize> = (0..count).flat_map(|index| std::iter::repeat_n(index, repeat)).collect();
-    let owners = ranks.assign(chosen.len());
-    let mut order: Vec<usize> = (0..chosen.len()).collect();
-    order.sort_by_key(|position| std::cmp::Reverse(entries[chosen[*position]].difficulty));
-    let queue = order.iter().enumerate();
-    let own = queue.filter(|(_, position)| owners[**position] == ranks.rank);
-    let tasks =
-        own.map(|(trajectory_index, position)| Selected { entry_index: chosen[*position], trajectory_index });
+    let chosen: Vec<usize> = std::iter::repeat_n(0..count, repeat).flatten().collect();
+    let owners = ranks.assign(count);
+    let mut tasks = hardest_first(&chosen, entries);
+    tasks.retain(|selected| owners[selected.entry_index] == ranks.rank);
     let mut notes = Vec::new();
     if size > 0 && (size as usize) > entries.len() {
         notes.push(format!("requested {size} test tasks, but the file has only {}", entries.len()));
     }
-    Selection { tasks: tasks.collect(), notes, total: chosen.len() }
+    Selection { tasks, notes, total: chosen.len() }
 }
 
 fn eligible(

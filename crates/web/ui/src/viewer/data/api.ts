@@ -13,9 +13,9 @@ export const overview = (id: IterationId, signal: AbortSignal) => getJson<Overvi
 export const tableOf = (id: IterationId, signal: AbortSignal) => getJson<Table>(`${iteration(id)}/trajectories`, signal);
 export const trajectoryAt = (id: TrajectoryId, signal: AbortSignal) => getJson<Trajectory>(trajectory(id), signal);
 export const siblingsOf = (id: TrajectoryId, signal: AbortSignal) => getJson<Sibling[]>(`${trajectory(id)}/siblings`, signal);
-export const charts = (ema: number, signal: AbortSignal) => getJson<Charts>(address('api/curves', { ema: ema || undefined }), signal);
+export const charts = (ema: number, signal: AbortSignal) => getJson<Charts>(address('api/curves', { ema: ema < 1 ? ema : undefined }), signal);
 export const screenshot = (id: TrajectoryId, step: number): string => `${trajectory(id)}/steps/${step}/screenshot`;
-export const plotFile = (kind: 'svg' | 'png', ema: number): string => address(`api/plots.${kind}`, { ema: ema || undefined });
+export const plotFile = (kind: 'svg' | 'png', ema: number): string => address(`api/plots.${kind}`, { ema: ema < 1 ? ema : undefined });
 
 export interface Loaded<T> {
   value: T | null;

@@ -11,9 +11,10 @@ import { LINES, LineToggle, SPLITS, SplitToggle } from './Legend';
 /** Returns the names of hidden lines and splits from the query. */
 const hidden = (query: URLSearchParams): Set<string> => new Set((query.get('hide') ?? '').split(',').filter(Boolean));
 
+/** Returns the weight of the new value in the moving average; 1 is unsmoothed. */
 function emaOf(query: URLSearchParams): number {
-  const ema = Number(query.get('ema') ?? '0');
-  return ema > 0 && ema < 1 ? ema : 0;
+  const ema = Number(query.get('ema') ?? '1');
+  return ema > 0 && ema < 1 ? ema : 1;
 }
 
 export function PlotsPage({ query }: { query: URLSearchParams }) {
@@ -45,9 +46,9 @@ export function PlotsPage({ query }: { query: URLSearchParams }) {
         {LINES.map((line) => <LineToggle key={line} name={line} isOn={shown.lines.has(line)} toggle={() => toggle(line)} />)}
         {SPLITS.map((split) => <SplitToggle key={split} name={split} isOn={shown.splits.has(split)} toggle={() => toggle(split)} />)}
         <label class="ema">
-          Smoothing (EMA) <span class="number">{ema.toFixed(2)}</span>
-          <input type="range" min="0" max="0.95" step="0.05" value={ema}
-            onInput={(event) => go({ page: 'plots' }, changed(query, { ema: event.currentTarget.value === '0' ? null : event.currentTarget.value }), true)} />
+          Smoothing: EMA with alpha <span class="number">{ema.toFixed(2)}</span>
+          <input type="range" min="0.05" max="1" step="0.05" value={ema}
+            onInput={(event) => go({ page: 'plots' }, changed(query, { ema: event.currentTarget.value === '1' ? null : event.currentTarget.value }), true)} />
         </label>
       </div>
       {error && <ErrorNotice text={error} />}

@@ -35,7 +35,7 @@ function numbers(value: Json | undefined): number[] {
 const clamp = (value: number): number => Math.min(1000, Math.max(0, value));
 
 function target(action: Action): Pick<Overlay, 'point' | 'box'> {
-  const [a, b, c, d, ...more] = numbers(action.arguments['coordinate']).map(clamp);
+  const [a, b, c, d, ...more] = numbers(action.arguments['coordinates'] ?? action.arguments['coordinate']).map(clamp);
   if (a === undefined || b === undefined || more.length > 0) return { point: null, box: null };
   if (c === undefined) return { point: { x: a, y: b }, box: null };
   if (d === undefined) return { point: null, box: null };
@@ -68,7 +68,7 @@ export function overlay(action: Action | null, tree: string | null): Overlay {
   switch (action.key) {
     case 'scroll': case 'hover_and_scroll':
       return { ...found, scroll: { at: found.point ?? MIDDLE, direction: direction(action.arguments['direction']) }, point: null };
-    case 'type': return { ...found, text: written(action.arguments['text']) };
+    case 'type': return { ...found, text: written(action.arguments['content'] ?? action.arguments['text']) };
     case 'navigate': return { ...found, text: written(action.arguments['url']) };
     default: return found;
   }
