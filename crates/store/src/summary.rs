@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proto::trajectory::{Action, Outcome, TaskId, Trajectory};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Summary of one trajectory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,10 @@ pub struct Summary {
     pub unchanged_screenshots: u64,
     /// Directory of the first recorded screenshot.
     pub image_directory: Option<String>,
+    /// Total number of characters after `Memory:` in all raw responses; `None` in files written before it was recorded.
+    pub memory_chars: Option<u64>,
+    /// The field `distribution` of the task file, which marks test tasks as `ood` (out of distribution) or otherwise.
+    pub distribution: Option<String>,
 }
 
 impl Summary {
@@ -67,6 +72,8 @@ impl Summary {
                 .filter(|step| step.same_as_next_screenshot == Some(true))
                 .count() as u64,
             image_directory: steps.iter().find_map(|step| image_directory(&step.observation.image_path)),
+            memory_chars: Some(steps.iter().map(|step| memory_chars(&step.response.raw_response)).sum()),
+            distribution: task.extra.get("distribution").and_then(Value::as_str).map(str::to_owned),
         }
     }
 
@@ -81,12 +88,48 @@ impl Summary {
         })
     }
 
+    /// Whether the task is out of distribution. A task without the field counts as such, as in the Python system.
+    pub fn is_ood(&self) -> bool {
+        self.distribution.as_deref().is_none_or(|distribution| distribution == "ood")
+    }
+
     pub fn is_answered(&self) -> bool {
         self.last_action.as_deref() == Some(Action::ANSWER)
     }
 }
 
+/// Returns the length of the text after `Memory:` on the first line that starts with it.
+fn memory_chars(response: &str) -> u64 {
+    let memory = response.lines().find_map(|line| line.trim_start().strip_prefix("Memory:"));
+    memory.map_or(0, |text| text.trim().chars().count() as u64)
+}
+
 fn image_directory(image_path: &str) -> Option<String> {
     let parent = Path::new(image_path.strip_prefix("file://").unwrap_or(image_path)).parent()?;
     (!parent.as_os_str().is_empty()).then(|| parent.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_the_first_line_that_starts_with_it() {
+        let table = [
+            ("Memory: seen ünf pages \nAction: x", 14),
+            ("Progress: My Memory: x\n  Memory:  ab\nMemory: second", 2),
+            ("Memory:\nbelow", 0),
+            ("memory: no", 0),
+            ("", 0),
+        ];
+        for (response, length) in table {
+            assert_eq!(memory_chars(response), length, "{response:?}");
+        }
+    }
+
+    #[test]
+    fn summary_without_new_fields_is_readable() {
+        let old: Summary = serde_json::from_str(r#"{"task_name": "a", "steps": 3}"#).unwrap();
+        assert_eq!((old.memory_chars, old.distribution.as_deref(), old.is_ood()), (None, None, true));
+    }
 }

@@ -147,3 +147,60 @@ overall        10   55.6 %    0.0 %    0.0 %     2.5          44    4.0 %
 ";
     assert_eq!(report.to_string(), expected);
 }
+
+#[test]
+fn repeated_tasks_are_reported_as_pass_at_k() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    // Three trajectories of task 0, of which one succeeds, two of task 1, which fail, and one of task 2.
+    let repeat = |task: i64, index: i64, reward: i64| {
+        let mut trajectory = sample::trajectory(task, 2);
+        trajectory.task.trajectory_index = index;
+        trajectory.steps[1].reward.reward = reward;
+        trajectory
+    };
+    let trajectories = [
+        repeat(0, 0, 1),
+        repeat(0, 1, 0),
+        repeat(0, 2, 0),
+        repeat(1, 3, 0),
+        repeat(1, 4, 0),
+        repeat(2, 5, 1),
+    ];
+    write(&save_path, IterationId::new(Split::Test, 0), &trajectories);
+    let report = metrics::of_save_path(&save_path, Split::Test, None).unwrap().unwrap();
+    let pass_at_k = report.pass_at_k.unwrap();
+    assert_eq!((pass_at_k.k, pass_at_k.tasks), (2, 2));
+    // Of the three pairs of task 0, two contain its success.
+    assert!((pass_at_k.rate - (2.0 / 3.0) / 2.0).abs() < 1e-12, "{pass_at_k:?}");
+    assert!(report.to_string().contains("\npass@2 33.3 % (2 repeated tasks)\n"), "{report}");
+    assert_eq!(serde_json::to_value(&report).unwrap()["pass_at_k"]["k"], 2);
+}
+
+#[test]
+fn same_task_in_two_iterations_is_not_a_repeat() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    for iteration in 0..2 {
+        write(&save_path, IterationId::new(Split::Test, iteration), &[sample::trajectory(0, 2)]);
+    }
+    let report = metrics::of_save_path(&save_path, Split::Test, Some(10)).unwrap().unwrap();
+    assert_eq!((report.breakdown.overall.total_trajectories, report.pass_at_k), (2, None));
+    assert!(!serde_json::to_string(&report).unwrap().contains("pass_at_k"));
+}
+
+#[test]
+fn summary_has_memory_length_and_distribution() {
+    let mut trajectory = sample::trajectory(0, 3);
+    trajectory.steps[0].response.raw_response = "Memory: 価格 €\nAction: look".to_owned();
+    trajectory.steps[2].response.raw_response = "Memory: ab".to_owned();
+    assert!(Summary::of(&trajectory).is_ood(), "no distribution counts as out of distribution");
+    for (distribution, is_ood) in [("ood", true), ("id", false)] {
+        trajectory.task.extra.insert("distribution".to_owned(), distribution.into());
+        let directory = tempfile::tempdir().unwrap();
+        let save_path = SavePath::new(directory.path());
+        write(&save_path, IterationId::new(Split::Test, 0), std::slice::from_ref(&trajectory));
+        let found = store::iteration::summaries_of(&save_path, Split::Test, 0).unwrap().remove(0);
+        assert_eq!((found.memory_chars, found.is_ood()), (Some(4 + 2), is_ood), "{distribution}");
+    }
+}

@@ -2,11 +2,15 @@
 //! them from summaries; reading the save path is a thin layer on top.
 
 mod category;
+mod pass_at_k;
 mod table;
+mod task_key;
 
 use serde::Serialize;
 
 pub use category::{Category, CrashReason, DifficultyClass, category, crash_reason};
+pub use pass_at_k::{Attempts, PassAtK};
+pub use task_key::{SiteKey, TaskKey};
 
 use crate::iteration;
 use crate::layout::{IterationId, SavePath, Split};
@@ -138,6 +142,9 @@ pub struct MetricsReport {
     pub scope: Scope,
     #[serde(flatten)]
     pub breakdown: Breakdown,
+    /// Success of the tasks that were repeated within an iteration, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass_at_k: Option<PassAtK>,
 }
 
 /// Metrics of the latest iteration of a split or, if `last` is given, of its latest trajectories. Returns `None` if
@@ -155,6 +162,7 @@ pub fn of_save_path(
         return of_iteration(save_path, split, latest).map(Some);
     };
     let mut window: Vec<Summary> = Vec::new();
+    let mut attempts: Vec<Attempts> = Vec::new();
     for number in iterations.into_iter().rev() {
         if window.len() >= window_size {
             break;
@@ -162,17 +170,26 @@ pub fn of_save_path(
         let mut earlier = iteration::summaries_of(save_path, split, number)?;
         let surplus = (window.len() + earlier.len()).saturating_sub(window_size);
         earlier.drain(..surplus);
+        // The policy may differ between iterations, so that only trajectories of one iteration are repeats.
+        attempts.extend(Attempts::by_task(&earlier).into_values());
         window.splice(..0, earlier);
     }
-    Ok(Some(MetricsReport { split, scope: Scope::Last(window_size), breakdown: Breakdown::of(&window) }))
+    Ok(Some(MetricsReport {
+        split,
+        scope: Scope::Last(window_size),
+        breakdown: Breakdown::of(&window),
+        pass_at_k: PassAtK::of(&attempts),
+    }))
 }
 
 /// Metrics of trajectories of one iteration, such as those that one rank collected.
 pub fn of_summaries(id: IterationId, summaries: &[Summary]) -> MetricsReport {
+    let attempts: Vec<Attempts> = Attempts::by_task(summaries).into_values().collect();
     MetricsReport {
         split: id.split,
         scope: Scope::Iteration(id.iteration),
         breakdown: Breakdown::of(summaries),
+        pass_at_k: PassAtK::of(&attempts),
     }
 }
 

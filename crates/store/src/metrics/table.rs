@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Metrics, MetricsReport, Scope};
+use super::{Metrics, MetricsReport, PassAtK, Scope};
 
 impl Display for MetricsReport {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -29,6 +29,11 @@ impl Display for MetricsReport {
             write_row(out, width, &group.name, &group.metrics)?;
         }
         write_row(out, width, "overall", overall)?;
+        if let Some(PassAtK { k, tasks, rate }) = self.pass_at_k {
+            let tasks =
+                if tasks == 1 { "1 repeated task".to_owned() } else { format!("{tasks} repeated tasks") };
+            writeln!(out, "pass@{k} {:.1} % ({tasks})", rate * 100.0)?;
+        }
         for (count, label) in [
             (overall.judge_errors, "not judged (no judge configured, or it did not answer)"),
             (overall.infra_lost, "lost to infrastructure errors"),
