@@ -25,8 +25,10 @@ fn invalid_paths_and_options_are_explained() {
     let file = format!("{empty}/file");
     std::fs::write(&file, "").expect("a file");
     assert_fails_with(&["plot", empty], "nothing to plot: there are no trajectories under");
-    assert_fails_with(&["plot", empty, "--out", "curves.jpg"], "must end in .png or .svg");
+    assert_fails_with(&["plot", empty, "--out", "curves.jpg"], "must end in .png, .svg or .json");
     assert_fails_with(&["plot", empty, "--ema", "1.5"], "above 0 and at most 1");
+    assert_fails_with(&["plot", empty, "--x", "time"], "it must be iterations or trajectories");
+    assert_fails_with(&["plot", empty, "--ood"], "without test tasks whose distribution is not ood");
     assert_fails_with(&["view", &missing], "cannot read");
     assert_fails_with(&["view", &file], "is a file; pass the save path");
     assert_fails_with(&["view", empty, "--port", "0", "--token", "a b"], "a token may contain only letters");

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use common::Tab;
 use store::{SavePath, Split};
-use web::plot::{self, Ema};
+use web::plot::{self, ChartOptions, Ema};
 use web::server;
 use web::view::{View, router};
 
@@ -75,8 +75,8 @@ fn draw(out: &Path) {
             );
         }
     }
-    let ema = Ema::new(0.5).unwrap();
-    let charts = View::new(save_path, Vec::new()).curves().unwrap().charts(Some(ema));
+    let options = ChartOptions { ema: Ema::new(0.5).ok(), ..ChartOptions::default() };
+    let charts = View::new(save_path, Vec::new()).charts(options).unwrap();
     std::fs::write(out, plot::png(&charts).unwrap()).unwrap();
     println!("wrote {}", out.display());
 }

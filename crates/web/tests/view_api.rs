@@ -8,6 +8,7 @@ mod save_paths;
 
 use std::path::Path;
 
+use proto::trajectory::Trajectory;
 use serde_json::{Value, json};
 use store::{IterationId, SavePath, Split};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -248,6 +249,8 @@ async fn invalid_urls_are_refused() {
         ("/api/iterations/train/0/trajectories/%00/steps/0/screenshot", 404),
         ("/api/curves?ema=2", 400),
         ("/api/curves?ema=x", 400),
+        ("/api/curves?x=time", 400),
+        ("/api/plots.svg?ood=maybe", 400),
         ("/assets/../../Cargo.toml", 404),
     ];
     for (path, status) in bad {
@@ -368,7 +371,7 @@ async fn curves_are_served_as_json_svg_and_png() {
     let directory = tempfile::tempdir().unwrap();
     let server = serve(&save_paths::small(directory.path()), &[]).await;
     let curves = get(&server, "/api/curves?ema=0.5").await.json();
-    assert_eq!((curves["charts"].as_array().unwrap().len(), &curves["trajectories"]), (9, &json!(24)));
+    assert_eq!((curves["charts"].as_array().unwrap().len(), &curves["trajectories"]), (15, &json!(24)));
     let success = &curves["charts"][0]["series"][0];
     assert_eq!(
         (&success["split"], &success["line"], &success["values"]),
@@ -384,6 +387,52 @@ async fn curves_are_served_as_json_svg_and_png() {
     let server = serve(&SavePath::new(empty.path()), &[]).await;
     let empty_reply = get(&server, "/api/curves").await;
     assert_eq!((empty_reply.status, &empty_reply.json()["code"]), (404, &json!("nothing_to_plot")));
+}
+
+#[tokio::test]
+async fn curves_have_trajectories_on_x_axis_and_filter_test_tasks() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    // Trajectory 0 of train and trajectories 0 and 1 of test are in distribution, the others have no distribution or "ood".
+    let tagged = |count: i64, tags: &[&str]| -> Vec<Trajectory> {
+        let mut trajectories: Vec<_> = (0..count).map(save_paths::trajectory).collect();
+        for (trajectory, tag) in trajectories.iter_mut().zip(tags) {
+            trajectory.task.extra.insert("distribution".to_owned(), (*tag).into());
+        }
+        trajectories
+    };
+    save_paths::write_iteration(&save_path, Split::Train, 0, &tagged(3, &["id"]));
+    save_paths::write_iteration(&save_path, Split::Train, 2, &tagged(2, &[]));
+    save_paths::write_iteration(&save_path, Split::Test, 0, &tagged(5, &["id", "id", "ood"]));
+    let server = serve(&save_path, &[]).await;
+    let all = get(&server, "/api/curves").await.json();
+    let series = |charts: &Value, split: &str, name: &str| {
+        let chart =
+            &charts["charts"].as_array().unwrap().iter().find(|chart| chart["measure"] == name).unwrap();
+        let mut series = chart["series"].as_array().unwrap().iter();
+        series.find(|series| series["split"] == split && series["line"] == "overall").unwrap().clone()
+    };
+    assert_eq!(
+        (&all["x"], &all["ood"], &all["trajectories"]),
+        (&json!("iterations"), &json!(false), &json!(10))
+    );
+    assert_eq!(series(&all, "train", "trajectories")["x"], json!([0, 2]));
+    assert_eq!(series(&all, "test", "trajectories")["values"], json!([5.0]));
+    let ood = get(&server, "/api/curves?x=trajectories&ood=true").await.json();
+    assert_eq!(
+        (&ood["x"], &ood["ood"], &ood["trajectories"]),
+        (&json!("trajectories"), &json!(true), &json!(8))
+    );
+    assert_eq!(series(&ood, "train", "trajectories")["x"], json!([3, 5]), "train tasks are not filtered");
+    assert_eq!(series(&ood, "train", "trajectories")["iterations"], json!([0, 2]));
+    assert_eq!(series(&ood, "test", "trajectories")["values"], json!([3.0]));
+    assert_eq!(series(&ood, "test", "trajectories")["x"], json!([3]));
+    // Of the trajectories 2, 3 and 4, the even ones succeed.
+    assert_eq!(series(&ood, "test", "success")["values"], json!([2.0 / 3.0]));
+    // The memory is "seen N" in each of the six steps.
+    assert_eq!(series(&ood, "test", "memory_length")["values"], json!([6.0]));
+    let svg = get(&server, "/api/plots.svg?x=trajectories&ood=true").await;
+    assert!(svg.text().contains("trajectories of the split so far"));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ mod save_paths;
 
 use common::{Tab, require_built_pages};
 use serde_json::json;
-use store::SavePath;
+use store::{SavePath, Split};
 use web::server::{self, PageServer};
 use web::view::{View, router};
 
@@ -226,7 +226,7 @@ async fn missing_files_are_explained() {
 async fn plots_are_smoothed_filtered_and_tabulated() {
     let opened = Opened::open("#/plots").await;
     let tab = &opened.tab;
-    tab.wait_until("document.querySelectorAll('.chart canvas').length === 9").await;
+    tab.wait_until("document.querySelectorAll('.chart canvas').length === 15").await;
     tab.assert_accessible("plots").await;
     tab.click("[aria-labelledby=chart-success] summary").await;
     tab.wait_until(
@@ -249,10 +249,44 @@ async fn plots_are_smoothed_filtered_and_tabulated() {
     assert_eq!(opened.hash().await, "#/plots?hide=test");
     tab.eval("(() => { const slider = document.querySelector('input[type=range]'); slider.value = '0.6'; slider.dispatchEvent(new Event('input', { bubbles: true })); })()").await;
     tab.wait_until(
-        "location.hash.includes('ema=0.6') && document.querySelectorAll('.chart canvas').length === 9",
+        "location.hash.includes('ema=0.6') && document.querySelectorAll('.chart canvas').length === 15",
     )
     .await;
     opened.close().await;
+}
+
+#[tokio::test]
+async fn plots_are_shown_by_trajectories_and_for_ood_tasks() {
+    require_built_pages();
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path());
+    save_paths::write_iteration(&save_path, Split::Train, 0, &save_paths::learning(0, 20));
+    save_paths::write_iteration(&save_path, Split::Test, 0, &save_paths::learning(100, 18));
+    let server = serve(&save_path).await;
+    let tab = Tab::open().await;
+    tab.visit(&format!("{}#/plots", server.link())).await;
+    tab.wait_until("document.querySelector('.heading').textContent.includes('38 trajectories')").await;
+    let press = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('.filters button')].find((element) => element.textContent === '{name}').click()"
+        )
+    };
+    tab.eval(&press("by trajectories")).await;
+    tab.wait_until("document.querySelector('[aria-labelledby=chart-success] .readout')?.textContent.includes('20 trajectories')").await;
+    tab.click("[aria-labelledby=chart-success] summary").await;
+    let rows = "[...document.querySelectorAll('[aria-labelledby=chart-success] tbody th')].map((row) => row.textContent)";
+    assert_eq!(tab.eval(rows).await, json!(["18", "20"]), "test and train each have their own number");
+    // Two of the six test tasks are in distribution; each has three trajectories.
+    tab.eval(&press("test: only out of distribution")).await;
+    tab.wait_until("document.querySelector('.heading').textContent.includes('32 trajectories')").await;
+    assert_eq!(tab.eval("location.hash").await, "#/plots?x=trajectories&ood=true");
+    let link = "document.querySelector('a[download=\"metrics.svg\"]').getAttribute('href')";
+    assert_eq!(tab.eval(link).await, "api/plots.svg?x=trajectories&ood=true");
+    tab.assert_accessible("plots").await;
+    tab.eval(&press("by iterations")).await;
+    tab.wait_until("location.hash === '#/plots?ood=true' && document.querySelector('[aria-labelledby=chart-success] .readout')?.textContent.includes('iteration 0')").await;
+    tab.assert_no_errors();
+    tab.close().await;
 }
 
 #[tokio::test]

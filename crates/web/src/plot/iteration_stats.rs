@@ -1,43 +1,18 @@
 //! The numbers that the curves need from one iteration, small enough to keep for all iterations of a long training.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{HashMap, HashSet};
 
 use store::Summary;
-use store::metrics::{Category, DifficultyClass, Metrics, category};
+use store::metrics::{Attempts, Category, DifficultyClass, Metrics, PassAtK, SiteKey, TaskKey, category};
 
 use super::chart::Line;
-
-/// Identifies a task by its name and website: trajectories with the same key belong to one task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TaskKey(u64);
-
-impl TaskKey {
-    pub fn of(summary: &Summary) -> Self {
-        Self(hash(&(&summary.task_name, site(&summary.website))))
-    }
-}
-
-/// Returns the host of a URL without its port: practice sites get a different port in every run.
-fn site(website: &str) -> &str {
-    let host = website.split_once("://").map_or(website, |(_, rest)| rest);
-    let host = host.split(['/', '?', '#']).next().unwrap_or(host);
-    host.rsplit_once(':')
-        .filter(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
-        .map_or(host, |(name, _)| name)
-}
-
-fn hash(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
 
 /// Task and website of a trajectory, to measure how many were seen in earlier iterations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TaskAndSite {
     pub(super) class: DifficultyClass,
     pub(super) task: TaskKey,
-    pub(super) website: u64,
+    pub(super) website: SiteKey,
 }
 
 /// The numbers of one line of the charts in one iteration. All but `metrics` count only trajectories that neither crashed
@@ -51,21 +26,65 @@ pub(super) struct LineStats {
     pub(super) transitions: u64,
     /// Transitions that left the screenshot unchanged.
     pub(super) unchanged: u64,
+    /// The same two numbers of successful trajectories.
+    pub(super) transitions_in_successes: u64,
+    pub(super) unchanged_in_successes: u64,
+    /// Successful trajectories within the step limit of their difficulty.
+    pub(super) successes_in_limit: u64,
+    /// Steps of trajectories whose memory length is known, and its sum.
+    pub(super) steps_with_memory: u64,
+    pub(super) memory_chars: u64,
+    pub(super) pass_at_k: Option<PassAtK>,
 }
 
 impl LineStats {
-    fn of<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
-        let mut stats = Self { metrics: Metrics::of(summaries.clone()), ..Self::default() };
+    /// `k` is that of the whole iteration, so that its lines are comparable.
+    fn of<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone, k: Option<u64>) -> Self {
+        let attempts = Attempts::by_task(summaries.clone());
+        let mut stats = Self {
+            metrics: Metrics::of(summaries.clone()),
+            pass_at_k: k.and_then(|k| PassAtK::at(k, attempts.into_values())),
+            ..Self::default()
+        };
         for summary in summaries {
-            if matches!(category(summary), Category::Cancelled | Category::Crashed(_) | Category::Blocked) {
-                continue;
-            }
-            stats.trajectories += 1;
-            stats.steps += summary.steps;
-            stats.transitions += summary.steps.saturating_sub(1);
-            stats.unchanged += summary.unchanged_screenshots;
+            stats.add(summary);
         }
         stats
+    }
+
+    fn add(&mut self, summary: &Summary) {
+        let is_success = match category(summary) {
+            Category::Cancelled | Category::Crashed(_) | Category::Blocked => return,
+            Category::Unscored => false,
+            Category::Scored { is_success } => is_success,
+        };
+        let transitions = summary.steps.saturating_sub(1);
+        self.trajectories += 1;
+        self.steps += summary.steps;
+        self.transitions += transitions;
+        self.unchanged += summary.unchanged_screenshots;
+        if let Some(chars) = summary.memory_chars {
+            self.steps_with_memory += summary.steps;
+            self.memory_chars += chars;
+        }
+        if is_success {
+            self.transitions_in_successes += transitions;
+            self.unchanged_in_successes += summary.unchanged_screenshots;
+            self.successes_in_limit += u64::from(summary.steps <= step_limit(summary.difficulty));
+        }
+    }
+}
+
+/// Returns the number of steps within which a success counts in [`super::Measure::SuccessInLimit`].
+const fn step_limit(difficulty: i64) -> u64 {
+    match difficulty {
+        1 => 5,
+        2 => 8,
+        3 => 10,
+        4 => 15,
+        5 => 20,
+        6 => 30,
+        _ => 50,
     }
 }
 
@@ -77,13 +96,16 @@ pub struct IterationStats {
 }
 
 impl IterationStats {
-    pub fn of(summaries: &[Summary]) -> Self {
-        let lines = Line::ALL
-            .map(|line| LineStats::of(summaries.iter().filter(move |summary| line.includes(summary))));
-        let task = |summary: &Summary| TaskAndSite {
+    pub fn of<'a>(summaries: impl IntoIterator<Item = &'a Summary>) -> Self {
+        let summaries: Vec<&Summary> = summaries.into_iter().collect();
+        let k = PassAtK::largest_k(Attempts::by_task(summaries.iter().copied()).into_values());
+        let lines = Line::ALL.map(|line| {
+            LineStats::of(summaries.iter().copied().filter(move |summary| line.includes(summary)), k)
+        });
+        let task = |summary: &&Summary| TaskAndSite {
             class: DifficultyClass::of(summary.difficulty),
             task: TaskKey::of(summary),
-            website: hash(&site(&summary.website)),
+            website: SiteKey::of(summary),
         };
         Self { lines, tasks: summaries.iter().map(task).collect() }
     }
@@ -95,6 +117,16 @@ impl IterationStats {
     pub(super) fn tasks(&self, line: Line) -> impl Iterator<Item = &TaskAndSite> {
         self.tasks.iter().filter(move |task| line.class().is_none_or(|class| class == task.class))
     }
+    /// Returns for each distinct task of a line whether another task of the iteration has the same website.
+    pub(super) fn has_repeated_website(&self, line: Line) -> impl Iterator<Item = bool> {
+        let mut tasks_of_site: HashMap<SiteKey, HashSet<TaskKey>> = HashMap::new();
+        for task in &self.tasks {
+            tasks_of_site.entry(task.website).or_default().insert(task.task);
+        }
+        let mut counted = HashSet::new();
+        let distinct = self.tasks(line).filter(move |task| counted.insert(task.task));
+        distinct.map(move |task| tasks_of_site.get(&task.website).is_some_and(|tasks| tasks.len() > 1))
+    }
 }
 
 #[cfg(test)]
@@ -102,17 +134,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn site_is_host_without_port_and_path() {
-        let table = [
-            ("https://a.example", "a.example"),
-            ("https://a.example:8443/x?y", "a.example"),
-            ("a.example/x:1", "a.example"),
-            ("http://[::1]:80/", "[::1]"),
-            ("nonsense:", "nonsense:"),
-            ("", ""),
-        ];
-        for (website, host) in table {
-            assert_eq!(site(website), host, "{website}");
-        }
+    fn step_limit_grows_with_difficulty() {
+        let limits: Vec<u64> = (1..=9).map(step_limit).collect();
+        assert_eq!(limits, [5, 8, 10, 15, 20, 30, 50, 50, 50]);
     }
 }

@@ -1,6 +1,6 @@
 //! Lays out the charts: three in a row, each with title, axes, grid and lines.
 
-use super::chart::{Chart, Charts, Series, Unit};
+use super::chart::{Chart, Charts, Series, Unit, XAxis};
 use super::legend;
 use super::shapes::{Anchor, Colour, Drawing, GRID, MUTED, Shape, TEXT, colour, is_dashed, marker};
 use super::ticks::Scale;
@@ -17,14 +17,15 @@ const MAX_MARKERS: usize = 40;
 
 pub(super) fn draw(charts: &Charts) -> Drawing {
     let rows = charts.charts.len().div_ceil(COLUMNS);
-    let title = "Metrics by iteration".to_owned();
+    let title = title(charts);
     let mut shapes = vec![text((PAGE_MARGIN + 4.0, 30.0), &title, 19.0, TEXT, Anchor::Start, true)];
     shapes.extend(legend::draw(charts, PAGE_MARGIN + 4.0, 56.0));
+    let x_axis = (charts.x, x_scale(charts));
     for (number, chart) in charts.charts.iter().enumerate() {
         let column = (number % COLUMNS) as f64;
         let row = (number / COLUMNS) as f64;
         let origin = (PANEL.0.mul_add(column, PAGE_MARGIN), PANEL.1.mul_add(row, HEADER_HEIGHT));
-        Panel::new(chart, origin).draw(&mut shapes);
+        Panel::new(chart, x_axis, origin).draw(&mut shapes);
     }
     Drawing {
         width: PANEL.0.mul_add(COLUMNS as f64, 2.0 * PAGE_MARGIN),
@@ -34,9 +35,26 @@ pub(super) fn draw(charts: &Charts) -> Drawing {
     }
 }
 
+fn title(charts: &Charts) -> String {
+    let by = match charts.x {
+        XAxis::Iterations => "iteration",
+        XAxis::Trajectories => "number of trajectories",
+    };
+    let filter = if charts.is_ood_only { " (of test tasks only those out of distribution)" } else { "" };
+    format!("Metrics by {by}{filter}")
+}
+
+/// Returns the scale that all charts share, so that they can be compared although some have no values of some iterations.
+fn x_scale(charts: &Charts) -> Scale {
+    let positions = || charts.charts.iter().flat_map(|chart| &chart.series).flat_map(|series| &series.x);
+    let (first, last) = (positions().min().copied(), positions().max().copied());
+    Scale::whole(first.unwrap_or(0), last.unwrap_or(0), 6)
+}
+
 /// One chart at its position on the page.
 struct Panel<'a> {
     chart: &'a Chart,
+    x_axis: XAxis,
     left: f64,
     top: f64,
     width: f64,
@@ -46,18 +64,17 @@ struct Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    fn new(chart: &'a Chart, origin: (f64, f64)) -> Self {
-        let iterations = || chart.series.iter().flat_map(|series| &series.iterations);
-        let (first, last) = (iterations().min().copied(), iterations().max().copied());
+    fn new(chart: &'a Chart, (x_axis, x_scale): (XAxis, Scale), origin: (f64, f64)) -> Self {
         let values = chart.series.iter().flat_map(|series| &series.values).flatten();
         let highest = values.copied().fold(0.0, f64::max);
         Self {
             chart,
+            x_axis,
             left: origin.0 + PLOT_MARGIN.0,
             top: origin.1 + PLOT_MARGIN.1,
             width: PANEL.0 - PLOT_MARGIN.0 - PLOT_MARGIN.2,
             height: PANEL.1 - PLOT_MARGIN.1 - PLOT_MARGIN.3,
-            x_scale: Scale::whole(first.unwrap_or(0), last.unwrap_or(0), 6),
+            x_scale,
             y_scale: match chart.unit {
                 // Enlarge charts of small rates; the axis labels show the range.
                 Unit::Share if highest > 0.5 => Scale { low: 0.0, high: 1.0, step: 0.25 },
@@ -107,7 +124,7 @@ impl<'a> Panel<'a> {
             shapes.push(text((x, bottom + 17.0), &label, 11.5, MUTED, Anchor::Middle, false));
         }
         let middle = (self.left + self.width / 2.0, bottom + 33.0);
-        shapes.push(text(middle, "iteration", 11.5, MUTED, Anchor::Middle, false));
+        shapes.push(text(middle, self.x_axis.label(), 11.5, MUTED, Anchor::Middle, false));
     }
 
     fn value_label(&self, value: f64) -> String {
@@ -153,9 +170,9 @@ impl<'a> Panel<'a> {
     /// Returns the points of a line, split at gaps.
     fn segments(&self, series: &Series, values: &[Option<f64>]) -> Vec<Vec<(f64, f64)>> {
         let mut segments = vec![Vec::new()];
-        for (iteration, value) in series.iterations.iter().zip(values) {
+        for (x, value) in series.x.iter().zip(values) {
             match (value, segments.last_mut()) {
-                (Some(value), Some(segment)) => segment.push((self.x(*iteration as f64), self.y(*value))),
+                (Some(value), Some(segment)) => segment.push((self.x(*x as f64), self.y(*value))),
                 _ => segments.push(Vec::new()),
             }
         }

@@ -1,4 +1,4 @@
-//! Curves over iterations, drawn as SVG and PNG. Pure functions compute the values from trajectory summaries; one layout
+//! Curves over iterations or trajectories, drawn as SVG and PNG. Pure functions compute the values from trajectory summaries; one layout
 //! produces the shapes for both formats, so that the two images look the same.
 
 mod chart;
@@ -12,10 +12,10 @@ mod shapes;
 mod svg;
 mod ticks;
 
-pub use chart::{Chart, Charts, Line, Measure, Series, Unit};
+pub use chart::{Chart, ChartOptions, Charts, Line, Measure, Series, Unit, XAxis};
 pub use curves::Curves;
 pub use ema::Ema;
-pub use iteration_stats::{IterationStats, TaskKey};
+pub use iteration_stats::IterationStats;
 
 /// Why a PNG could not be drawn.
 #[derive(Debug, thiserror::Error)]

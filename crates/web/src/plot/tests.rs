@@ -2,12 +2,12 @@
 
 use store::Split;
 
-use super::chart::{Chart, Charts, Line, Measure, Series};
+use super::chart::{Chart, Charts, Line, Measure, Series, XAxis};
 use super::{png, svg};
 
 fn series(split: Split, line: Line, values: &[Option<f64>]) -> Series {
-    let iterations = (0..values.len() as u64).collect();
-    Series { split, line, iterations, values: values.to_vec(), smoothed: None }
+    let iterations: Vec<u64> = (0..values.len() as u64).collect();
+    Series { split, line, x: iterations.clone(), iterations, values: values.to_vec(), smoothed: None }
 }
 
 fn charts(measure: Measure, series: Vec<Series>) -> Charts {
@@ -18,7 +18,7 @@ fn charts(measure: Measure, series: Vec<Series>) -> Charts {
         unit: measure.unit(),
         series,
     };
-    Charts { ema: None, trajectories: 1, charts: vec![chart] }
+    Charts { ema: None, x: XAxis::Iterations, is_ood_only: false, trajectories: 1, charts: vec![chart] }
 }
 
 fn lines<'a>(drawing: &'a str, part: &str) -> Vec<&'a str> {
@@ -39,6 +39,43 @@ fn values_are_drawn_at_their_height() {
     );
     for label in ["0 %", "25 %", "50 %", "75 %", "100 %", "iteration", "of trajectories with a verdict"] {
         assert!(drawing.contains(&format!(">{label}</text>")), "{label}");
+    }
+}
+
+#[test]
+fn trajectories_are_drawn_at_their_number() {
+    let mut uneven = series(Split::Train, Line::Easy, &[Some(0.0), Some(1.0), Some(0.5)]);
+    uneven.x = vec![1000, 1500, 3000];
+    let mut charts = charts(Measure::Success, vec![uneven]);
+    (charts.x, charts.is_ood_only) = (XAxis::Trajectories, true);
+    let drawing = svg(&charts);
+    // A quarter of the width of 334 is 83.5.
+    assert!(drawing.contains("d=\"M70 308L153.5 126L404 217\""), "{drawing}");
+    for label in ["1000", "3000", "trajectories of the split so far"] {
+        assert!(drawing.contains(&format!(">{label}</text>")), "{label}");
+    }
+    assert!(drawing.contains("<title>Metrics by number of trajectories (of test tasks only those"));
+}
+
+#[test]
+fn charts_share_x_axis() {
+    let mut both =
+        charts(Measure::Success, vec![series(Split::Train, Line::Easy, &[Some(0.0), Some(1.0), Some(0.0)])]);
+    both.charts.extend(
+        charts(Measure::PassAtK, vec![series(Split::Test, Line::Hard, &[Some(0.0), Some(1.0)])]).charts,
+    );
+    // The second chart is 400 to the right; its iteration 1 is at half of the width of 334.
+    let drawing = svg(&both);
+    assert!(drawing.contains("d=\"M470 308L637 126\""), "{drawing}");
+}
+
+/// A line of text in the image is about 0.55 of its size wide per character.
+#[test]
+fn titles_and_explanations_fit_their_charts() {
+    for measure in Measure::ALL {
+        let width = |text: &str, size: f64| text.chars().count() as f64 * size * 0.55;
+        let longest = width(measure.title(), 15.0).max(width(measure.explanation(), 11.5));
+        assert!(longest < 394.0, "{measure:?} needs {longest}");
     }
 }
 

@@ -14,6 +14,7 @@ mod verdict;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use store::metrics::TaskKey;
 use store::{SavePath, Split, Summary};
 
 pub use error::ViewError;
@@ -26,7 +27,7 @@ use iteration::Entry;
 use overview::Overviews;
 use screenshots::Screenshots;
 
-use crate::plot::{Curves, TaskKey};
+use crate::plot::{ChartOptions, Charts};
 
 /// Shown in place of an outcome while an episode is running.
 const RUNNING: &str = "running";
@@ -70,8 +71,8 @@ impl View {
         self.0.overviews.problems(&self.0.cache)
     }
 
-    pub fn curves(&self) -> Result<Curves, ViewError> {
-        self.0.overviews.curves(&self.0.cache)
+    pub fn charts(&self, options: ChartOptions) -> Result<Charts, ViewError> {
+        self.0.overviews.charts(&self.0.cache, options)
     }
 
     /// Returns all trajectories with the same task as this one, including this one.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use proto::trajectory::Outcome;
 use serde::Serialize;
-use store::metrics::Breakdown;
+use store::metrics::{Breakdown, TaskKey};
 use store::{RunMetadata, Split, Summary};
 
 use super::cache::{IterationCache, Memo};
 use super::iteration::Iteration;
 use super::{ViewError, outcome_of};
-use crate::plot::{Curves, IterationStats, TaskKey};
+use crate::plot::{ChartOptions, Charts, Curves, IterationStats};
 
 /// Split and number of an iteration, known from the directory listing alone.
 #[derive(Debug, Serialize)]
@@ -73,6 +73,8 @@ pub struct Sibling {
 struct Computed {
     overview: Overview,
     stats: IterationStats,
+    /// The numbers of the tasks out of distribution, if an iteration of the test split has others too.
+    ood_stats: Option<IterationStats>,
     results: HashMap<TaskKey, Vec<TrajectoryResult>>,
 }
 
@@ -130,15 +132,20 @@ impl Overviews {
         Ok(problems)
     }
 
-    pub(super) fn curves(&self, cache: &IterationCache) -> Result<Curves, ViewError> {
+    pub(super) fn charts(&self, cache: &IterationCache, options: ChartOptions) -> Result<Charts, ViewError> {
         let mut curves = Curves::default();
         for IterationName { split, iteration } in Self::contents(cache)?.iterations {
-            curves.add(split, iteration, &self.computed(cache, split, iteration)?.stats);
+            let computed = self.computed(cache, split, iteration)?;
+            let ood_stats = computed.ood_stats.as_ref().filter(|_| options.is_ood_only);
+            curves.add(split, iteration, ood_stats.unwrap_or(&computed.stats));
         }
         if curves.is_empty() {
-            return Err(ViewError::NothingToPlot(cache.save_path().root().display().to_string()));
+            let root = cache.save_path().root().display();
+            let filter =
+                if options.is_ood_only { " without test tasks whose distribution is not ood" } else { "" };
+            return Err(ViewError::NothingToPlot(format!("{root}{filter}")));
         }
-        Ok(curves)
+        Ok(curves.charts(options))
     }
 }
 
@@ -156,8 +163,18 @@ impl Computed {
             };
             results.entry(TaskKey::of(summary)).or_default().push(result);
         }
-        Self { overview: overview(iteration, &finished), stats: IterationStats::of(&finished), results }
+        Self {
+            overview: overview(iteration, &finished),
+            stats: IterationStats::of(&finished),
+            ood_stats: ood_stats(iteration.split, &finished),
+            results,
+        }
     }
+}
+
+fn ood_stats(split: Split, finished: &[Summary]) -> Option<IterationStats> {
+    let is_filtered = split == Split::Test && !finished.iter().all(Summary::is_ood);
+    is_filtered.then(|| IterationStats::of(finished.iter().filter(|summary| summary.is_ood())))
 }
 
 fn overview(iteration: &Iteration, finished: &[Summary]) -> Overview {

@@ -11,7 +11,7 @@ use store::Split;
 use super::detail::Detail;
 use super::{Table, View, ViewError};
 use crate::page;
-use crate::plot::{self, Ema};
+use crate::plot::{self, ChartOptions, Ema};
 
 /// Returns all routes of the viewer: the page and, under `/api`, its data.
 pub fn router(view: View) -> Router {
@@ -144,37 +144,36 @@ async fn screenshot(
 
 /// The query of the plot routes.
 #[derive(Deserialize)]
-struct Smoothing {
+struct PlotQuery {
     ema: Option<f64>,
+    x: Option<String>,
+    #[serde(default)]
+    ood: bool,
 }
 
-impl Smoothing {
-    fn ema(&self) -> Result<Option<Ema>, ViewError> {
-        self.ema.map(Ema::new).transpose().map_err(ViewError::BadRequest)
+impl PlotQuery {
+    fn options(&self) -> Result<ChartOptions, ViewError> {
+        let ema = self.ema.map(Ema::new).transpose().map_err(ViewError::BadRequest)?;
+        let x = self.x.as_deref().map(str::parse).transpose().map_err(ViewError::BadRequest)?;
+        Ok(ChartOptions { ema, x: x.unwrap_or_default(), is_ood_only: self.ood })
     }
 }
 
-async fn curves(State(view): State<View>, Query(smoothing): Query<Smoothing>) -> Result<Response, ViewError> {
-    let ema = smoothing.ema()?;
-    let curves = read(view, View::curves).await?;
-    Ok(axum::Json(curves.charts(ema)).into_response())
+async fn curves(State(view): State<View>, Query(query): Query<PlotQuery>) -> Result<Response, ViewError> {
+    let options = query.options()?;
+    let charts = read(view, move |view| view.charts(options)).await?;
+    Ok(axum::Json(charts).into_response())
 }
 
-async fn plots_svg(
-    State(view): State<View>,
-    Query(smoothing): Query<Smoothing>,
-) -> Result<Response, ViewError> {
-    let ema = smoothing.ema()?;
-    let image = read(view, move |view| Ok(plot::svg(&view.curves()?.charts(ema)))).await?;
+async fn plots_svg(State(view): State<View>, Query(query): Query<PlotQuery>) -> Result<Response, ViewError> {
+    let options = query.options()?;
+    let image = read(view, move |view| Ok(plot::svg(&view.charts(options)?))).await?;
     Ok(([(header::CONTENT_TYPE, "image/svg+xml")], image).into_response())
 }
 
-async fn plots_png(
-    State(view): State<View>,
-    Query(smoothing): Query<Smoothing>,
-) -> Result<Response, ViewError> {
-    let ema = smoothing.ema()?;
-    let image = read(view, move |view| Ok(plot::png(&view.curves()?.charts(ema))?)).await?;
+async fn plots_png(State(view): State<View>, Query(query): Query<PlotQuery>) -> Result<Response, ViewError> {
+    let options = query.options()?;
+    let image = read(view, move |view| Ok(plot::png(&view.charts(options)?)?)).await?;
     Ok(([(header::CONTENT_TYPE, "image/png")], image).into_response())
 }
 

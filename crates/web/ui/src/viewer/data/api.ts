@@ -3,6 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { address, getJson } from '../../common/api';
 import type { TrajectoryId } from './route';
+import { plotQuery, type PlotOptions } from '../plots/options';
 import type { Charts, Contents, Overview, IterationId, Sibling, Table, Trajectory } from './types';
 
 const iteration = ({ split, iteration }: IterationId): string => `api/iterations/${split}/${iteration}`;
@@ -13,9 +14,9 @@ export const overview = (id: IterationId, signal: AbortSignal) => getJson<Overvi
 export const tableOf = (id: IterationId, signal: AbortSignal) => getJson<Table>(`${iteration(id)}/trajectories`, signal);
 export const trajectoryAt = (id: TrajectoryId, signal: AbortSignal) => getJson<Trajectory>(trajectory(id), signal);
 export const siblingsOf = (id: TrajectoryId, signal: AbortSignal) => getJson<Sibling[]>(`${trajectory(id)}/siblings`, signal);
-export const charts = (ema: number, signal: AbortSignal) => getJson<Charts>(address('api/curves', { ema: ema < 1 ? ema : undefined }), signal);
+export const charts = (options: PlotOptions, signal: AbortSignal) => getJson<Charts>(address('api/curves', plotQuery(options)), signal);
 export const screenshot = (id: TrajectoryId, step: number): string => `${trajectory(id)}/steps/${step}/screenshot`;
-export const plotFile = (kind: 'svg' | 'png', ema: number): string => address(`api/plots.${kind}`, { ema: ema < 1 ? ema : undefined });
+export const plotFile = (kind: 'svg' | 'png', options: PlotOptions): string => address(`api/plots.${kind}`, plotQuery(options));
 
 export interface Loaded<T> {
   value: T | null;

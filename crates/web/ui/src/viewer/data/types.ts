@@ -134,6 +134,8 @@ export interface Series {
   split: Split;
   line: LineName;
   iterations: number[];
+  /** Positions on the x axis, one for each iteration. */
+  x: number[];
   values: (number | null)[];
   smoothed: (number | null)[] | null;
 }
@@ -146,8 +148,13 @@ export interface Chart {
   series: Series[];
 }
 
+export type XAxis = 'iterations' | 'trajectories';
+
 export interface Charts {
   ema: number | null;
+  x: XAxis;
+  /** Whether only test tasks that are out of distribution are included. */
+  ood: boolean;
   trajectories: number;
   charts: Chart[];
 }

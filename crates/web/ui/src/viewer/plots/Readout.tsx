@@ -1,13 +1,22 @@
-import type { Chart } from '../data/types';
+import { count } from '../../common/format';
+import type { Chart, XAxis } from '../data/types';
 import { formatValue, type Columns } from './series';
 
-/** The values of the iteration under the pointer, or of the latest one. */
-export function Readout({ chart, found, hovered }: { chart: Chart; found: Columns; hovered: number | null }) {
-  const index = hovered ?? found.iterations.length - 1;
+interface Props {
+  chart: Chart;
+  found: Columns;
+  xAxis: XAxis;
+  hovered: number | null;
+}
+
+/** The values at the position under the pointer, or at the last one. */
+export function Readout({ chart, found, xAxis, hovered }: Props) {
+  const index = hovered ?? found.x.length - 1;
+  const position = found.x[index];
   return (
     <p class="readout small number" aria-hidden="true">
-      <span class="muted">iteration {found.iterations[index]}</span>
-      {found.columns.filter(({ isPale }) => !isPale).map(({ split, line, values }) => (
+      {position !== undefined && <span class="muted">{xAxis === 'iterations' ? `iteration ${position}` : `${count(position)} trajectories`}</span>}
+      {found.columns.filter(({ isPale, values }) => !isPale && values[index] !== undefined).map(({ split, line, values }) => (
         <span key={split + line}><i class={`swatch line-${line} ${split === 'test' ? 'dashed' : ''}`} />{formatValue(chart.unit, values[index])}</span>
       ))}
     </p>
