@@ -1,5 +1,5 @@
-//! Writes scalars as TensorBoard event files, which TensorBoard and W&B read. A file is a sequence of records; each consists
-//! of a length, a protocol buffer message (`Event`) and checksums of both.
+//! Writes scalars as TensorBoard event files. A file is a sequence of records; each consists of a length, a protocol buffer
+//! message (`Event`) and checksums of both.
 
 use std::{
     fs::{File, OpenOptions},
