@@ -209,13 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn cancelled_trajectories_count_in_no_chart_but_the_number() {
+    fn cancelled_trajectories_are_left_out() {
         let cancelled = Summary { outcome: Some(Outcome::Cancelled), ..summary("c", "z", 1, 0) };
-        let charts = charts_of(&[cancelled, summary("a", "x", 1, 1)]);
+        let charts = charts_of(&[cancelled.clone(), summary("a", "x", 1, 1)]);
         let overall = |measure| values(&charts, measure, Split::Train, Line::Overall);
         assert_eq!(overall(Measure::Trajectories), [Some(1.0)]);
         assert_eq!(overall(Measure::Blocked), [Some(0.0)]);
         assert_eq!(overall(Measure::Success), [Some(1.0)]);
+        let only_cancelled = charts_of(&[cancelled]);
+        assert_eq!(values(&only_cancelled, Measure::Blocked, Split::Train, Line::Overall), []);
     }
 
     #[test]
