@@ -197,10 +197,7 @@ fn instructions_are_carried_out_and_reported() {
     let mut episode = Episode::new("Press “Ring bell” twice. What does the last line of the page say?", 10);
     assert_eq!(text_form(&episode.act(&page("Bells\nRing bell\nStop"))), "Click [1]");
     assert_eq!(text_form(&episode.act(&page("Bells\nRing bell\nStop\nrang 1"))), "Click [1]");
-    assert_eq!(
-        text_form(&episode.act(&page("Bells\nRing bell\nStop\nrang 1\nrang 2"))),
-        "ANSWER [rang 2]"
-    );
+    assert_eq!(text_form(&episode.act(&page("Bells\nRing bell\nStop\nrang 1\nrang 2"))), "ANSWER [rang 2]");
 }
 
 #[test]
@@ -285,7 +282,7 @@ fn actions_are_not_repeated_on_a_page() {
     let mut episode = Episode::new("What is the price of the Spelt loaf?", 30);
     let mut done = Vec::new();
     for _ in 0..30 {
-        let action = text_form(&episode.act_with_outcome(&HOME, false)).to_owned();
+        let action = text_form(&episode.act_with_outcome(&HOME, false));
         if action.starts_with("ANSWER") {
             return;
         }

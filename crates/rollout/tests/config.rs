@@ -258,7 +258,8 @@ fn hyperparameters_file_reads_back_unchanged() {
     append_hyperparameters(&got, folder.path(), jiff::Timestamp::UNIX_EPOCH, &[]).unwrap();
     let text = std::fs::read_to_string(folder.path().join("hyperparameters.yaml")).unwrap();
     let config = text.split_once("config:\n").unwrap().1;
-    let config: String = config.lines().map(|line| line.strip_prefix("  ").unwrap().to_owned() + "\n").collect();
+    let config: String =
+        config.lines().map(|line| line.strip_prefix("  ").unwrap().to_owned() + "\n").collect();
     std::fs::write(folder.path().join("again.yaml"), config).unwrap();
     let again = load_named("again", Some(folder.path()), &[]).unwrap();
     assert_eq!(again.config, got.config);

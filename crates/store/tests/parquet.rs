@@ -194,7 +194,8 @@ fn pandas_and_datasets_open_the_folder() {
     let out = directory.path().join("dataset");
     export(&save_path, Split::Train, &out, &ExportOptions::new(Format::Parquet)).unwrap();
     let found: Value =
-        serde_json::from_str(&python::run(&python, OTHERS, &[&out, &directory.path().join("cache")])).unwrap();
+        serde_json::from_str(&python::run(&python, OTHERS, &[&out, &directory.path().join("cache")]))
+            .unwrap();
     let counts = json!([["train", 0, 10], ["train", 1, 15]]);
     assert_eq!(found, json!([counts, counts]));
 }

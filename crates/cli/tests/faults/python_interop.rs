@@ -1,7 +1,10 @@
 //! Clusters of both systems: our nodes under a master that behaves like the Python system's, and registered Python nodes
 //! under our master.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use serde_json::json;
 use store::{IterationFile, IterationId, SavePath, Split};
@@ -96,9 +99,10 @@ async fn our_master_finds_python_nodes() {
 }
 
 /// The master advertises `/step`, which only our node has.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn collector_works_with_nodes_of_both_kinds() {
-    let (python, ours) = (PythonNode::start(1).await, webgym("node 1 --port 0 --allow-private-network").await);
+    let (python, ours) =
+        (PythonNode::start(1).await, webgym("node 1 --port 0 --allow-private-network").await);
     let front = webgym(&format!("master --port 0 --node {} --node {}", python.url, ours.url("node"))).await;
     let (pages, folder) = (sites(), tempfile::tempdir().unwrap());
     let task = |id: usize| {
@@ -109,21 +113,25 @@ async fn collector_works_with_nodes_of_both_kinds() {
         .to_string()
     };
     std::fs::write(folder.path().join("tasks.jsonl"), [task(0), task(1)].join("\n")).unwrap();
-    // Both episodes have started before one of them ends, so that both nodes are used.
-    let started = std::sync::Barrier::new(2);
+    // No episode ends before both have started, so that both nodes are used.
+    let started = Mutex::new(BTreeSet::new());
     let policy = SimModel::start(move |request| {
-        if request.step() > 1 {
-            return ModelReply::call("computer_use", &json!({"action": "answer", "text": "42"}));
+        let mut started = started.lock().unwrap();
+        started.insert(request.task().to_owned());
+        match (request.step(), started.len()) {
+            (1, _) => ModelReply::call("computer_use", &json!({"action": "scroll", "direction": "down"})),
+            (_, 1) => ModelReply::call("computer_use", &json!({"action": "wait", "time": 1})),
+            _ => ModelReply::answer("42"),
         }
-        started.wait();
-        ModelReply::call("computer_use", &json!({"action": "scroll", "direction": "down"}))
     })
     .await;
     let root = folder.path().join("run");
     let master: std::net::SocketAddr = front.url("master").trim_start_matches("http://").parse().unwrap();
     let arguments = [
-        "--quiet rollout --config-name=rollout_test env_config.test_tasks=tasks.jsonl judge=reference".to_owned(),
-        "env_config.test_tasks_rollout_size=0 env_config.test_tasks_repeat_times=1 env_config.server_size=2".to_owned(),
+        "--quiet rollout --config-name=rollout_test env_config.test_tasks=tasks.jsonl judge=reference"
+            .to_owned(),
+        "env_config.test_tasks_rollout_size=0 env_config.test_tasks_repeat_times=1 env_config.server_size=2"
+            .to_owned(),
         format!("save_path={} data_path={}", root.display(), folder.path().display()),
         format!("env_config.vllm_server_url={} env_config.host_ip={}", policy.url(), master.ip()),
         format!("env_config.master_port={}", master.port()),
@@ -135,11 +143,14 @@ async fn collector_works_with_nodes_of_both_kinds() {
     assert_eq!(status.code(), Some(0), "{}", run.log());
     let file = SavePath::new(&root).iteration_file(IterationId::new(Split::Test, 0));
     let file = IterationFile::open(&file).unwrap();
-    assert!(file.summaries().iter().all(|summary| summary.reward == 1 && summary.steps == 2), "{:?}", file.summaries());
+    assert!(file.summaries().iter().all(|summary| summary.reward == 1), "{:?}", file.summaries());
     let of_python = python.executed();
-    assert!(of_python.iter().any(|body| body.get("scroll").is_some()), "{of_python:?}");
+    assert!(of_python.iter().any(|body| body.get("page_down").is_some()), "{of_python:?}");
     let titles: Vec<String> =
         (0..2).map(|index| file.read(index).unwrap().steps[1].observation.title.clone()).collect();
-    assert!(titles.contains(&"A page".to_owned()) && titles.iter().any(|title| title != "A page"), "{titles:?}");
+    assert!(
+        titles.contains(&"A page".to_owned()) && titles.iter().any(|title| title != "A page"),
+        "{titles:?}"
+    );
     assert_eq!(python.in_use(), 0);
 }

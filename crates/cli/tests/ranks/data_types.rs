@@ -128,7 +128,10 @@ async fn fields_have_types_of_contract() {
         "judge=openai".to_owned(),
         format!("openai_config.base_url={}/v1", judge.url()),
         // All but those that hang.
-        format!("env_config.completion_threshold={}", (TASKS / 2 - HANGING) as f64 / (TASKS / 2) as f64 - 0.01),
+        format!(
+            "env_config.completion_threshold={}",
+            (TASKS / 2 - HANGING) as f64 / (TASKS / 2) as f64 - 0.01
+        ),
         "env_config.completion_grace_period=0.2".to_owned(),
     ];
     let start = |rank: usize, more: &[&str]| {

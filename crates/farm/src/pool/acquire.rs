@@ -17,7 +17,9 @@ impl Pool {
         match u32::try_from(minutes) {
             Ok(0) => Ok(self.0.options.lease_minute * max),
             Ok(minutes) if (1..=max).contains(&minutes) => Ok(self.0.options.lease_minute * minutes),
-            _ => Err(ApiError::BadRequest(format!("lifetime_mins is {minutes}; it must be from 0 (the maximum) to {max}"))),
+            _ => Err(ApiError::BadRequest(format!(
+                "lifetime_mins is {minutes}; it must be from 0 (the maximum) to {max}"
+            ))),
         }
     }
 

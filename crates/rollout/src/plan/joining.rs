@@ -120,5 +120,6 @@ fn is_abandoned(save_path: &SavePath, id: IterationId, iteration: u64, path: &Pa
 /// Renames a plan that no rank may join any more. Nothing is deleted.
 pub(super) fn set_aside(path: &Path) -> Result<(), PlanError> {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ").to_string();
-    std::fs::rename(path, store::layout::set_aside_path(path, &time)).map_err(|source| PlanError::io("set aside", path, source))
+    std::fs::rename(path, store::layout::set_aside_path(path, &time))
+        .map_err(|source| PlanError::io("set aside", path, source))
 }

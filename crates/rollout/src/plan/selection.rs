@@ -72,7 +72,8 @@ pub(super) fn select_tasks(
         SamplerKind::Uniform => Sampler::Uniform,
         SamplerKind::Ratio if env.difficulty_ratio.is_empty() => {
             notes.push(
-                "train_tasks_sampler=ratio, but difficulty_ratio has no classes: tasks are drawn uniformly".to_owned(),
+                "train_tasks_sampler=ratio, but difficulty_ratio has no classes: tasks are drawn uniformly"
+                    .to_owned(),
             );
             Sampler::Uniform
         }

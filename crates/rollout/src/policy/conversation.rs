@@ -70,7 +70,8 @@ pub fn build_conversation_with(
         Ok(Message { role: Role::User, content })
     };
     for (index, step) in history.iter().enumerate().skip(first_shown) {
-        messages.push(user_message(turn(options, index, task, history, &step.observation), &step.observation)?);
+        messages
+            .push(user_message(turn(options, index, task, history, &step.observation), &step.observation)?);
         let reply = prompts.reply(&variables, &past_reply(step, options.model_type))?;
         messages.push(Message::text(Role::Assistant, reply));
     }

@@ -193,8 +193,9 @@ impl JudgePrompts {
         let read = |variable: &str| {
             let text = self.templates.exported(name, variable, sample().context(&mut Images::new()))?;
             let compile = |text: String| {
-                Regex::new(&text)
-                    .map_err(|error| self.templates.reject(name, &format!("the pattern `{variable}`: {error}")))
+                Regex::new(&text).map_err(|error| {
+                    self.templates.reject(name, &format!("the pattern `{variable}`: {error}"))
+                })
             };
             text.map(compile).transpose()
         };
@@ -219,8 +220,7 @@ impl JudgePrompts {
         if !has_image && question != QuestionKind::Reference {
             return Err(self.templates.reject(name, "it does not show the screenshots"));
         }
-        let says =
-            |word: &str| parts().any(|part| matches!(part, Part::Text(text) if text.contains(word)));
+        let says = |word: &str| parts().any(|part| matches!(part, Part::Text(text) if text.contains(word)));
         let wanted = question.answer_format();
         if self.patterns.contains_key(&question) || wanted.iter().all(|word| says(word)) {
             return Ok(());
@@ -233,7 +233,11 @@ impl JudgePrompts {
     }
 
     /// Returns the messages that ask a question.
-    pub fn ask(&self, question: QuestionKind, variables: &QuestionVariables) -> Result<Vec<Message>, PromptError> {
+    pub fn ask(
+        &self,
+        question: QuestionKind,
+        variables: &QuestionVariables,
+    ) -> Result<Vec<Message>, PromptError> {
         let mut images = Images::new();
         let context = variables.context(&mut images);
         let text = self.templates.render(question.template(), context)?;
@@ -251,16 +255,19 @@ impl JudgePrompts {
 
     /// Returns the messages of all questions on a sample, with their names.
     pub fn sample(&self) -> Result<Vec<(&'static str, Vec<Message>)>, PromptError> {
-        QuestionKind::ALL.iter().map(|question| Ok((question.template(), self.ask(*question, &sample())?))).collect()
+        QuestionKind::ALL
+            .iter()
+            .map(|question| Ok((question.template(), self.ask(*question, &sample())?)))
+            .collect()
     }
 }
 
 impl QuestionVariables {
     fn context(&self, images: &mut Images) -> Value {
-        let screenshots = self.screenshots.iter().map(|(step, path)| Screenshot {
-            step: step + 1,
-            image: images.placeholder(path.clone()),
-        });
+        let screenshots = self
+            .screenshots
+            .iter()
+            .map(|(step, path)| Screenshot { step: step + 1, image: images.placeholder(path.clone()) });
         Value::from_serialize(Context { question: self, screenshots: screenshots.collect() })
     }
 }

@@ -33,8 +33,17 @@ const SECTIONS: [(&str, &[&str]); 5] = [
     (
         "turn",
         &[
-            "summary", "step", "max_steps", "problem", "outcome", "title", "url", "elements", "page_text",
-            "screenshot", "is_current",
+            "summary",
+            "step",
+            "max_steps",
+            "problem",
+            "outcome",
+            "title",
+            "url",
+            "elements",
+            "page_text",
+            "screenshot",
+            "is_current",
         ],
     ),
     ("reply", &["reply"]),
@@ -148,18 +157,18 @@ impl PolicyPrompts {
     /// Reads the sections of a file and checks them with these options. Sections that the file lacks keep their built-in
     /// text.
     pub fn load(path: &Path, options: PromptOptions) -> Result<Self, PromptError> {
-        let read_error = |error: std::io::Error| PromptError::Read {
-            path: path.to_path_buf(),
-            reason: error.to_string(),
-        };
+        let read_error =
+            |error: std::io::Error| PromptError::Read { path: path.to_path_buf(), reason: error.to_string() };
         let source = std::fs::read_to_string(path).map_err(read_error)?;
         let mut prompts = Self::default();
         let found = sections(&source);
-        let reject =
-            |reason: String| PromptError::Invalid { path: path.to_path_buf(), reason };
+        let reject = |reason: String| PromptError::Invalid { path: path.to_path_buf(), reason };
         let names = || SECTIONS.map(|(name, _)| name).join(", ");
         if found.is_empty() {
-            return Err(reject(format!("it has no line such as {{# section: turn #}}; sections are {}", names())));
+            return Err(reject(format!(
+                "it has no line such as {{# section: turn #}}; sections are {}",
+                names()
+            )));
         }
         for section in found {
             let Some((_, own)) = SECTIONS.iter().find(|(name, _)| *name == section.name) else {
@@ -174,7 +183,11 @@ impl PolicyPrompts {
     }
 
     /// Renders a sample and rejects prompts that no policy could work with.
-    fn check(&self, options: PromptOptions, reject: &dyn Fn(String) -> PromptError) -> Result<(), PromptError> {
+    fn check(
+        &self,
+        options: PromptOptions,
+        reject: &dyn Fn(String) -> PromptError,
+    ) -> Result<(), PromptError> {
         let (task, history, current): (Task, _, Observation) = sample_turn(options.mode);
         let messages =
             build_conversation_with(self, options, &task, &history, &current, Some("Text of a page"))
@@ -183,9 +196,7 @@ impl PolicyPrompts {
         if !messages.last().is_some_and(|message| message.content.iter().any(has_image)) {
             return Err(reject("the section turn does not show {{ screenshot }}".to_owned()));
         }
-        let asks_for_call = |part: &Part| {
-            matches!(part, Part::Text(text) if text.contains("<tool_call>") || text.contains(tool_name(options.mode)))
-        };
+        let asks_for_call = |part: &Part| matches!(part, Part::Text(text) if text.contains("<tool_call>") || text.contains(tool_name(options.mode)));
         let asked = messages.iter().filter(|message| message.role != client::chat::Role::Assistant);
         if !asked.flat_map(|message| &message.content).any(asks_for_call) {
             return Err(reject(

@@ -40,7 +40,7 @@ fn step(number: usize, mode: InteractionMode) -> Step {
             answering_tokens: tokens,
             ..Response::default()
         },
-        same_as_next_screenshot: Some(number % 2 == 0),
+        same_as_next_screenshot: Some(number.is_multiple_of(2)),
         ..Step::default()
     }
 }

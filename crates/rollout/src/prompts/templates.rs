@@ -55,10 +55,9 @@ impl Templates {
 
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String, PromptError> {
         let rendered = self.environment.get_template(name).and_then(|template| template.render(context));
-        rendered.map(|text| text.trim_matches('\n').to_owned()).map_err(|error| PromptError::Render {
-            name: name.to_owned(),
-            reason: self.describe(&error),
-        })
+        rendered
+            .map(|text| text.trim_matches('\n').to_owned())
+            .map_err(|error| PromptError::Render { name: name.to_owned(), reason: self.describe(&error) })
     }
 
     /// Returns the value of a variable that the template sets at its top level.

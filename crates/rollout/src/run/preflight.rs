@@ -43,7 +43,7 @@ pub enum PreflightError {
         "the policy server at {url} refuses the key: {source}. The key is read from the environment variable {variable} \
          (policy_config.api_key_env_var)"
     )]
-    PolicyKey { url: String, variable: String, source: ModelError },
+    PolicyKey { url: String, variable: String, source: Box<ModelError> },
     #[error("{0}")]
     FarmClient(ClientError),
     #[error(
@@ -98,7 +98,7 @@ async fn check_policy(config: &Config, key: Option<&str>) -> Result<(ModelClient
         }
         Err(source @ ModelError::Refused { status: 401 | 403, .. }) => {
             let variable = config.policy_config.api_key_env_var.clone();
-            Err(PreflightError::PolicyKey { url, variable, source })
+            Err(PreflightError::PolicyKey { url, variable, source: Box::new(source) })
         }
         Err(source @ ModelError::NotServed { .. }) => Err(PreflightError::ModelNotServed(source)),
         Err(source @ ModelError::NoneNamed { .. }) => Err(PreflightError::NoModelNamed(source)),

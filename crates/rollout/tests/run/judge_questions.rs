@@ -208,7 +208,9 @@ async fn blocked_website_is_that_of_the_task() {
         Kind::Supported => Some(reply(FAILED)),
         _ => None,
     };
-    for (last, questions) in [("answer", vec![Kind::Blocking, Kind::Supported]), ("click", vec![Kind::Blocking])] {
+    for (last, questions) in
+        [("answer", vec![Kind::Blocking, Kind::Supported]), ("click", vec![Kind::Blocking])]
+    {
         let mut judged = judged(3, last, pass_except(blocked)).await;
         assert_eq!(reward(&judged), (Outcome::Blocked, 0));
         assert!(judged.trajectory.steps.last().unwrap().reward.is_blocked);

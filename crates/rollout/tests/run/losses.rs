@@ -170,6 +170,25 @@ async fn task_timeout_ends_episode_and_keeps_steps() {
 }
 
 #[tokio::test]
+async fn task_timeout_covers_all_attempts() {
+    let mut harness = Harness::faulty(
+        |call| if call.runs("click_coords") { Fault::InstanceLost } else { Fault::None },
+        clicks_then_answers(2),
+    )
+    .await;
+    harness.limits.task_timeout = Duration::from_secs(1);
+    harness.limits.max_infra_retries = u32::MAX;
+    let ended = tokio::time::timeout(Duration::from_secs(60), harness.run_one(task(0)));
+    let trajectory = ended.await.expect("the timeout ends the task, not only its attempts");
+    assert!(
+        matches!(outcome(&trajectory), Outcome::Cancelled | Outcome::InfraLost),
+        "{}",
+        ending(&trajectory)
+    );
+    assert!(harness.farm.leases_granted() > 1);
+}
+
+#[tokio::test]
 async fn allocation_is_retried_while_farm_is_full() {
     let script = |call: &Call| if call.path == "/get" && call.total < 12 { Fault::Full } else { Fault::None };
     let mut harness = Harness::faulty(script, clicks_then_answers(1)).await;

@@ -279,3 +279,56 @@ async fn unusable_reply_waits_and_episode_continues() {
     assert_eq!(action_keys(&trajectory), ["wait", "wait", "answer"]);
     assert_eq!(harness.farm.commands(), ["visit_page"], "a wait sends no command");
 }
+
+#[tokio::test]
+async fn failed_navigation_is_retried() {
+    let is_first = |call: &testkit::sim_farm::Call| {
+        call.runs("visit_page") && call.url.contains("other.test") && call.nth == 1
+    };
+    let script = move |call: &testkit::sim_farm::Call| {
+        if is_first(call) { Fault::NavigationFailed } else { Fault::None }
+    };
+    for combined_calls in [true, false] {
+        let farm = SimFarmOptions { combined_calls, ..SimFarmOptions::default() }.with_script(script);
+        let mut harness = Harness::new(farm, |question| match question.step() {
+            1 => ModelReply::navigate("http://other.test/"),
+            _ => ModelReply::answer("42"),
+        })
+        .await;
+        let trajectory = harness.run_one(task(0)).await;
+        assert_eq!(trajectory.steps[1].observation.url, "http://other.test/", "combined: {combined_calls}");
+        assert!(!observations(&trajectory)[0].contains("failed"), "{:?}", observations(&trajectory));
+    }
+}
+
+#[tokio::test]
+async fn page_that_does_not_react_is_not_repeated() {
+    let script = |call: &testkit::sim_farm::Call| {
+        if call.returns_screenshot() && call.nth >= 1 { Fault::PageTimeout } else { Fault::None }
+    };
+    let mut harness = Harness::faulty(script, clicks_then_answers(9)).await;
+    harness.limits.max_infra_retries = 3;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(
+        (outcome(&trajectory), harness.farm.leases_granted()),
+        (Outcome::Failure, 1),
+        "{}",
+        ending(&trajectory)
+    );
+    assert!(ending(&trajectory).starts_with("the page did not react"), "{}", ending(&trajectory));
+}
+
+#[tokio::test]
+async fn truncated_reply_is_recognisable() {
+    let mut harness = Harness::faulty(
+        |_| Fault::None,
+        |question| match question.step() {
+            1 => ModelReply::Truncated("Action: I think".into()),
+            _ => ModelReply::answer("42"),
+        },
+    )
+    .await;
+    let trajectory = harness.run_one(task(0)).await;
+    let reasons: Vec<_> = trajectory.steps.iter().map(|step| step.extras.finish_reason.as_deref()).collect();
+    assert_eq!(reasons, [Some("length"), Some("stop")]);
+}

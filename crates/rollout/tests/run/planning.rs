@@ -94,8 +94,7 @@ fn unfinished_journal_is_not_replaced_silently() {
     let kept = std::fs::read_dir(path.parent().unwrap()).unwrap().filter(|entry| {
         let path = entry.as_ref().unwrap().path();
         let file_name = path.file_name().unwrap().to_str().unwrap();
-        file_name.starts_with(&prefix)
-            && path.extension().is_none_or(|extension| extension != "json")
+        file_name.starts_with(&prefix) && path.extension().is_none_or(|extension| extension != "json")
     });
     assert_eq!(kept.count(), 1, "the old journal is set aside, not deleted");
 }

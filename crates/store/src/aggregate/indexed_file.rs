@@ -19,7 +19,11 @@ impl IndexedFile {
     pub(super) fn open(found: &FoundFile) -> Result<Self, PtError> {
         let path = found.path.as_path();
         if found.kind != FileKind::Finished {
-            return Ok(Self { file: IterationFile::open_found(found)?, found: found.clone(), temporary: None });
+            return Ok(Self {
+                file: IterationFile::open_found(found)?,
+                found: found.clone(),
+                temporary: None,
+            });
         }
         let original = PtFile::open(path)?;
         if original.entries().is_some() {

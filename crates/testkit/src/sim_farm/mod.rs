@@ -52,6 +52,8 @@ pub enum Fault {
     /// The browser died.
     InstanceLost,
     NodeUnreachable,
+    /// The page does not react, but its browser does.
+    PageTimeout,
     Full,
     /// The page of a `visit_page` does not load.
     NavigationFailed,

@@ -81,6 +81,7 @@ async fn handle(
             return error(500, "instance_lost", "the browser behind this instance is gone");
         }
         Fault::NodeUnreachable => return error(502, "node_unreachable", "the node does not respond"),
+        Fault::PageTimeout => return error(504, "timeout", "the page did not answer within 20 s"),
         Fault::Full => return full(),
         _ => {}
     }

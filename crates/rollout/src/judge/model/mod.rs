@@ -210,8 +210,7 @@ impl ModelJudge {
             QuestionKind::Blocking => &self.blocking,
             QuestionKind::Supported | QuestionKind::RubricItem | QuestionKind::Reference => &self.evaluation,
         };
-        let messages =
-            self.prompts.ask(kind, question).map_err(|error| Unjudged(error.to_string()))?;
+        let messages = self.prompts.ask(kind, question).map_err(|error| Unjudged(error.to_string()))?;
         // The question's time starts after the wait for a permit.
         let _permit = self.permits.acquire().await.map_err(|error| Unjudged(error.to_string()))?;
         let deadline = Deadline::after(self.question_timeout);
