@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
+.PHONY: demo test test-chromium test-trainers web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -20,6 +20,9 @@ web: ## Build the pages of monitor and viewer if they changed
 test-chromium: ## Run every test of a single instance on the full Chromium
 	@scripts/setup --tests
 	@cargo test --quiet -p webgym-browser --features every-case --test suite_chromium
+
+test-trainers: ## Test with vLLM, LLaMA-Factory, verl and the original (ORIGINAL=path); installs about 20 GB below target/trainers
+	@ORIGINAL="$(ORIGINAL)" PARTS="$(PARTS)" WEBGYM="$(WEBGYM)" scripts/test-trainers
 
 setup: ## Install what is needed to run and test
 	@scripts/setup --tests
