@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -46,6 +47,10 @@ def run_checks(*checks) -> None:
             print(f"test-trainers: FAILED: {failure}", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
             sys.exit(130)
+        except Exception:
+            failed += 1
+            traceback.print_exc()
+            print("test-trainers: FAILED: see the traceback above", file=sys.stderr, flush=True)
     sys.exit(1 if failed else 0)
 
 

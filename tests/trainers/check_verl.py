@@ -1,0 +1,60 @@
+"""verl's datasets load our export: RLHFDataset for reinforcement learning, MultiTurnSFTDataset for supervised training."""
+
+import contextlib
+import io
+from pathlib import Path
+
+import pandas
+from omegaconf import OmegaConf
+from transformers import AutoProcessor
+from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
+from verl.utils.dataset.rl_dataset import RLHFDataset
+
+from harness import COLLECTED, OUT, WEBGYM, check, empty_folder, phase, run_checks, run_ok
+
+FOLDER = OUT / "verl-run"
+LONGEST = 16384
+
+
+def export() -> Path:
+    rules = ["--only-successful", "--drop-unchanged", "--min-steps", "2"]
+    run_ok("export-verl", [WEBGYM, "export", COLLECTED / "run=1", "--to", "verl", "--out", empty_folder(FOLDER), *rules])
+    return FOLDER / "train.parquet"
+
+
+def check_reinforcement(path: Path, processor, rows: int) -> None:
+    config = OmegaConf.create({"cache_dir": str(FOLDER / "cache"), "max_prompt_length": LONGEST, "filter_overlong_prompts_workers": 1})
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        dataset = RLHFDataset(str(path), processor.tokenizer, config, processor)
+        items = [dataset[index] for index in range(len(dataset))]
+    check(len(items) == rows, f"verl: RLHFDataset keeps {len(items)} of {rows} rows:\n{printed.getvalue()[-800:]}")
+    check(all(item["data_source"] and item["reward_model"] for item in items), "verl: a row has no data source or reward model")
+
+
+def check_supervised(path: Path, processor, rows: int) -> None:
+    config = {"max_length": LONGEST, "truncation": "error"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        dataset = MultiTurnSFTDataset(str(path), processor.tokenizer, config, processor)
+        items = [dataset[index] for index in range(len(dataset))]
+    check(len(items) == rows, f"verl: MultiTurnSFTDataset has {len(items)} of {rows} rows")
+    replies = [row["response"] for row in pandas.read_parquet(path)["extra_info"]]
+    for index, (item, reply) in enumerate(zip(items, replies)):
+        trained = processor.tokenizer.decode(item["input_ids"][item["loss_mask"] == 1])
+        last = trained.split("<|im_end|>")[-2].strip()
+        # Exports write these words differently, because trainers take them for media.
+        check(last.replace("&lt;video&gt;", "<video>") == reply.strip(), f"verl: row {index} trains {last!r}, the reply is {reply!r}")
+
+
+def main() -> None:
+    path = export()
+    processor = AutoProcessor.from_pretrained(OUT / "model")
+    rows = len(pandas.read_parquet(path))
+    check(rows > 0, "verl: the export has no rows")
+    check_reinforcement(path, processor, rows)
+    phase(f"verl: RLHFDataset loads {rows} rows with their images")
+    check_supervised(path, processor, rows)
+    phase(f"verl: MultiTurnSFTDataset loads {rows} rows; each trains the reply of its step")
+
+
+if __name__ == "__main__":
+    run_checks(main)
