@@ -7,24 +7,50 @@ from pathlib import Path
 from harness import COLLECTED, OUT, WEBGYM, check, empty_folder, phase, run_checks, run_ok
 
 FOLDER = OUT / "llamafactory-run"
-ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled", "OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": ""}
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "WANDB_MODE": "disabled",
+    "OMP_NUM_THREADS": "2",
+    "CUDA_VISIBLE_DEVICES": "",
+}
 
 
 def export() -> Path:
     data = FOLDER / "data"
     rules = ["--only-successful", "--drop-unchanged", "--min-steps", "2"]
-    run_ok("export-llamafactory", [WEBGYM, "export", COLLECTED / "run=1", "--to", "llamafactory", "--out", data, *rules])
+    run_ok(
+        "export-llamafactory", [WEBGYM, "export", COLLECTED / "run=1", "--to", "llamafactory", "--out", data, *rules]
+    )
     return data
 
 
 def settings(data: Path) -> dict:
     return {
-        "model_name_or_path": str(OUT / "model"), "stage": "sft", "do_train": True, "finetuning_type": "full",
-        "template": "qwen3_vl_nothink", "dataset": "webgym_train", "dataset_dir": str(data), "mask_history": True,
-        "cutoff_len": 16384, "max_samples": 4, "per_device_train_batch_size": 1, "gradient_accumulation_steps": 1,
-        "max_steps": 1, "learning_rate": 1e-6, "logging_steps": 1, "save_strategy": "no", "report_to": "none",
-        "output_dir": str(FOLDER / "out"), "overwrite_cache": True, "preprocessing_num_workers": 1,
-        "dataloader_num_workers": 0, "use_cpu": True, "bf16": False, "fp16": False,
+        "model_name_or_path": str(OUT / "model"),
+        "stage": "sft",
+        "do_train": True,
+        "finetuning_type": "full",
+        "template": "qwen3_vl_nothink",
+        "dataset": "webgym_train",
+        "dataset_dir": str(data),
+        "mask_history": True,
+        "cutoff_len": 16384,
+        "max_samples": 4,
+        "per_device_train_batch_size": 1,
+        "gradient_accumulation_steps": 1,
+        "max_steps": 1,
+        "learning_rate": 1e-6,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": "none",
+        "output_dir": str(FOLDER / "out"),
+        "overwrite_cache": True,
+        "preprocessing_num_workers": 1,
+        "dataloader_num_workers": 0,
+        "use_cpu": True,
+        "bf16": False,
+        "fp16": False,
     }
 
 
@@ -41,7 +67,9 @@ def check_training() -> None:
     result = json.loads((FOLDER / "out" / "all_results.json").read_text())
     check(result["train_loss"] > 0, f"llamafactory: the loss is {result['train_loss']}")
     check_trained_text(output, samples)
-    phase(f"llamafactory: one step on {len(samples)} samples, loss {result['train_loss']:.2f}; only the last reply is trained")
+    phase(
+        f"llamafactory: one step on {len(samples)} samples, loss {result['train_loss']:.2f}; only last replies are trained"
+    )
 
 
 def check_trained_text(output: str, samples: list) -> None:

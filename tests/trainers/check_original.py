@@ -1,4 +1,4 @@
-"""The original's own programs, unmodified, on what collect_mixed.py collected; then webgym on files that the original saved.
+"""The original's own programs, unmodified, on what collect_mixed.py collected; then webgym on files that it saved.
 
 usage: check_original.py ORIGINAL     needs a copy of microsoft/webgym; runs with its Python packages
 """
@@ -15,7 +15,8 @@ from gradio_client import Client
 
 import field_types
 import trajectory_file
-from harness import COLLECTED, OUT, WEBGYM, Process, check, empty_folder, free_port, phase, run_checks, run_ok
+from harness import COLLECTED, OUT, WEBGYM, Process, check, empty_folder, free_port, phase, run, run_checks, run_ok
+from scripted_server import ScriptedServer
 
 FOLDER = OUT / "original-run"
 HERE = Path(__file__).resolve().parent
@@ -26,11 +27,21 @@ def environment(original: Path) -> dict:
     otherwise publish the pages through a share link."""
     nowhere = "http://127.0.0.1:9"
     return {
-        "PYTHONPATH": str(original), "PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "offline", "WANDB_API_KEY": "",
-        "HF_TOKEN": "", "HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg", "GRADIO_ANALYTICS_ENABLED": "False",
+        "PYTHONPATH": str(original),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "WANDB_MODE": "offline",
+        "WANDB_API_KEY": "",
+        "HF_TOKEN": "",
+        "HF_HUB_OFFLINE": "1",
+        "MPLBACKEND": "Agg",
+        "GRADIO_ANALYTICS_ENABLED": "False",
         "GRADIO_TEMP_DIR": str(FOLDER / "gradio"),
-        "http_proxy": nowhere, "https_proxy": nowhere, "HTTP_PROXY": nowhere, "HTTPS_PROXY": nowhere,
-        "no_proxy": "127.0.0.1,localhost", "NO_PROXY": "127.0.0.1,localhost",
+        "http_proxy": nowhere,
+        "https_proxy": nowhere,
+        "HTTP_PROXY": nowhere,
+        "HTTPS_PROXY": nowhere,
+        "no_proxy": "127.0.0.1,localhost",
+        "NO_PROXY": "127.0.0.1,localhost",
     }
 
 
@@ -137,7 +148,10 @@ def check_reading_theirs(original: Path, save_path: Path) -> None:
         total = sum(len(trajectories) for trajectories in load_split(copy, split))
         metrics = run_ok("metrics", [WEBGYM, "-q", "metrics", copy, "--split", split, "--last", "1000", "--json"])
         counted = f'"total_trajectories":{total}'
-        check(counted in metrics.replace(" ", ""), f"webgym metrics does not count {total} {split} trajectories: {metrics}")
+        check(
+            counted in metrics.replace(" ", ""),
+            f"webgym metrics does not count {total} {split} trajectories: {metrics}",
+        )
     for arguments in [["ls", copy], ["show", copy, "0", "--iteration", "1"], ["check", copy]]:
         run_ok(f"trajectories-{arguments[0]}", [WEBGYM, "trajectories", *arguments])
     plot = FOLDER / "plot.png"
@@ -145,6 +159,22 @@ def check_reading_theirs(original: Path, save_path: Path) -> None:
     run_ok("plot", [WEBGYM, "plot", copy, "--out", plot])
     check(plot.is_file(), "webgym plot wrote no image for files that the original saved")
     phase("original: webgym metrics, export, trajectories and plot read the files that the original saved")
+
+
+def check_judging_theirs() -> None:
+    """Judges the files of the original again. The scripted judge decides as before if it sees the same answers."""
+    copy = FOLDER / "saved-by-original"
+    rewards = lambda: [one[-1]["reward"].reward for iteration in load_split(copy, "train") for one in iteration]
+    before = rewards()
+    check(1 in before and 0 in before, f"the original saved the rewards {before}")
+    settings = ["judge=openai", "openai_config.model=scripted", f"openai_config.base_url={ScriptedServer().judge_url}"]
+    settings += [f"save_path='{copy}'", f"data_path='{copy}'"]
+    command = [WEBGYM, "judge", copy, "--split", "train", *settings]
+    code, output = run("judge", command, {"OPENAI_API_KEY": "scripted"})
+    # 3: some are still unjudged, because the judge never decides on that kind of task.
+    check(code == 3, f"webgym judge ended with exit code {code}: {output[-400:]}")
+    check(rewards() == before, f"webgym judge changed the rewards of the original's files from {before} to {rewards()}")
+    phase(f"original: webgym judge reads the answers of {len(before)} trajectories that the original saved")
 
 
 def load_split(save_path: Path, split: str) -> list[list]:
@@ -171,6 +201,7 @@ def main() -> None:
         lambda: check_viewer(original, save_path, data, "train"),
         lambda: check_viewer(original, save_path, data, "test"),
         lambda: check_reading_theirs(original, save_path),
+        check_judging_theirs,
     )
 
 

@@ -1,4 +1,4 @@
-"""verl's datasets load our export: RLHFDataset for reinforcement learning, MultiTurnSFTDataset for supervised training."""
+"""verl's datasets load our export: RLHFDataset for reinforcement learning, MultiTurnSFTDataset for fine-tuning."""
 
 import contextlib
 import io
@@ -18,17 +18,24 @@ LONGEST = 16384
 
 def export() -> Path:
     rules = ["--only-successful", "--drop-unchanged", "--min-steps", "2"]
-    run_ok("export-verl", [WEBGYM, "export", COLLECTED / "run=1", "--to", "verl", "--out", empty_folder(FOLDER), *rules])
+    run_ok(
+        "export-verl", [WEBGYM, "export", COLLECTED / "run=1", "--to", "verl", "--out", empty_folder(FOLDER), *rules]
+    )
     return FOLDER / "train.parquet"
 
 
 def check_reinforcement(path: Path, processor, rows: int) -> None:
-    config = OmegaConf.create({"cache_dir": str(FOLDER / "cache"), "max_prompt_length": LONGEST, "filter_overlong_prompts_workers": 1})
+    config = OmegaConf.create(
+        {"cache_dir": str(FOLDER / "cache"), "max_prompt_length": LONGEST, "filter_overlong_prompts_workers": 1}
+    )
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         dataset = RLHFDataset(str(path), processor.tokenizer, config, processor)
         items = [dataset[index] for index in range(len(dataset))]
     check(len(items) == rows, f"verl: RLHFDataset keeps {len(items)} of {rows} rows:\n{printed.getvalue()[-800:]}")
-    check(all(item["data_source"] and item["reward_model"] for item in items), "verl: a row has no data source or reward model")
+    check(
+        all(item["data_source"] and item["reward_model"] for item in items),
+        "verl: a row has no data source or reward model",
+    )
 
 
 def check_supervised(path: Path, processor, rows: int) -> None:
@@ -42,7 +49,10 @@ def check_supervised(path: Path, processor, rows: int) -> None:
         trained = processor.tokenizer.decode(item["input_ids"][item["loss_mask"] == 1])
         last = trained.split("<|im_end|>")[-2].strip()
         # Exports write these words differently, because trainers take them for media.
-        check(last.replace("&lt;video&gt;", "<video>") == reply.strip(), f"verl: row {index} trains {last!r}, the reply is {reply!r}")
+        check(
+            last.replace("&lt;video&gt;", "<video>") == reply.strip(),
+            f"verl: row {index} trains {last!r}, the reply is {reply!r}",
+        )
 
 
 def main() -> None:

@@ -39,8 +39,14 @@ class Collection:
         site = task_site.start()
         self.tasks = WORK / "tasks.jsonl"
         task = lambda number: {
-            "task_name": f"Find number {number}", "website": f"{site}/page/{number}", "domain": "d", "subdomain": "s",
-            "difficulty": 1, "evaluator_reference": ["seen"], "definite_answer": "42", "task_id": number,
+            "task_name": f"Find number {number}",
+            "website": f"{site}/page/{number}",
+            "domain": "d",
+            "subdomain": "s",
+            "difficulty": 1,
+            "evaluator_reference": ["seen"],
+            "definite_answer": "42",
+            "task_id": number,
         }
         self.tasks.write_text("".join(json.dumps(task(number)) + "\n" for number in range(3)))
         self.farm, self.farm_port = start_farm(2)
@@ -65,7 +71,6 @@ class Collection:
         return trajectories, output
 
 
-
 def decided_steps(trajectory: list) -> list[tuple[dict, dict]]:
     """Returns the steps that have a reply, with their extras."""
     extras = trajectory[0]["trajectory_metadata"]["step_extras"]
@@ -87,16 +92,28 @@ def check_tokens(name: str, trajectories: list, proxy: RecordingProxy) -> int:
         for step, extra in decided_steps(trajectory):
             where, response = f"{name}: step {count}", step["response"]
             ids, logprobs = extra["token_ids"], extra["logprobs"]
-            check(ids and len(ids) == len(logprobs), f"{where}: {len(ids or [])} token ids, {len(logprobs or [])} logprobs")
+            check(
+                ids and len(ids) == len(logprobs),
+                f"{where}: {len(ids or [])} token ids, {len(logprobs or [])} logprobs",
+            )
             choices = sent[tuple(extra["prompt_token_ids"])]
             check(choices, f"{where}: vLLM never had a prompt with these token ids")
             wanted = [
-                (choice["token_ids"], [entry["logprob"] for entry in choice["logprobs"]["content"]], choice["finish_reason"])
+                (
+                    choice["token_ids"],
+                    [entry["logprob"] for entry in choice["logprobs"]["content"]],
+                    choice["finish_reason"],
+                )
                 for choice in choices
             ]
-            check((ids, logprobs, extra["finish_reason"]) in wanted, f"{where}: vLLM sent {wanted}, saved are {ids} {logprobs}")
+            check(
+                (ids, logprobs, extra["finish_reason"]) in wanted,
+                f"{where}: vLLM sent {wanted}, saved are {ids} {logprobs}",
+            )
             text = tokenizer.decode([number for number in ids if number != end], skip_special_tokens=False)
-            check(text == response.raw_response, f"{where}: the tokens are {text!r}, the reply {response.raw_response!r}")
+            check(
+                text == response.raw_response, f"{where}: the tokens are {text!r}, the reply {response.raw_response!r}"
+            )
             nearest = min(abs(logprobs[1] - math.log(share)) for share in shares)
             check(nearest < 0.05, f"{where}: logprob {logprobs[1]} is none of the model's {shares}")
             urls = image_urls(json.loads(response.raw_prompt))
@@ -136,9 +153,13 @@ def check_without_media_path(shared: Collection) -> None:
         check(status == 500, f"no-media: vLLM answers {status} {body} to a local file, 500 was expected")
         proxy = RecordingProxy(server.url)
         trajectories, _ = shared.collect("no-media", proxy.url)
-        check(transports(proxy, 200) == {"data"}, f"no-media: images were sent as {transports(proxy, 200)}, not as data")
+        check(
+            transports(proxy, 200) == {"data"}, f"no-media: images were sent as {transports(proxy, 200)}, not as data"
+        )
         refused = sum(exchange.status != 200 for exchange in proxy.exchanges)
-        check(refused <= 3, f"no-media: {refused} requests were refused; one per concurrent episode is enough to find out")
+        check(
+            refused <= 3, f"no-media: {refused} requests were refused; one per concurrent episode is enough to find out"
+        )
         steps = check_tokens("no-media", trajectories, proxy)
         phase(f"vllm: no-media: {steps} steps; {refused} request(s) with files were refused, then images went as data")
 
@@ -160,7 +181,11 @@ def check_api_key(shared: Collection) -> None:
             check(not proxy.exchanges, f"api-key: {name} the run sent {len(proxy.exchanges)} chat requests")
         trajectories, _ = shared.collect("api-key", proxy.url, env={"VLLM_API_KEY": KEY})
         steps = check_tokens("api-key", trajectories, proxy)
-        most = max(len(image_urls(json.loads(step["response"].raw_prompt))) for one in trajectories for step, _ in decided_steps(one))
+        most = max(
+            len(image_urls(json.loads(step["response"].raw_prompt)))
+            for one in trajectories
+            for step, _ in decided_steps(one)
+        )
         check(most == 1, f"api-key: a prompt has {most} images, although the server accepts one")
         phase(f"vllm: api-key: refused without the key; {steps} steps with it, each with the one image that is allowed")
 
@@ -172,7 +197,7 @@ def first_prompt_tokens(shared: Collection) -> int:
 
 
 def check_small_context(shared: Collection) -> None:
-    # The first prompt and a reply fit, and a prompt without earlier screenshots for a few steps; a second image does not.
+    # The first prompt and a reply fit, then prompts with one image for a few steps; a second image never does.
     limit = first_prompt_tokens(shared) + 120
     options = ["--max-model-len", str(limit), "--allowed-local-media-path", str(SAVE_PATH)]
     with VllmServer("small-context", *options) as server:
@@ -182,7 +207,10 @@ def check_small_context(shared: Collection) -> None:
         settings = ["policy_config.temperature=0.01", "policy_config.max_new_tokens=16"]
         more = [*settings, "env_config.train_difficulty_max_steps.easy=30"]
         trajectories, output = shared.collect("small-context", proxy.url, *more)
-        check(f"context has {limit} tokens" in output, f"small-context: no warning names the context of {limit} tokens: {output[:600]}")
+        check(
+            f"context has {limit} tokens" in output,
+            f"small-context: no warning names the context of {limit} tokens: {output[:600]}",
+        )
         for number, trajectory in enumerate(trajectories):
             decided, last = decided_steps(trajectory), trajectory[-1]
             check(len(decided) >= 2, f"small-context: trajectory {number} kept {len(decided)} steps")
@@ -199,12 +227,18 @@ def check_reply_longer_than_context(shared: Collection, proxy: RecordingProxy, l
     code, output = shared.rollout("long-reply", proxy.url, f"policy_config.max_new_tokens={limit + 1000}")
     path = iteration_file(SAVE_PATH, shared.iteration)
     lost = [outcome(one) for one in load(path)["trajectories"]] if path.exists() else []
-    check("infra_lost" not in lost, f"small-context: with max_new_tokens above the context, outcomes are {lost} (exit code {code})")
+    check(
+        "infra_lost" not in lost,
+        f"small-context: with max_new_tokens above the context, outcomes are {lost} (exit code {code})",
+    )
     phase(f"vllm: small-context: max_new_tokens above the context ended with exit code {code} and lost nothing")
 
 
 CONFIGURATIONS = {
-    "plain": check_plain, "no-media": check_without_media_path, "api-key": check_api_key, "small-context": check_small_context,
+    "plain": check_plain,
+    "no-media": check_without_media_path,
+    "api-key": check_api_key,
+    "small-context": check_small_context,
 }
 
 

@@ -1,6 +1,6 @@
 """Collects a save path with every kind of trajectory, by the scripted policy and judge on a real farm:
 
-    train 0   success, failure, blocked, unjudged, out of steps, lost policy, unreachable site, ended by the grace period
+    train 0   success, failure, blocked, unjudged, out of steps, lost policy, unreachable site, cut short
     train 1   two ranks, merged
     train 2   interrupted by a kill and by Ctrl-C, then resumed
     train 3   set-of-marks mode, judged by the reference answers
@@ -45,18 +45,28 @@ class Collector:
         blocked = f"{self.site}/blocked/".replace("127.0.0.1", f"blocked-{number}.localhost")
         websites = {"blocked": blocked, "invalid": "http://nothing.localhost:1/"}
         return {
-            "task_name": f"{kind}: find the number of {number}", "website": websites.get(kind, f"{self.site}/page/1"),
-            "domain": "numbers", "subdomain": "pages", "difficulty": DIFFICULTIES.get(kind, 2),
+            "task_name": f"{kind}: find the number of {number}",
+            "website": websites.get(kind, f"{self.site}/page/1"),
+            "domain": "numbers",
+            "subdomain": "pages",
+            "difficulty": DIFFICULTIES.get(kind, 2),
             "evaluator_reference": [{"id": 1, "description": "The number is shown.", "facts": ["It is 42."]}],
-            "definite_answer": "42", "task_id": number,
+            "definite_answer": "42",
+            "task_id": number,
         }
 
     def start(self, name: str, tasks: Path, *more: str, split: str = "train") -> Process:
         settings = [
-            "judge=openai", "openai_config.model=scripted", f"openai_config.base_url={self.server.judge_url}",
-            "policy_config.base_model=scripted", f"env_config.{split}_difficulty_max_steps.easy=8",
-            f"env_config.{split}_difficulty_max_steps.medium=8", f"env_config.{split}_difficulty_max_steps.hard=8",
-            "env_config.max_retries=1", "env_config.max_infra_retries=1", "env_config.image_transport=file",
+            "judge=openai",
+            "openai_config.model=scripted",
+            f"openai_config.base_url={self.server.judge_url}",
+            "policy_config.base_model=scripted",
+            f"env_config.{split}_difficulty_max_steps.easy=8",
+            f"env_config.{split}_difficulty_max_steps.medium=8",
+            f"env_config.{split}_difficulty_max_steps.hard=8",
+            "env_config.max_retries=1",
+            "env_config.max_infra_retries=1",
+            "env_config.image_transport=file",
         ]
         command = rollout_command(self.save_path, tasks, self.farm_port, self.server.url, *settings, *more, split=split)
         return Process(f"collect-{name}", command, {"OPENAI_API_KEY": "scripted"})
@@ -81,8 +91,14 @@ def collect_all_kinds(collector: Collector) -> None:
     # The slow task is still running when the others are done, so the grace period ends it.
     collector.collect("all-kinds", tasks, "env_config.completion_threshold=0.9", "env_config.completion_grace_period=2")
     wanted = {
-        "success": ["success"] * 2, "short": ["success"], "failure": ["failure"], "blocked": ["blocked"],
-        "unjudged": ["judge_error"], "endless": ["failure"], "lost": ["infra_lost"], "slow": ["cancelled"],
+        "success": ["success"] * 2,
+        "short": ["success"],
+        "failure": ["failure"],
+        "blocked": ["blocked"],
+        "unjudged": ["judge_error"],
+        "endless": ["failure"],
+        "lost": ["infra_lost"],
+        "slow": ["cancelled"],
     }
     found = collector.outcomes(0)
     different = {kind: found.get(kind) for kind in wanted if found.get(kind) != wanted[kind]}
@@ -92,17 +108,25 @@ def collect_all_kinds(collector: Collector) -> None:
 def collect_with_ranks(collector: Collector) -> None:
     tasks = collector.write_tasks("ranks", "success", "failure", "success", "blocked", "unjudged", "success")
     ranks = [
-        collector.start(f"rank-{rank}", tasks, "--rank", str(rank), "--num-ranks", "2", "env_config.merge_wait_minutes=2")
+        collector.start(
+            f"rank-{rank}", tasks, "--rank", str(rank), "--num-ranks", "2", "env_config.merge_wait_minutes=2"
+        )
         for rank in range(2)
     ]
     for process in ranks:
         code = process.wait(300)
         check(code == 0, f"collect ranks: {process.name} ended with exit code {code}:\n{process.last_lines()}")
-    check(sum(map(len, collector.outcomes(1).values())) == 6, "collect ranks: the merged file does not have 6 trajectories")
+    check(
+        sum(map(len, collector.outcomes(1).values())) == 6,
+        "collect ranks: the merged file does not have 6 trajectories",
+    )
     rest = sorted(path.name for path in (collector.save_path / "train_trajectories").glob("*iteration1?*"))
     check(not rest, f"collect ranks: after the merge these files remain: {rest}")
     metadata = load(iteration_file(collector.save_path, 1))["metadata"]
-    check(metadata.get("num_ranks_aggregated") == 2, f"collect ranks: num_ranks_aggregated is {metadata.get('num_ranks_aggregated')}")
+    check(
+        metadata.get("num_ranks_aggregated") == 2,
+        f"collect ranks: num_ranks_aggregated is {metadata.get('num_ranks_aggregated')}",
+    )
 
 
 def collect_with_interruptions(collector: Collector) -> None:
@@ -135,7 +159,9 @@ def collect_with_references(collector: Collector) -> None:
     tasks = collector.write_tasks("reference", "success", "failure", "short", "success")
     collector.collect("reference", tasks, "judge=reference", "context_config.interaction_mode=set_of_marks")
     found = collector.outcomes(3)
-    check(found["success"] == ["success"] * 2 and found["failure"] == ["failure"], f"collect reference: outcomes {found}")
+    check(
+        found["success"] == ["success"] * 2 and found["failure"] == ["failure"], f"collect reference: outcomes {found}"
+    )
     judge = load(iteration_file(collector.save_path, 3))["metadata"]["judge_model"]
     check(judge != "scripted", f"collect reference: judge_model is {judge}, although no model judged")
 
@@ -149,14 +175,22 @@ def collect_test_split(collector: Collector) -> None:
 
 def main() -> None:
     collector = Collector(COLLECTED)
-    steps = [collect_all_kinds, collect_with_ranks, collect_with_interruptions, collect_with_references, collect_test_split]
+    steps = [
+        collect_all_kinds,
+        collect_with_ranks,
+        collect_with_interruptions,
+        collect_with_references,
+        collect_test_split,
+    ]
     for step in steps:
         step(collector)
     # The original's tools read all train tasks from one file.
     train = [task for task in collector.written if not task["task_id"].startswith("test-")]
     (collector.data / "train.jsonl").write_text("".join(json.dumps(task) + "\n" for task in train))
     collector.farm.stop()
-    phase(f"collected {len(train)} train and 6 test trajectories: merged, interrupted, resumed, blocked, unjudged and others")
+    phase(
+        f"collected {len(train)} train and 6 test trajectories, among them merged, interrupted, blocked and unjudged ones"
+    )
 
 
 if __name__ == "__main__":

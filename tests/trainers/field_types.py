@@ -5,26 +5,50 @@ from harness import check
 TEXT, OPTIONAL_TEXT = (str,), (str, type(None))
 FIELDS = {
     "Task": {
-        "task_name": TEXT, "domain": TEXT, "subdomain": TEXT, "website": TEXT, "difficulty": (int,),
-        "evaluator_reference": (list,), "reference_answer": OPTIONAL_TEXT, "attempt_level": (int,),
-        "task_id": (str, int, type(None)), "max_steps": (int,), "trajectory_index": (int,),
+        "task_name": TEXT,
+        "domain": TEXT,
+        "subdomain": TEXT,
+        "website": TEXT,
+        "difficulty": (int,),
+        "evaluator_reference": (list,),
+        "reference_answer": OPTIONAL_TEXT,
+        "attempt_level": (int,),
+        "task_id": (str, int, type(None)),
+        "max_steps": (int,),
+        "trajectory_index": (int,),
     },
     "Observation": {"task": (object,), "image_path": TEXT, "ac_tree": OPTIONAL_TEXT, "page_metadata": (dict,)},
     "Action": {"action": (dict,), "action_string": TEXT},
     "Response": {"raw_response": TEXT, "answering_tokens": (dict,), "raw_prompt": TEXT},
     "Reward": {
-        "reward": (int,), "evaluation": (str, list), "is_blocked": (bool,), "submit": (bool,),
+        "reward": (int,),
+        "evaluation": (str, list),
+        "is_blocked": (bool,),
+        "submit": (bool,),
         "submission_judgment": OPTIONAL_TEXT,
     },
 }
 METADATA = {
-    "solution_model": TEXT, "judge_model": OPTIONAL_TEXT, "judge_model_overrides": (dict, type(None)), "dataset_file": TEXT,
-    "split": TEXT, "server_size": (int,), "max_steps": (dict, int), "timestamp": TEXT, "iteration": (int,), "seed": (int,),
+    "solution_model": TEXT,
+    "judge_model": OPTIONAL_TEXT,
+    "judge_model_overrides": (dict, type(None)),
+    "dataset_file": TEXT,
+    "split": TEXT,
+    "server_size": (int,),
+    "max_steps": (dict, int),
+    "timestamp": TEXT,
+    "iteration": (int,),
+    "seed": (int,),
 }
 # Arguments of an action in its two modes. The original's names; ours alone would not be found by its viewer.
 ARGUMENTS = {
-    "click": [{"coordinates"}, {"element_id"}], "type": [{"coordinates", "text"}, {"element_id", "content"}],
-    "answer": [{"content"}], "scroll": [{"direction"}], "goback": [{"goback_to"}], "navigate": [{"url"}], "wait": [{"time"}],
+    "click": [{"coordinates"}, {"element_id"}],
+    "type": [{"coordinates", "text"}, {"element_id", "content"}],
+    "answer": [{"content"}],
+    "scroll": [{"direction"}],
+    "goback": [{"goback_to"}],
+    "navigate": [{"url"}],
+    "wait": [{"time"}],
 }
 
 
@@ -35,7 +59,10 @@ def check_types(file: dict, where: str) -> None:
         check(len(tasks) == 1, f"{where}: the steps of trajectory {number} have {len(tasks)} tasks")
         for index, step in enumerate(trajectory):
             check_step(step, f"{where}: trajectory {number}, step {index}")
-        check(trajectory[-1]["same_as_next_screenshot"] is False, f"{where}: trajectory {number} ends with an unchanged page")
+        check(
+            trajectory[-1]["same_as_next_screenshot"] is False,
+            f"{where}: trajectory {number} ends with an unchanged page",
+        )
 
 
 def check_step(step: dict, where: str) -> None:

@@ -38,6 +38,8 @@ def phase(text: str) -> None:
 def run_checks(*checks) -> None:
     """Runs every check, also after one that failed, and reports each failure. Exits with 1 if there was one."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A shell starts background processes with SIGINT ignored, which our children would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     failed = 0
     for one in checks:
         try:
@@ -75,8 +77,13 @@ class Process:
         self.name, self.log_path = name, logs / f"{name}.log"
         with open(self.log_path, "wb") as log:
             self.child = subprocess.Popen(
-                [str(part) for part in command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                env={**os.environ, **(env or {})}, cwd=cwd, start_new_session=True,
+                [str(part) for part in command],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+                start_new_session=True,
             )
         running.append(self)
 
@@ -131,7 +138,9 @@ def stop_everything() -> None:
         process.stop()
 
 
-def run(name: str, command: list, env: dict | None = None, cwd: Path | None = None, seconds: float = 600) -> tuple[int, str]:
+def run(
+    name: str, command: list, env: dict | None = None, cwd: Path | None = None, seconds: float = 600
+) -> tuple[int, str]:
     """Runs a command to its end. Returns its exit code and its output."""
     with Process(name, command, env, cwd) as process:
         return process.wait(seconds), process.log()
@@ -148,21 +157,31 @@ def run_ok(name: str, command: list, env: dict | None = None, cwd: Path | None =
 def start_farm(instances: int) -> tuple[Process, int]:
     """Starts `webgym serve` for loopback pages. Returns the process and the port of its master."""
     farm = Process(
-        "farm", [WEBGYM, "serve", instances, "--master-port=0", "--node-port=0", "--allow-private-network", "--no-mirror"]
+        "farm",
+        [WEBGYM, "serve", instances, "--master-port=0", "--node-port=0", "--allow-private-network", "--no-mirror"],
     )
     events = lambda: [json.loads(line) for line in farm.log().splitlines() if line.startswith("{")]
     farm.wait_until(lambda: any(event["event"] == "ready" for event in events()), 60, "browsers")
     return farm, next(event["port"] for event in events() if event.get("tier") == "master")
 
 
-def rollout_command(save_path: Path, tasks: Path, farm_port: int, policy_url: str, *more: str, split: str = "train") -> list:
+def rollout_command(
+    save_path: Path, tasks: Path, farm_port: int, policy_url: str, *more: str, split: str = "train"
+) -> list:
     """Returns the command of a rollout of all tasks of the file, on the given farm."""
     size = sum(1 for line in tasks.read_text().splitlines() if line)
     own = {
-        "save_path": f"'{save_path}'", "data_path": f"'{tasks.parent}'", f"env_config.{split}_tasks": tasks.name,
-        f"env_config.{split}_tasks_rollout_size": size, "env_config.host_ip": "127.0.0.1",
-        "env_config.master_port": farm_port, "env_config.vllm_server_url": policy_url, "env_config.server_size": 3,
-        "env_config.monitor_port": "null", "env_config.completion_threshold": 1, "seed": 7,
+        "save_path": f"'{save_path}'",
+        "data_path": f"'{tasks.parent}'",
+        f"env_config.{split}_tasks": tasks.name,
+        f"env_config.{split}_tasks_rollout_size": size,
+        "env_config.host_ip": "127.0.0.1",
+        "env_config.master_port": farm_port,
+        "env_config.vllm_server_url": policy_url,
+        "env_config.server_size": 3,
+        "env_config.monitor_port": "null",
+        "env_config.completion_threshold": 1,
+        "seed": 7,
     }
     settings = [f"{key}={value}" for key, value in own.items()]
     return [WEBGYM, "rollout", f"--config-name=rollout_{split}", *settings, *more]

@@ -2,8 +2,8 @@
 
 usage: make_model.py OUT TEXT_FILE...
 
-The tokenizer is trained on the text files. A few tokens are whole lines of a reply, and their embeddings are set so that
-the model almost always writes one of three valid replies: without that, a random model never takes an action.
+The tokenizer is trained on the text files. A few tokens are whole lines of a reply, and their embeddings are set so
+that the model almost always writes one of three valid replies: without that, a random model never takes an action.
 """
 
 import json
@@ -16,8 +16,14 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from transformers import PreTrainedTokenizerFast, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
 SPECIAL_TOKENS = [
-    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
-    "<|image_pad|>", "<|video_pad|>",
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
 ]
 HIDDEN = 64
 CERTAINTY = 25.0  # logit of the wanted token; the others are near 0
@@ -52,14 +58,20 @@ def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=3000, special_tokens=SPECIAL_TOKENS, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        vocab_size=3000,
+        special_tokens=SPECIAL_TOKENS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in [REPLY_START, *REPLIES]])
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", model_max_length=131072,
-        additional_special_tokens=SPECIAL_TOKENS[1:], chat_template=CHAT_TEMPLATE,
+        tokenizer_object=tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        model_max_length=131072,
+        additional_special_tokens=SPECIAL_TOKENS[1:],
+        chat_template=CHAT_TEMPLATE,
     )
 
 
@@ -67,25 +79,38 @@ def make_config(tokenizer: PreTrainedTokenizerFast) -> Qwen3VLConfig:
     number = tokenizer.convert_tokens_to_ids
     return Qwen3VLConfig(
         text_config=dict(
-            vocab_size=len(tokenizer), hidden_size=HIDDEN, intermediate_size=128, num_hidden_layers=2,
-            num_attention_heads=2, num_key_value_heads=1, head_dim=32, max_position_embeddings=32768,
-            rope_parameters=dict(
-                rope_type="default", rope_theta=5e6, mrope_section=[6, 5, 5], mrope_interleaved=True
-            ),
-            eos_token_id=number("<|im_end|>"), pad_token_id=number("<|endoftext|>"),
+            vocab_size=len(tokenizer),
+            hidden_size=HIDDEN,
+            intermediate_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=32,
+            max_position_embeddings=32768,
+            rope_parameters=dict(rope_type="default", rope_theta=5e6, mrope_section=[6, 5, 5], mrope_interleaved=True),
+            eos_token_id=number("<|im_end|>"),
+            pad_token_id=number("<|endoftext|>"),
         ),
         vision_config=dict(
-            depth=2, hidden_size=HIDDEN, intermediate_size=128, num_heads=2, out_hidden_size=HIDDEN,
+            depth=2,
+            hidden_size=HIDDEN,
+            intermediate_size=128,
+            num_heads=2,
+            out_hidden_size=HIDDEN,
             deepstack_visual_indexes=[0],
         ),
-        image_token_id=number("<|image_pad|>"), video_token_id=number("<|video_pad|>"),
-        vision_start_token_id=number("<|vision_start|>"), vision_end_token_id=number("<|vision_end|>"),
-        eos_token_id=number("<|im_end|>"), pad_token_id=number("<|endoftext|>"),
+        image_token_id=number("<|image_pad|>"),
+        video_token_id=number("<|video_pad|>"),
+        vision_start_token_id=number("<|vision_start|>"),
+        vision_end_token_id=number("<|vision_end|>"),
+        eos_token_id=number("<|im_end|>"),
+        pad_token_id=number("<|endoftext|>"),
     )
 
 
 def teach_replies(model: Qwen3VLForConditionalGeneration, tokenizer: PreTrainedTokenizerFast) -> None:
     """Sets embeddings so that each of some tokens leads to the wanted next tokens: one axis per token."""
+
     def number(text: str) -> int:
         ids = tokenizer.encode(text, add_special_tokens=False)
         assert len(ids) == 1, (text, ids)
@@ -106,8 +131,17 @@ def teach_replies(model: Qwen3VLForConditionalGeneration, tokenizer: PreTrainedT
 
 def write_processor(out: Path) -> None:
     common = dict(
-        patch_size=16, temporal_patch_size=2, merge_size=2, image_mean=[0.5] * 3, image_std=[0.5] * 3, do_resize=True,
-        do_rescale=True, do_normalize=True, do_convert_rgb=True, rescale_factor=1 / 255, resample=3,
+        patch_size=16,
+        temporal_patch_size=2,
+        merge_size=2,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+        do_resize=True,
+        do_rescale=True,
+        do_normalize=True,
+        do_convert_rgb=True,
+        rescale_factor=1 / 255,
+        resample=3,
         size={"shortest_edge": 65536, "longest_edge": 16777216},
     )
     image = {**common, "image_processor_type": "Qwen2VLImageProcessorFast", "processor_class": "Qwen3VLProcessor"}

@@ -1,5 +1,5 @@
-"""A policy and a judge with fixed replies, with the API of OpenAI. What they reply depends on the kind of the task, which is
-the first word of its name: `success: find number 3`.
+"""A policy and a judge with fixed replies, with the API of OpenAI. What they reply depends on the kind of the task,
+which is the first word of its name: `success: find number 3`.
 """
 
 import json

@@ -7,8 +7,12 @@ from harness import OUT, Process, free_port, phase, request
 
 MODEL = "tiny"
 ENVIRONMENT = {
-    "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "OMP_NUM_THREADS": "2", "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "2",
+    "VLLM_LOGGING_LEVEL": "WARNING",
 }
 
 
@@ -17,7 +21,15 @@ class VllmServer:
         port = free_port()
         self.name, self.key, self.url = name, key, f"http://127.0.0.1:{port}"
         self.answers: dict[str, dict] = {}
-        command = [OUT / "vllm" / "bin" / "vllm", "serve", OUT / "model", "--served-model-name", MODEL, "--host", "127.0.0.1"]
+        command = [
+            OUT / "vllm" / "bin" / "vllm",
+            "serve",
+            OUT / "model",
+            "--served-model-name",
+            MODEL,
+            "--host",
+            "127.0.0.1",
+        ]
         fixed = ["--port", port, "--dtype", "float32", "--enforce-eager", "--max-num-seqs", "8"]
         self.process = Process(f"vllm-{name}", [*command, *fixed, *options], ENVIRONMENT)
 
