@@ -67,9 +67,7 @@ def check_training() -> None:
     result = json.loads((FOLDER / "out" / "all_results.json").read_text())
     check(result["train_loss"] > 0, f"llamafactory: the loss is {result['train_loss']}")
     check_trained_text(output, samples)
-    phase(
-        f"llamafactory: one step on {len(samples)} samples, loss {result['train_loss']:.2f}; only last replies are trained"
-    )
+    phase(f"llamafactory: one step on {len(samples)} samples, loss {result['train_loss']:.2f}; only last replies train")
 
 
 def check_trained_text(output: str, samples: list) -> None:

@@ -188,9 +188,7 @@ def main() -> None:
     train = [task for task in collector.written if not task["task_id"].startswith("test-")]
     (collector.data / "train.jsonl").write_text("".join(json.dumps(task) + "\n" for task in train))
     collector.farm.stop()
-    phase(
-        f"collected {len(train)} train and 6 test trajectories, among them merged, interrupted, blocked and unjudged ones"
-    )
+    phase(f"collected {len(train)} train and 6 test trajectories, with merged, interrupted, blocked and unjudged ones")
 
 
 if __name__ == "__main__":
