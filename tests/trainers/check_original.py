@@ -81,13 +81,13 @@ def check_update_prepare(original: Path, save_path: Path, data: Path) -> None:
     phase(f"original: update_prepare.py selects the same {theirs.total()} samples as webgym export")
 
 
-def check_visualize(original: Path, save_path: Path, data: Path) -> None:
+def check_visualize(original: Path, save_path: Path, data: Path, mode: str) -> None:
     (FOLDER / "metrics.png").unlink(missing_ok=True)
     program = original / "analysis" / "visualize_results.py"
-    arguments = ["--data-path", data, "--log-path", save_path, "--mode", "train-test"]
+    arguments = ["--data-path", data, "--log-path", save_path, "--mode", mode]
     output = run_ok("visualize_results", [sys.executable, program, *arguments], environment(original), FOLDER)
     check((FOLDER / "metrics.png").is_file(), f"visualize_results.py wrote no metrics.png: {output[-600:]}")
-    phase("original: visualize_results.py plots the train and test iterations")
+    phase(f"original: visualize_results.py plots {save_path.name} ({mode})")
 
 
 def check_viewer(original: Path, save_path: Path, data: Path, split: str) -> None:
@@ -197,7 +197,9 @@ def main() -> None:
     run_checks(
         lambda: check_types(save_path),
         lambda: check_update_prepare(original, save_path, data),
-        lambda: check_visualize(original, save_path, data),
+        lambda: check_visualize(original, save_path, data, "train-test"),
+        # Beside a journal that --fresh set aside.
+        lambda: check_visualize(original, COLLECTED / "fresh=1", data, "train-only"),
         lambda: check_viewer(original, save_path, data, "train"),
         lambda: check_viewer(original, save_path, data, "test"),
         lambda: check_reading_theirs(original, save_path),

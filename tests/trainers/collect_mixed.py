@@ -6,7 +6,8 @@
     train 3   set-of-marks mode, judged by the reference answers
     test 0    success and failure, each task twice
 
-Writes target/trainers/collected/run=1 (the save path) and target/trainers/collected/data (the task files).
+Writes target/trainers/collected/run=1 (the save path) and target/trainers/collected/data (the task files). The save path
+target/trainers/collected/fresh=1 has a killed run that `--fresh` set aside.
 """
 
 import json
@@ -173,6 +174,20 @@ def collect_test_split(collector: Collector) -> None:
     check(sum(map(len, found.values())) == 6, f"collect test: outcomes {found}")
 
 
+def collect_fresh(collector: Collector) -> None:
+    """Kills a run and starts a new one with --fresh, which keeps the journal of the first under another name."""
+    tasks = collector.write_tasks("fresh", "success", "failure")
+    collector.save_path = COLLECTED / "fresh=1"
+    journal = Path(f"{iteration_file(collector.save_path, 0)}.checkpoint")
+    collector.server.pause = 0.5
+    killed = collector.start("fresh-killed", tasks)
+    killed.wait_until(lambda: journal.exists() and '{"step":' in journal.read_text(errors="replace"), 120, "step")
+    killed.signal(signal.SIGKILL)
+    killed.wait(30)
+    collector.server.pause = 0.0
+    collector.collect("fresh", tasks, "--fresh")
+
+
 def main() -> None:
     collector = Collector(COLLECTED)
     steps = [
@@ -181,11 +196,12 @@ def main() -> None:
         collect_with_interruptions,
         collect_with_references,
         collect_test_split,
+        collect_fresh,
     ]
     for step in steps:
         step(collector)
     # The original's tools read all train tasks from one file.
-    train = [task for task in collector.written if not task["task_id"].startswith("test-")]
+    train = [task for task in collector.written if not task["task_id"].startswith(("test-", "fresh-"))]
     (collector.data / "train.jsonl").write_text("".join(json.dumps(task) + "\n" for task in train))
     collector.farm.stop()
     phase(f"collected {len(train)} train and 6 test trajectories, with merged, interrupted, blocked and unjudged ones")
