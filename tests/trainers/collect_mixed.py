@@ -6,7 +6,7 @@
     train 3   set-of-marks mode, judged by the reference answers
     test 0    success and failure, each task twice
 
-Writes target/trainers/collected/run=1 (the save path) and target/trainers/collected/data (the task files). The save path
+Writes target/trainers/collected/run=1 (the save path) and target/trainers/collected/data (the task files). The path
 target/trainers/collected/fresh=1 has a killed run that `--fresh` set aside.
 """
 
