@@ -23,18 +23,20 @@ from vllm_server import VllmServer
 KEY = "sesame-4711"
 WORK = OUT / "vllm-run"
 # Characters that a URL would encode, which the original's readers would not decode.
-SAVE_PATH = WORK / "lr=1e-6 ü"
+ALLOWED = WORK / "lr=1e-6 ü"
+FIRST_PROMPT_TOKENS = OUT / "first-prompt-tokens"  # written by `plain`, used by `small-context`
+TOKENIZER = Tokenizer.from_file(str(OUT / "model" / "tokenizer.json"))
+VISION_START, END = TOKENIZER.token_to_id("<|vision_start|>"), TOKENIZER.token_to_id("<|im_end|>")
 
 
 class Collection:
-    """The farm, the tasks and the folder that all configurations share."""
+    """The farm, the tasks and the folders that all configurations share. Each has its own save path below `ALLOWED`."""
 
     def __init__(self):
         empty_folder(WORK)
-        (WORK / "outside").mkdir()
-        SAVE_PATH.mkdir()
-        self.image_inside, self.image_outside = SAVE_PATH / "inside.png", WORK / "outside" / "outside.png"
+        self.image_inside, self.image_outside = ALLOWED / "inside.png", WORK / "outside" / "outside.png"
         for path in [self.image_inside, self.image_outside]:
+            path.parent.mkdir()
             Image.new("RGB", (1280, 768), (90, 120, 200)).save(path)
         site = task_site.start()
         self.tasks = WORK / "tasks.jsonl"
@@ -50,12 +52,11 @@ class Collection:
         }
         self.tasks.write_text("".join(json.dumps(task(number)) + "\n" for number in range(3)))
         self.farm, self.farm_port = start_farm(2)
-        self.iteration = 0
 
     def rollout(self, name: str, url: str, *more: str, env: dict | None = None) -> tuple[int, str]:
         settings = ["judge=reference", "policy_config.base_model=tiny", "policy_config.top_k=-1"]
         settings += ["env_config.train_difficulty_max_steps.easy=6", "env_config.task_timeout_minutes=5"]
-        command = rollout_command(SAVE_PATH, self.tasks, self.farm_port, url, *settings, *more)
+        command = rollout_command(ALLOWED / name, self.tasks, self.farm_port, url, *settings, *more)
         return run(f"rollout-{name}", command, env, seconds=400)
 
     def collect(self, name: str, url: str, *more: str, env: dict | None = None) -> tuple[list, str]:
@@ -63,8 +64,7 @@ class Collection:
         code, output = self.rollout(name, url, *more, env=env)
         last = "\n".join(output.splitlines()[-12:])
         check(code == 0, f"{name}: rollout ended with exit code {code}:\n{last}")
-        trajectories = load(iteration_file(SAVE_PATH, self.iteration))["trajectories"]
-        self.iteration += 1
+        trajectories = load(iteration_file(ALLOWED / name, 0))["trajectories"]
         check(len(trajectories) == 3, f"{name}: {len(trajectories)} trajectories instead of 3")
         lost = [outcome(trajectory) for trajectory in trajectories if outcome(trajectory) not in ("success", "failure")]
         check(not lost, f"{name}: outcomes {lost}, but only success and failure are expected")
@@ -78,52 +78,41 @@ def decided_steps(trajectory: list) -> list[tuple[dict, dict]]:
 
 
 def check_tokens(name: str, trajectories: list, proxy: RecordingProxy) -> int:
-    """Checks token ids, logprobs, texts and prompts of every step with what vLLM sent. Returns the number of steps."""
-    tokenizer = Tokenizer.from_file(str(OUT / "model" / "tokenizer.json"))
-    vision_start = tokenizer.token_to_id("<|vision_start|>")
-    end = tokenizer.token_to_id("<|im_end|>")
-    # A step's own prompt names its task and step, so the ids of its tokens identify the exchange.
+    """Checks what is saved of every step with what vLLM had and sent. Returns the number of steps."""
+    # A prompt names its task and step, so the ids of its tokens identify the exchange.
     sent = collections.defaultdict(list)
     for choice in proxy.completed():
-        sent[tuple(choice["prompt_token_ids"])].append(choice)
+        logprobs = [entry["logprob"] for entry in choice["logprobs"]["content"]]
+        sent[tuple(choice["prompt_token_ids"])].append((choice["token_ids"], logprobs, choice["finish_reason"]))
+    steps = [pair for trajectory in trajectories for pair in decided_steps(trajectory)]
+    check(steps, f"{name}: no step has a reply")
+    for number, (step, extra) in enumerate(steps):
+        where = f"{name}: step {number}"
+        saved = (extra["token_ids"], extra["logprobs"], extra["finish_reason"])
+        wanted = sent[tuple(extra["prompt_token_ids"])]
+        check(saved in wanted, f"{where}: vLLM sent {wanted}, saved are {saved}")
+        check_reply(where, step["response"].raw_response, extra)
+        check_prompt(where, step["response"].raw_prompt, extra)
+    return len(steps)
+
+
+def check_reply(where: str, reply: str, extra: dict) -> None:
+    """Checks that the tokens are the text, and that the logprobs are those that the model was made with."""
+    ids, logprobs = extra["token_ids"], extra["logprobs"]
+    check(len(ids) == len(logprobs) > 1, f"{where}: {len(ids)} token ids, {len(logprobs)} logprobs")
+    text = TOKENIZER.decode([number for number in ids if number != END], skip_special_tokens=False)
+    check(text == reply, f"{where}: the tokens are {text!r}, the reply {reply!r}")
     shares = list(make_model.REPLIES.values())
-    count = 0
-    for trajectory in trajectories:
-        for step, extra in decided_steps(trajectory):
-            where, response = f"{name}: step {count}", step["response"]
-            ids, logprobs = extra["token_ids"], extra["logprobs"]
-            check(
-                ids and len(ids) == len(logprobs),
-                f"{where}: {len(ids or [])} token ids, {len(logprobs or [])} logprobs",
-            )
-            choices = sent[tuple(extra["prompt_token_ids"])]
-            check(choices, f"{where}: vLLM never had a prompt with these token ids")
-            wanted = [
-                (
-                    choice["token_ids"],
-                    [entry["logprob"] for entry in choice["logprobs"]["content"]],
-                    choice["finish_reason"],
-                )
-                for choice in choices
-            ]
-            check(
-                (ids, logprobs, extra["finish_reason"]) in wanted,
-                f"{where}: vLLM sent {wanted}, saved are {ids} {logprobs}",
-            )
-            text = tokenizer.decode([number for number in ids if number != end], skip_special_tokens=False)
-            check(
-                text == response.raw_response, f"{where}: the tokens are {text!r}, the reply {response.raw_response!r}"
-            )
-            nearest = min(abs(logprobs[1] - math.log(share)) for share in shares)
-            check(nearest < 0.05, f"{where}: logprob {logprobs[1]} is none of the model's {shares}")
-            urls = image_urls(json.loads(response.raw_prompt))
-            shown = extra["prompt_token_ids"].count(vision_start)
-            check(len(urls) == shown, f"{where}: {len(urls)} images in raw_prompt, {shown} in the tokens of the prompt")
-            missing = [url for url in urls if not Path(url.removeprefix("file://")).is_file()]
-            check(not missing, f"{where}: raw_prompt names files that do not exist as written: {missing}")
-            count += 1
-    check(count > 0, f"{name}: no step has a reply")
-    return count
+    nearest = min(abs(logprobs[1] - math.log(share)) for share in shares)
+    check(nearest < 0.05, f"{where}: logprob {logprobs[1]} is none of the model's {shares}")
+
+
+def check_prompt(where: str, raw_prompt: str, extra: dict) -> None:
+    """Checks that the saved prompt has the images that vLLM had, as files that exist under exactly that path."""
+    urls, shown = image_urls(json.loads(raw_prompt)), extra["prompt_token_ids"].count(VISION_START)
+    check(len(urls) == shown, f"{where}: {len(urls)} images in raw_prompt, {shown} in the tokens of the prompt")
+    missing = [url for url in urls if not Path(url.removeprefix("file://")).is_file()]
+    check(not missing, f"{where}: raw_prompt names files that do not exist as written: {missing}")
 
 
 def transports(proxy: RecordingProxy, status: int) -> set[str]:
@@ -132,25 +121,25 @@ def transports(proxy: RecordingProxy, status: int) -> set[str]:
 
 
 def check_plain(shared: Collection) -> None:
-    with VllmServer("plain", "--allowed-local-media-path", str(SAVE_PATH)) as server:
-        status, _ = server.ask("file inside the allowed folder", shared.image_inside)
-        check(status == 200, f"plain: an image in the allowed folder gives {status}")
-        server.ask("missing file", SAVE_PATH / "missing.png")
-        server.ask("file outside the allowed folder", shared.image_outside)
-        server.ask("max_tokens above the context", max_tokens=100_000)
-        server.ask("max_tokens that is clipped", text="hello " * 100, max_tokens=32_760)
-        server.ask("too long", text="hello " * 40_000)
+    with VllmServer("plain", "--allowed-local-media-path", str(ALLOWED)) as server:
+        server.expect(200, "file inside the allowed folder", shared.image_inside)
+        server.expect(500, "missing file", ALLOWED / "missing.png")
+        server.expect(400, "file outside the allowed folder", shared.image_outside)
+        server.expect(400, "max_tokens above the context", max_tokens=100_000)
+        server.expect(200, "max_tokens that is clipped", text="hello " * 100, max_tokens=32_760)
+        server.expect(400, "too long", text="hello " * 40_000)
         proxy = RecordingProxy(server.url)
         trajectories, _ = shared.collect("plain", proxy.url)
         check(transports(proxy, 200) == {"file"}, f"plain: images were sent as {transports(proxy, 200)}, not as files")
         steps = check_tokens("plain", trajectories, proxy)
+        longest = max(len(decided_steps(one)[0][1]["prompt_token_ids"]) for one in trajectories)
+        FIRST_PROMPT_TOKENS.write_text(str(longest))
         phase(f"vllm: plain: {steps} steps have vLLM's token ids, logprobs and prompts; images went as files")
 
 
 def check_without_media_path(shared: Collection) -> None:
     with VllmServer("no-media") as server:
-        status, body = server.ask("local files are not allowed", shared.image_inside)
-        check(status == 500, f"no-media: vLLM answers {status} {body} to a local file, 500 was expected")
+        server.expect(500, "local files are not allowed", shared.image_inside)
         proxy = RecordingProxy(server.url)
         trajectories, _ = shared.collect("no-media", proxy.url)
         check(
@@ -165,13 +154,11 @@ def check_without_media_path(shared: Collection) -> None:
 
 
 def check_api_key(shared: Collection) -> None:
-    options = ["--api-key", KEY, "--limit-mm-per-prompt", '{"image": 1}', "--allowed-local-media-path", str(SAVE_PATH)]
+    options = ["--api-key", KEY, "--limit-mm-per-prompt", '{"image": 1}', "--allowed-local-media-path", str(ALLOWED)]
     with VllmServer("api-key", *options, key=KEY) as server:
-        for name, key in [("wrong key", "wrong"), ("missing key", None)]:
-            server.key = key
-            server.ask(name, shared.image_inside)
-        server.key = KEY
-        server.ask("too many images", shared.image_inside, shared.image_inside)
+        server.expect(401, "wrong key", shared.image_inside, key="wrong")
+        server.expect(401, "missing key", shared.image_inside, key=None)
+        server.expect(400, "too many images", shared.image_inside, shared.image_inside)
         proxy = RecordingProxy(server.url)
         for name, env in [("without a key", {"VLLM_API_KEY": ""}), ("with a wrong key", {"VLLM_API_KEY": "wrong"})]:
             code, output = shared.rollout("api-key-refused", proxy.url, env=env)
@@ -190,19 +177,14 @@ def check_api_key(shared: Collection) -> None:
         phase(f"vllm: api-key: refused without the key; {steps} steps with it, each with the one image that is allowed")
 
 
-def first_prompt_tokens(shared: Collection) -> int:
-    """Returns the length of the longest first prompt, from the first collected iteration."""
-    trajectories = load(iteration_file(SAVE_PATH, 0))["trajectories"]
-    return max(len(one[0]["trajectory_metadata"]["step_extras"][0]["prompt_token_ids"]) for one in trajectories)
-
-
 def check_small_context(shared: Collection) -> None:
     # The first prompt and a reply fit, then prompts with one image for a few steps; a second image never does.
-    limit = first_prompt_tokens(shared) + 120
-    options = ["--max-model-len", str(limit), "--allowed-local-media-path", str(SAVE_PATH)]
+    check(FIRST_PROMPT_TOKENS.exists(), "small-context: run the configuration `plain` first, which measures a prompt")
+    limit = int(FIRST_PROMPT_TOKENS.read_text()) + 120
+    options = ["--max-model-len", str(limit), "--allowed-local-media-path", str(ALLOWED)]
     with VllmServer("small-context", *options) as server:
-        server.ask("too long by its text", shared.image_inside, text="hello " * limit)
-        server.ask("too long by its images", *[shared.image_inside] * 4)
+        server.expect(400, "too long by its text", shared.image_inside, text="hello " * limit)
+        server.expect(400, "too long by its images", *[shared.image_inside] * 4)
         proxy = RecordingProxy(server.url)
         settings = ["policy_config.temperature=0.01", "policy_config.max_new_tokens=16"]
         more = [*settings, "env_config.train_difficulty_max_steps.easy=30"]
@@ -223,15 +205,19 @@ def check_small_context(shared: Collection) -> None:
 
 
 def check_reply_longer_than_context(shared: Collection, proxy: RecordingProxy, limit: int) -> None:
-    """vLLM refuses every request whose max_tokens exceeds the context. That must not cost any episode."""
+    """vLLM refuses requests whose max_tokens exceeds the context: the run collects anyway, or stops and says why."""
     code, output = shared.rollout("long-reply", proxy.url, f"policy_config.max_new_tokens={limit + 1000}")
-    path = iteration_file(SAVE_PATH, shared.iteration)
-    lost = [outcome(one) for one in load(path)["trajectories"]] if path.exists() else []
-    check(
-        "infra_lost" not in lost,
-        f"small-context: with max_new_tokens above the context, outcomes are {lost} (exit code {code})",
-    )
-    phase(f"vllm: small-context: max_new_tokens above the context ended with exit code {code} and lost nothing")
+    if code == 0:
+        found = [outcome(one) for one in load(iteration_file(ALLOWED / "long-reply", 0))["trajectories"]]
+        check("infra_lost" not in found, f"small-context: with max_new_tokens above the context, outcomes are {found}")
+        phase("vllm: small-context: max_new_tokens above the context is lowered")
+    else:
+        last = output.splitlines()[-1]
+        check(
+            code == 1 and "max_tokens" in last,
+            f"small-context: exit code {code} with a reply limit that is too large: {last}",
+        )
+        phase("vllm: small-context: max_new_tokens above the context stops the run, with the reason")
 
 
 CONFIGURATIONS = {

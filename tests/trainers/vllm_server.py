@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from harness import OUT, Process, free_port, phase, request
+from harness import OUT, Process, check, free_port, phase, request
 
 MODEL = "tiny"
+OWN_KEY = "the server's own key"
 ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "HF_HUB_OFFLINE": "1",
@@ -51,9 +52,11 @@ class VllmServer:
         self.answers[name] = {"status": status, "body": body}
         return status, body
 
-    def ask(self, name: str, *images: Path, text: str = "hello", key: str | None = None, **settings) -> tuple[int, str]:
-        """Sends a chat request with images as file URLs, and records the answer."""
+    def expect(self, status: int, name: str, *images: Path, text: str = "hello", key: str | None = OWN_KEY, **settings):
+        """Sends a chat request with images as file URLs, records the answer and checks its status."""
         parts = [{"type": "image_url", "image_url": {"url": f"file://{image}"}} for image in images]
         content = [{"type": "text", "text": text}, *parts]
         body = {"model": MODEL, "messages": [{"role": "user", "content": content}], "max_tokens": 8, **settings}
-        return self.record(name, *request(f"{self.url}/v1/chat/completions", body, key or self.key))
+        used = self.key if key is OWN_KEY else key
+        found, answer = self.record(name, *request(f"{self.url}/v1/chat/completions", body, used))
+        check(found == status, f"{self.name}: vLLM answers {found} to `{name}`, {status} was expected: {answer}")
