@@ -21,7 +21,7 @@ test-chromium: ## Run every test of a single instance on the full Chromium
 	@scripts/setup --tests
 	@cargo test --quiet -p webgym-browser --features every-case --test suite_chromium
 
-test-trainers: ## Test with vLLM, LLaMA-Factory, verl and the original (ORIGINAL=path); installs about 20 GB below target/trainers
+test-trainers: ## Test with vLLM, LLaMA-Factory, verl and the original (ORIGINAL=path); installs about 10 GB below target/trainers
 	@ORIGINAL="$(ORIGINAL)" PARTS="$(PARTS)" WEBGYM="$(WEBGYM)" scripts/test-trainers
 
 setup: ## Install what is needed to run and test
