@@ -6,6 +6,7 @@ pub mod command;
 mod command_specs;
 pub mod error;
 pub mod ids;
+pub mod judgment;
 pub mod page;
 pub mod trajectory;
 

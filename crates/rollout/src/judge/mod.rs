@@ -8,7 +8,10 @@ pub mod rejudge;
 use crate::plan::blocklist::BlockedSite;
 
 use futures_util::future::BoxFuture;
-use proto::trajectory::{Evaluation, Outcome, Task, Trajectory};
+use proto::{
+    judgment::JudgmentSubject,
+    trajectory::{Evaluation, Outcome, Task, Trajectory},
+};
 
 pub use model::ModelJudge;
 pub(crate) use model::final_answer;
@@ -127,10 +130,11 @@ fn judge_by_reference(trajectory: &Trajectory) -> Verdict {
     };
     let decision = reference::compare(&answer, reference);
     let outcome = if decision.matches { Outcome::Success } else { Outcome::Failure };
-    let mut verdict = Verdict::new(
-        outcome,
-        format!("Compared with the reference answer {reference:?}: {}.", decision.reason),
-    );
+    let word = if decision.matches { "SUCCESS" } else { "NOT SUCCESS" };
+    let reason =
+        format!("Compared with the reference answer {reference:?}: {}.\nVerdict: {word}", decision.reason);
+    let mut verdict = Verdict::new(outcome, "");
+    verdict.evaluation = Evaluation::Texts(vec![JudgmentSubject::Reference.entitle(&reason)]);
     let last = trajectory.steps.len().saturating_sub(1);
     verdict.step_judgments.push(StepJudgment { step: last, submit: true, judgment: None });
     verdict

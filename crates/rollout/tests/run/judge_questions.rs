@@ -142,11 +142,11 @@ async fn passing_every_question_gives_reward_one() {
     assert_eq!(judged.kinds(), wanted);
     let texts = judged.evaluation_texts();
     for part in [
-        "Blocking: ",
-        "Criterion B: ",
-        "Criterion A, item 1: ",
-        "Criterion A, item 3: ",
-        "Reference answer: ",
+        "[Blocking] ",
+        "[Criterion B - Anti-Hallucination] ",
+        "[Criterion A - Fact 1] ",
+        "[Criterion A - Fact 3] ",
+        "[Reference Answer Evaluation] ",
     ] {
         assert!(texts.contains(part), "{part} in {texts}");
     }
@@ -277,7 +277,7 @@ async fn failed_rubric_item_ends_the_questions() {
     .await;
     assert_eq!(reward(&judged), (Outcome::Failure, 0));
     assert_eq!(judged.kinds(), [Kind::Blocking, Kind::Supported, Kind::Item, Kind::Item]);
-    assert!(judged.evaluation_texts().contains("Criterion A, item 2: "));
+    assert!(judged.evaluation_texts().contains("[Criterion A - Fact 2] "));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Parses the judge's texts: what each is about (blocking, support of the answer, a rubric item, the reference answer) and its
 //! verdict. A text in an unknown format is shown unchanged.
 
-use proto::trajectory::Evaluation;
+use proto::{judgment::JudgmentSubject, trajectory::Evaluation};
 use serde::Serialize;
 
 /// What a text of the judge is about.
@@ -38,27 +38,14 @@ pub(super) fn judge_texts(evaluation: &Evaluation) -> Vec<JudgeText<'_>> {
 }
 
 fn parse(text: &str) -> JudgeText<'_> {
-    let headings = [
-        ("Blocking:", Subject::Blocking),
-        ("Criterion B:", Subject::Support),
-        ("Reference answer:", Subject::Reference),
-    ];
-    for (heading, about) in headings {
-        if let Some(rest) = text.strip_prefix(heading) {
-            return JudgeText { about, passed: passed(about, rest), text: rest.trim() };
-        }
-    }
-    if let Some((item, rest)) = rubric_item(text) {
-        let about = Subject::Rubric { item };
-        return JudgeText { about, passed: passed(about, rest), text: rest.trim() };
-    }
-    JudgeText { about: Subject::Other, passed: passed(Subject::Other, text), text: text.trim() }
-}
-
-/// Parses `Criterion A, item 3: …`, where items are counted from 1.
-fn rubric_item(text: &str) -> Option<(usize, &str)> {
-    let (number, rest) = text.strip_prefix("Criterion A, item ")?.split_once(':')?;
-    Some((number.parse::<usize>().ok()?.checked_sub(1)?, rest))
+    let (about, rest) = match JudgmentSubject::of(text) {
+        Some((JudgmentSubject::Blocking, rest)) => (Subject::Blocking, rest),
+        Some((JudgmentSubject::Support, rest)) => (Subject::Support, rest),
+        Some((JudgmentSubject::RubricItem(item), rest)) => (Subject::Rubric { item }, rest),
+        Some((JudgmentSubject::Reference, rest)) => (Subject::Reference, rest),
+        None => (Subject::Other, text),
+    };
+    JudgeText { about, passed: passed(about, rest), text: rest.trim() }
 }
 
 /// Reads the verdict line, the last line that starts with `Verdict:` (or `Blocked:`).
@@ -86,16 +73,14 @@ mod tests {
     #[test]
     fn headings_and_verdicts_are_parsed() {
         let table = [
-            ("Blocking: A captcha.\nBlocked: YES", Subject::Blocking, Some(false)),
+            ("[Blocking] A captcha.\nBlocked: YES", Subject::Blocking, Some(false)),
             ("Blocking: No.\nBlocked: NO", Subject::Blocking, Some(true)),
-            ("Criterion B: Shown.\n**Verdict:** SUCCESS", Subject::Support, Some(true)),
+            ("[Criterion B - Anti-Hallucination] Shown.\n**Verdict:** SUCCESS", Subject::Support, Some(true)),
             (
                 "Criterion A, item 2: Not shown.\nVerdict: NOT SUCCESS",
                 Subject::Rubric { item: 1 },
                 Some(false),
             ),
-            ("Criterion A, item 0: x", Subject::Other, None),
-            ("Criterion A, item x: y", Subject::Other, None),
             ("Reference answer: I cannot say", Subject::Reference, None),
             ("anything else", Subject::Other, None),
             ("Verdict: SUCCESS | NOT SUCCESS", Subject::Other, None),

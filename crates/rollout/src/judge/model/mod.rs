@@ -9,7 +9,10 @@ mod verdict;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use proto::trajectory::{Action, Evaluation, Outcome, Trajectory};
+use proto::{
+    judgment::JudgmentSubject,
+    trajectory::{Action, Evaluation, Outcome, Trajectory},
+};
 
 use super::{StepJudgment, Verdict};
 use crate::{
@@ -136,20 +139,20 @@ impl ModelJudge {
         let replies = &mut record.replies;
         let task = &trajectory.task;
         let supported = questions::supported(task, &answer, &evidence);
-        if !self.passes("Criterion B", (QuestionKind::Supported, supported), replies).await? {
+        if !self.passes(JudgmentSubject::Support, (QuestionKind::Supported, supported), replies).await? {
             return Ok(false);
         }
         for (index, item) in task.evaluator_reference.iter().enumerate() {
             let question = questions::rubric_item(task, item, &answer, &evidence);
-            let name = format!("Criterion A, item {}", index + 1);
-            if !self.passes(&name, (QuestionKind::RubricItem, question), replies).await? {
+            let subject = JudgmentSubject::RubricItem(index);
+            if !self.passes(subject, (QuestionKind::RubricItem, question), replies).await? {
                 return Ok(false);
             }
         }
         match task.reference() {
             Some(reference) => {
                 let question = questions::reference(task, &answer, reference);
-                self.passes("Reference answer", (QuestionKind::Reference, question), replies).await
+                self.passes(JudgmentSubject::Reference, (QuestionKind::Reference, question), replies).await
             }
             None => Ok(true),
         }
@@ -183,19 +186,19 @@ impl ModelJudge {
         let (reply, is_blocked) = self.ask(QuestionKind::Blocking, &question).await?;
         record.is_blocked = is_blocked;
         record.blocked_at = blocking_step(&reply).filter(|step| is_blocked && *step < trajectory.steps.len());
-        record.replies.push(format!("Blocking: {reply}"));
+        record.replies.push(JudgmentSubject::Blocking.entitle(&reply));
         Ok(())
     }
 
-    /// Asks for a verdict on one criterion and records the reply under its name.
+    /// Asks for a verdict on one criterion and records the reply under its heading.
     async fn passes(
         &self,
-        criterion: &str,
+        subject: JudgmentSubject,
         (kind, question): (QuestionKind, QuestionVariables),
         replies: &mut Vec<String>,
     ) -> Result<bool, Unjudged> {
         let (reply, passes) = self.ask(kind, &question).await?;
-        replies.push(format!("{criterion}: {reply}"));
+        replies.push(subject.entitle(&reply));
         Ok(passes)
     }
 
