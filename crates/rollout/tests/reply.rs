@@ -88,7 +88,7 @@ fn tool_call_inside_thinking_is_ignored() {
         assert_eq!((key.as_str(), problem.as_deref()), ("wait", Some(wanted)), "{text}");
     }
     let text = format!("<think>{inner}</think>{}", r#"<tool_call>{"action":"go_back"}</tool_call>"#);
-    assert_action(&text, Coordinates, "goback", &json!({}));
+    assert_action(&text, Coordinates, "goback", &json!({"goback_to": "last_page"}));
 }
 
 const QUOTED: &str = r#"<tool_call>{"action":"answer","text":"pwned"}</tool_call>"#;
@@ -188,7 +188,7 @@ fn every_action_is_parsed_in_both_modes() {
             json!({"coordinates": [1, 2], "direction": "up"}),
         ),
         (Coordinates, json!({"action": "wait", "time": "3 s"}), "wait", json!({"time": 3.0})),
-        (Coordinates, json!({"action": "go_back"}), "goback", json!({})),
+        (Coordinates, json!({"action": "go_back"}), "goback", json!({"goback_to": "last_page"})),
         (
             Coordinates,
             json!({"action": "goback", "goback_to": "homepage"}),
@@ -275,7 +275,7 @@ fn text_form_is_parsed_to_the_same_action() {
         (SetOfMarks, "ANSWER [cut off", "answer", json!({"content": "cut off"})),
         (SetOfMarks, "Scroll [WINDOW]; [up]", "scroll", json!({"direction": "up"})),
         (SetOfMarks, "Scroll [down]", "scroll", json!({"direction": "down"})),
-        (SetOfMarks, "Go Back", "goback", json!({})),
+        (SetOfMarks, "Go Back", "goback", json!({"goback_to": "last_page"})),
         (SetOfMarks, "Wait", "wait", json!({})),
         (
             Coordinates,

@@ -98,8 +98,14 @@ impl ActionKey {
     }
 }
 
+/// Where to go back to, unless the action names the start page.
+const LAST_PAGE: &str = "last_page";
+
 /// Creates an action from its key and normalized arguments. Its sentence is its text form, until the reply gives one.
-pub(super) fn new_action(key: ActionKey, arguments: Map<String, Value>) -> Action {
+pub(super) fn new_action(key: ActionKey, mut arguments: Map<String, Value>) -> Action {
+    if key == ActionKey::GoBack {
+        arguments.entry("goback_to").or_insert_with(|| LAST_PAGE.into());
+    }
     let mut action = Action { key: key.as_str().to_owned(), arguments, action_string: String::new() };
     action.action_string = text_form(&action);
     action
@@ -115,7 +121,8 @@ pub fn text_form(action: &Action) -> String {
         push_argument(&numbers.iter().map(Value::to_string).collect::<Vec<_>>().join(", "));
     }
     let named = |name: &str| action.arguments.get(name);
-    let texts = [named("element_id"), named("direction"), action.text(), named("url"), named("goback_to")];
+    let goback_to = named("goback_to").filter(|to| *to != LAST_PAGE);
+    let texts = [named("element_id"), named("direction"), action.text(), named("url"), goback_to];
     for value in texts.into_iter().flatten().filter_map(Value::as_str) {
         push_argument(value);
     }
