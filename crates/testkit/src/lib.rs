@@ -24,6 +24,7 @@ mod rng;
 pub mod rogue;
 pub mod sim_farm;
 pub mod sim_model;
+pub mod sim_vllm;
 mod slots;
 mod webgym;
 

@@ -59,6 +59,8 @@ pub enum ModelReply {
     Delayed(Duration, String),
     /// An error with this status and message.
     Status(u16, String),
+    /// A response with this status and JSON body.
+    Json(u16, Value),
     /// 429, with `Retry-After` in seconds when given.
     RateLimited(Option<f64>),
     /// A reply that ends at the server's length limit.
@@ -128,6 +130,21 @@ impl SimModel {
 
     /// Starts it at a given address, like a server that restarts.
     pub async fn start_at(address: SocketAddr, latency: Duration, record: bool, script: ReplyScript) -> Self {
+        Self::serve(address, latency, record, script, |router| router).await
+    }
+
+    /// Starts it with more routes or layers.
+    pub(crate) async fn start_wrapped(script: ReplyScript, wrap: impl FnOnce(Router) -> Router) -> Self {
+        Self::serve("127.0.0.1:0".parse().unwrap(), Duration::ZERO, true, script, wrap).await
+    }
+
+    async fn serve(
+        address: SocketAddr,
+        latency: Duration,
+        record: bool,
+        script: ReplyScript,
+        wrap: impl FnOnce(Router) -> Router,
+    ) -> Self {
         let state = Arc::new(ServerState {
             script,
             latency,
@@ -140,7 +157,7 @@ impl SimModel {
         let listener = tokio::net::TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().fallback(handle).with_state(Arc::clone(&state));
-        let router = router.layer(axum::extract::DefaultBodyLimit::disable());
+        let router = wrap(router).layer(axum::extract::DefaultBodyLimit::disable());
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { state, address, task }
     }
@@ -202,6 +219,7 @@ async fn handle(
             json_response(200, &completion(&text, "stop"))
         }
         ModelReply::Status(status, message) => json_response(status, &json!({"error": {"message": message}})),
+        ModelReply::Json(status, body) => json_response(status, &body),
         ModelReply::RateLimited(after) => {
             let mut response = json_response(429, &json!({"error": {"message": "slow down"}}));
             if let Some(seconds) = after {
@@ -247,7 +265,7 @@ fn completion(text: &str, finish_reason: &str) -> Value {
     json!({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}]})
 }
 
-fn json_response(status: u16, body: &Value) -> Response<Body> {
+pub(crate) fn json_response(status: u16, body: &Value) -> Response<Body> {
     let response = Response::builder().status(status).header("content-type", "application/json");
     response.body(Body::from(body.to_string())).unwrap()
 }

@@ -44,6 +44,11 @@ pub enum PreflightError {
          (policy_config.api_key_env_var)"
     )]
     PolicyKey { url: String, variable: String, source: Box<ModelError> },
+    #[error(
+        "policy_config.max_new_tokens is {max_new_tokens}, but prompt and reply together may have only {limit} tokens. \
+         Lower it, or start the policy server with a larger --max-model-len"
+    )]
+    ReplyTooLong { max_new_tokens: u32, limit: u64 },
     #[error("{0}")]
     FarmClient(ClientError),
     #[error(
@@ -92,7 +97,7 @@ async fn check_policy(config: &Config, key: Option<&str>) -> Result<(ModelClient
     match chosen.unwrap_or(Err(ModelError::Timeout { doing: "asking for its models" })) {
         Ok(model) => {
             if let Some(limit) = client.max_model_len(&model, RESPONSE_TIMEOUT).await {
-                warn_if_context_is_small(limit, config.policy_config.max_new_tokens);
+                check_context(limit, config.policy_config.max_new_tokens)?;
             }
             Ok((client, model))
         }
@@ -107,8 +112,11 @@ async fn check_policy(config: &Config, key: Option<&str>) -> Result<(ModelClient
     }
 }
 
-/// Warns if prompt and reply of a late step will not fit the model's context.
-fn warn_if_context_is_small(limit: u64, max_new_tokens: u32) {
+/// Refuses a context that cannot hold a reply, and warns if prompt and reply of a late step will not fit.
+fn check_context(limit: u64, max_new_tokens: u32) -> Result<(), PreflightError> {
+    if limit <= u64::from(max_new_tokens) {
+        return Err(PreflightError::ReplyTooLong { max_new_tokens, limit });
+    }
     // One token per 32 by 32 pixels of a screenshot of 1280 by 768, as Qwen3-VL counts them.
     const SCREENSHOT_TOKENS: u64 = 960;
     const TEXT_TOKENS: u64 = 3000;
@@ -121,6 +129,7 @@ fn warn_if_context_is_small(limit: u64, max_new_tokens: u32) {
              that, start the server with a larger --max-model-len or lower policy_config.max_new_tokens"
         );
     }
+    Ok(())
 }
 
 /// Returns the options of the policy client. The sessions are shared by all ranks.
