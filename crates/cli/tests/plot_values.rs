@@ -62,6 +62,20 @@ fn plotted(root: &Path, options: &[&str], split: &str, measure: &str) -> Value {
 }
 
 #[test]
+fn unreadable_file_fails_the_plot() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write_save_path(root);
+    let damaged = SavePath::new(root).iteration_file(IterationId::new(Split::Train, 1));
+    std::fs::write(&damaged, "not a file of PyTorch").unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_webgym")).args(["plot", root.to_str().unwrap()]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("train_trajectories.pt.iteration1"), "{stderr}");
+    assert!(root.join("metrics.png").exists(), "the plots of the other files are written");
+}
+
+#[test]
 fn x_axis_and_ood_filter_change_plots() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();

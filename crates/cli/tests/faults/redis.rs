@@ -103,3 +103,13 @@ async fn farm_starts_without_redis() {
     redis.wait_for_members(0, "available", vec!["9000".into()]).await;
     tokio::time::timeout(Duration::from_secs(30), node.stop()).await.expect("it stops");
 }
+
+#[tokio::test]
+async fn options_of_the_python_system_name_the_same_redis() {
+    let redis = Redis::start().await;
+    let port = redis.url().rsplit(':').next().unwrap_or_default().to_owned();
+    let arguments = format!("--master-redis-host 127.0.0.1 --master-redis-port {port} --redis-port {port}");
+    let node = webgym(&format!("serve 1 --mode worker --node-port 0 {arguments}")).await;
+    redis.wait_for_members(0, "available", vec!["9000".to_owned()]).await;
+    assert!(redis.registered_nodes().await.iter().any(|(_, url)| *url == node.url("node")));
+}

@@ -32,7 +32,9 @@ impl Templates {
     }
 
     /// Adds a template, or replaces one of the same name.
-    pub(super) fn add(&mut self, name: &str, source: &str, origin: Origin) -> Result<(), PromptError> {
+    pub(super) fn add(&mut self, name: &str, source: &str, mut origin: Origin) -> Result<(), PromptError> {
+        let blank = source.len() - source.trim_start().len();
+        origin.lines_before += source[..blank].matches('\n').count();
         self.origins.insert(name.to_owned(), origin);
         let added = self.environment.add_template_owned(name.to_owned(), source.trim().to_owned());
         added.map_err(|error| self.invalid(name, &error))

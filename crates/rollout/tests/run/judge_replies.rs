@@ -99,3 +99,32 @@ async fn agent_and_page_text_is_quoted_in_judge_prompt() {
         assert!(!question.text.contains("<|") && !question.text.contains('\u{2028}'), "{}", question.text);
     }
 }
+
+#[tokio::test]
+async fn own_question_is_read_by_its_patterns() {
+    let templates = tempfile::tempdir().unwrap();
+    let question = "{% set yes = '(?m)^RESULT: PASS' %}{% set no = '(?m)^RESULT: FAIL' %}\
+                    Is {{ answer }} shown?\n{% include 'screenshots' %}";
+    std::fs::write(templates.path().join("supported.jinja"), question).unwrap();
+    for (reply, outcome) in [
+        ("RESULT: PASS", Outcome::Success),
+        ("RESULT: PASS?\nRESULT: FAIL", Outcome::Failure),
+        ("Verdict: SUCCESS", Outcome::JudgeError),
+    ] {
+        let script = move |question: &ModelRequest| {
+            if question.text.contains("shown?\n") {
+                ModelReply::Reply(reply.into())
+            } else {
+                pass_except(|_, _| None)(question)
+            }
+        };
+        let server = SimModel::start(script).await;
+        let prompts = rollout::prompts::JudgePrompts::load(templates.path()).unwrap();
+        let rollout::judge::Judge::Model(judge) = model_judge(&server.url(), |_| {}) else {
+            panic!("a model judges")
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let verdict = judge.with_prompts(prompts).judge(&episode(folder.path(), 3, "answer")).await;
+        assert_eq!(verdict.outcome, outcome, "{reply}");
+    }
+}

@@ -8,8 +8,12 @@ const TREE = 'id: 1, text: Home, tag: a\nid: 12, text: a, b, tag: input\nid: 2, 
 describe('overlay', () => {
   it('parses every coordinate format', () => {
     for (const coordinate of [[100, 250], '(100, 250)', { x: 100, y: 250 }, ['100', '250']] as Json[]) {
-      expect(overlay(action('click', { coordinate }), null).point).toEqual({ x: 100, y: 250 });
+      expect(overlay(action('click', { coordinates: coordinate }), null).point).toEqual({ x: 100, y: 250 });
     }
+  });
+  it('reads both names of the arguments', () => {
+    expect(overlay(action('click', { coordinate: [100, 250] }), null).point).toEqual({ x: 100, y: 250 });
+    for (const name of ['text', 'content']) expect(overlay(action('type', { [name]: 'x' }), null).text).toBe('x');
   });
   it('shows a box and its centre', () => {
     const shown = overlay(action('click', { coordinate: [300, 100, 100, 200] }), null);
