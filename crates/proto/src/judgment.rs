@@ -41,8 +41,11 @@ impl JudgmentSubject {
             (REFERENCE, Self::Reference),
             ("Reference answer:", Self::Reference),
         ];
-        let plain = headings.iter().find_map(|(heading, subject)| Some((*subject, text.strip_prefix(heading)?)));
-        plain.or_else(|| rubric_item(text, RUBRIC_ITEM, ']')).or_else(|| rubric_item(text, "Criterion A, item ", ':'))
+        let plain =
+            headings.iter().find_map(|(heading, subject)| Some((*subject, text.strip_prefix(heading)?)));
+        plain
+            .or_else(|| rubric_item(text, RUBRIC_ITEM, ']'))
+            .or_else(|| rubric_item(text, "Criterion A, item ", ':'))
     }
 }
 

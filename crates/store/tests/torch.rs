@@ -307,7 +307,12 @@ fn torch_file_is_read_under_any_name() {
     for entry in names {
         let (trajectories, metadata) = read_all(&entry.path());
         assert!(trajectories.is_empty());
-        assert_eq!(metadata.iteration, i64::try_from(entry.file_name().len()).ok(), "{}", entry.path().display());
+        assert_eq!(
+            metadata.iteration,
+            i64::try_from(entry.file_name().len()).ok(),
+            "{}",
+            entry.path().display()
+        );
     }
 }
 

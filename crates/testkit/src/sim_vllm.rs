@@ -44,8 +44,9 @@ pub async fn start(
     let models = models(options.max_model_len);
     let reply = move |request: &ModelRequest| refusal(&options, request).unwrap_or_else(|| script(request));
     SimModel::start_wrapped(Arc::new(reply), |chat| {
-        let routes =
-            Router::new().route("/v1/models", get(async move || json_response(200, &models))).fallback_service(chat);
+        let routes = Router::new()
+            .route("/v1/models", get(async move || json_response(200, &models)))
+            .fallback_service(chat);
         routes.layer(middleware::from_fn(move |request: Request, next: Next| {
             let is_allowed = key.as_deref().is_none_or(|key| {
                 request.headers().get("authorization").is_some_and(|given| given.as_bytes() == key.as_bytes())

@@ -114,12 +114,12 @@ async fn check_policy(config: &Config, key: Option<&str>) -> Result<(ModelClient
 
 /// Refuses a context that cannot hold a reply, and warns if prompt and reply of a late step will not fit.
 fn check_context(limit: u64, max_new_tokens: u32) -> Result<(), PreflightError> {
-    if limit <= u64::from(max_new_tokens) {
-        return Err(PreflightError::ReplyTooLong { max_new_tokens, limit });
-    }
     // One token per 32 by 32 pixels of a screenshot of 1280 by 768, as Qwen3-VL counts them.
     const SCREENSHOT_TOKENS: u64 = 960;
     const TEXT_TOKENS: u64 = 3000;
+    if limit <= u64::from(max_new_tokens) {
+        return Err(PreflightError::ReplyTooLong { max_new_tokens, limit });
+    }
     let screenshots = HISTORY_WINDOW as u64 + 1;
     let wanted = screenshots * SCREENSHOT_TOKENS + TEXT_TOKENS + u64::from(max_new_tokens);
     if limit < wanted {
