@@ -4,7 +4,7 @@
 use std::{collections::HashMap, io, path::PathBuf};
 
 use futures_util::{StreamExt, stream};
-use proto::trajectory::{Outcome, Trajectory};
+use proto::trajectory::{Evaluation, Outcome, Trajectory};
 use store::{
     IterationFile, SavePath, Split,
     layout::{FileKind, FoundFile},
@@ -135,12 +135,21 @@ async fn collect_verdicts(
             report.skipped += 1;
             continue;
         };
-        if report.count_verdict(trajectory.metadata.outcome, verdict.outcome) {
+        if report.count_verdict(earlier_outcome(&trajectory), verdict.outcome) {
             extend_blocklist(save_path, &verdict, &trajectory, &mut report.notes);
             verdicts.insert(index, verdict);
         }
     }
     Ok(verdicts)
+}
+
+/// Returns the outcome of an earlier judgment. Files of the Python system have none, but the reward and its explanation.
+fn earlier_outcome(trajectory: &Trajectory) -> Option<Outcome> {
+    let is_judged = trajectory.steps.last().is_some_and(|step| {
+        step.reward.reward != 0 || step.reward.is_blocked || step.reward.evaluation != Evaluation::default()
+    });
+    let inferred = || is_judged.then(|| store::Summary::of(trajectory).outcome_or_inferred());
+    trajectory.metadata.outcome.or_else(inferred)
 }
 
 impl RejudgeReport {

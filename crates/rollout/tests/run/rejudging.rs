@@ -83,6 +83,30 @@ async fn rejudging_during_outage_keeps_earlier_verdicts() {
     assert_eq!(outcomes(&harness), decided);
 }
 
+/// Files of the Python system have rewards, but no outcomes.
+#[tokio::test]
+async fn rejudging_during_outage_keeps_rewards_without_outcomes() {
+    let harness = harness_after_outage().await;
+    rejudge(&harness.save_path(), &Judge::Reference, &UNJUDGED).await.unwrap();
+    let file = harness.save_path().iteration_file(harness.id());
+    store::pt::rewrite(&file, |mut trajectory| {
+        trajectory.metadata.outcome = None;
+        Some(trajectory)
+    })
+    .unwrap();
+    let rewards = |harness: &Harness| -> Vec<i64> {
+        let file = store::IterationFile::open(&harness.save_path().iteration_file(harness.id())).unwrap();
+        file.summaries().iter().map(|summary| summary.reward).collect()
+    };
+    let before = rewards(&harness);
+    assert!(before.contains(&1));
+    let away = model_judge(&closed_port_url().await, |_| {});
+    let everything = RejudgeOptions { only_unjudged: false, ..UNJUDGED };
+    let report = rejudge(&harness.save_path(), &away, &everything).await.unwrap();
+    assert_eq!((report.judged, report.kept), (5, 5));
+    assert_eq!(rewards(&harness), before);
+}
+
 #[tokio::test]
 async fn rejudging_is_limited_to_selected_iterations() {
     let harness = harness_after_outage().await;
