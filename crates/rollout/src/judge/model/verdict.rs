@@ -11,26 +11,34 @@ pub(super) enum Reading {
     Unclear,
 }
 
-/// Reads `Verdict: SUCCESS` or `Verdict: NOT SUCCESS`.
+/// Reads `Verdict: SUCCESS` or `Verdict: NOT SUCCESS`, with or without more words. Words that qualify a success, such as
+/// "partial", leave the verdict unclear.
 pub(super) fn verdict(reply: &str) -> Reading {
     read_labelled(reply, "verdict", |text| {
-        let words = upper_words(text);
-        let negative = words.matches("NOT SUCCESS").count();
-        let positive = words.matches("SUCCESS").count() - negative;
-        match (positive, negative) {
-            (1.., 0) => Some(true),
-            (0, 1..) => Some(false),
-            _ => None,
-        }
+        let text = upper_words(text);
+        let words: Vec<&str> = text.split(' ').filter(|word| !matches!(*word, "A" | "AN")).collect();
+        let (decision, rest) = match words.as_slice() {
+            ["SUCCESS" | "SUCCESSFUL", rest @ ..] => (true, rest),
+            ["NOT" | "NO", "SUCCESS" | "SUCCESSFUL", rest @ ..]
+            | ["UNSUCCESSFUL" | "FAILURE" | "FAILED" | "FAIL", rest @ ..] => (false, rest),
+            _ => return None,
+        };
+        let contradicts = |word: &&str| {
+            word.starts_with("SUCCESS") || (decision && (DOUBTS.contains(word) || word.starts_with("FAIL")))
+        };
+        (!rest.iter().any(contradicts)).then_some(decision)
     })
 }
+
+/// Words after SUCCESS that leave it unclear.
+const DOUBTS: [&str; 7] = ["NOT", "NO", "PARTIAL", "PARTIALLY", "UNSUCCESSFUL", "EXCEPT", "BUT"];
 
 /// Reads `Blocked: YES` or `Blocked: NO`.
 pub(super) fn blocked(reply: &str) -> Reading {
     read_labelled(reply, "blocked", parse_yes_no)
 }
 
-/// Reads the last line that contains either YES or NO.
+/// Reads the last line that starts or ends with YES or NO.
 pub(super) fn relevant(reply: &str) -> Reading {
     match reply.lines().rev().find_map(parse_yes_no) {
         Some(true) => Reading::Yes,
@@ -65,10 +73,14 @@ pub(super) fn blocking_step(reply: &str) -> Option<usize> {
     upper_words(line).split(' ').next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 
+/// Reads YES or NO at the start or the end: inside a sentence, "no" decides nothing.
 fn parse_yes_no(line: &str) -> Option<bool> {
     let words = upper_words(line);
-    let has = |wanted: &str| words.split(' ').any(|word| word == wanted);
+    let (first, last) = (words.split(' ').next(), words.split(' ').next_back());
+    let has = |wanted: &str| first == Some(wanted) || last == Some(wanted);
+    let is_both = ["YES", "NO"].iter().all(|word| words.split(' ').any(|found| found == *word));
     match (has("YES"), has("NO")) {
+        _ if is_both => None,
         (true, false) => Some(true),
         (false, true) => Some(false),
         _ => None,
@@ -116,6 +128,16 @@ mod tests {
             ("2. **Final verdict**: SUCCESS", Reading::Yes),
             ("3) __FINAL VERDICT:__ not success", Reading::No),
             ("Verdict 2: SUCCESS", Reading::Missing),
+            ("Verdict: SUCCESS. Everything is shown.", Reading::Yes),
+            ("Verdict: successful", Reading::Yes),
+            ("Verdict: UNSUCCESSFUL", Reading::No),
+            ("**Verdict:** Unsuccessful", Reading::No),
+            ("Verdict: NOT A SUCCESS", Reading::No),
+            ("Verdict: No success", Reading::No),
+            ("Verdict: FAILURE", Reading::No),
+            ("Verdict: Not a full success.", Reading::Unclear),
+            ("Verdict: PARTIAL SUCCESS", Reading::Unclear),
+            ("Verdict: SUCCESS, but not for the second item", Reading::Unclear),
         ] {
             assert_eq!(verdict(reply), wanted, "{reply:?}");
         }
@@ -164,6 +186,9 @@ mod tests {
             ("NO", Reading::No),
             ("1. It shows the price.\n2. **YES**", Reading::Yes),
             ("Yes and no", Reading::Missing),
+            ("There is no doubt that it is relevant.", Reading::Missing),
+            ("No, it shows nothing.", Reading::No),
+            ("The answer is: yes.", Reading::Yes),
             ("", Reading::Missing),
         ] {
             assert_eq!(relevant(reply), wanted, "{reply:?}");
