@@ -184,11 +184,11 @@ fn validation_tasks_are_not_in_training() {
 }
 
 #[test]
-fn steps_without_prompt_or_reply_are_counted() {
+fn steps_without_prompt_are_counted() {
     let directory = tempfile::tempdir().unwrap();
     let save_path = SavePath::new(directory.path());
     let mut trajectory = sample::trajectory(0, 4);
-    trajectory.steps[0].response.raw_response.clear();
+    trajectory.steps[0].response.raw_prompt.clear();
     trajectory.steps[1].response.raw_prompt = "not json".to_owned();
     write(&save_path, IterationId::new(Split::Train, 0), [trajectory]);
     let out = directory.path().join("out");

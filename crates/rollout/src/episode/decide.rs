@@ -19,6 +19,13 @@ pub(super) struct Decision {
     extras: StepExtras,
 }
 
+/// Why there is no completion.
+enum Failure {
+    /// A template of the user failed.
+    Prompt(String),
+    Model(ModelError),
+}
+
 impl Episode {
     pub(super) async fn decide(&mut self, view: &View) -> Result<Decision, Ending> {
         self.enter_stage(Stage::Policy);
@@ -26,19 +33,22 @@ impl Episode {
         let completed = loop {
             match self.complete(view).await {
                 // Fewer screenshots of past steps may fit.
-                Err(ModelError::PromptTooLarge { .. }) if self.shrink_window() => {}
+                Err(Failure::Model(ModelError::PromptTooLarge { .. })) if self.shrink_window() => {}
                 other => break other,
             }
         };
-        let (completion, raw_prompt) = completed.map_err(|error| {
-            self.announce_failure(Stage::Policy, &error.to_string());
-            ending_of(&error, self.steps.is_empty())
+        let (completion, raw_prompt) = completed.map_err(|failure| match failure {
+            Failure::Prompt(reason) => Ending::PromptFailed(reason),
+            Failure::Model(error) => {
+                self.announce_failure(Stage::Policy, &error.to_string());
+                ending_of(&error, self.steps.is_empty())
+            }
         })?;
         let millis = self.announce_duration(Stage::Policy, since);
         Ok(self.parse(completion, raw_prompt, millis))
     }
 
-    async fn complete(&self, view: &View) -> Result<(Completion, String), ModelError> {
+    async fn complete(&self, view: &View) -> Result<(Completion, String), Failure> {
         let settings = &self.context.settings;
         let (text, observation) = (view.text.as_deref(), &view.observation);
         let messages = build_conversation_with(
@@ -49,10 +59,10 @@ impl Episode {
             observation,
             text,
         );
-        let messages = messages.map_err(|error| ModelError::Setup(error.to_string()))?;
+        let messages = messages.map_err(|error| Failure::Prompt(error.to_string()))?;
         let request = settings.policy.request(&settings.model, messages);
         // The deadline covers waiting for a session, which may take long; each attempt has its own timeout.
-        self.context.policy.complete_with_prompt(request, self.deadline).await
+        self.context.policy.complete_with_prompt(request, self.deadline).await.map_err(Failure::Model)
     }
 
     /// Halves the number of past steps in the prompt. Returns false if none is left to omit.
@@ -103,7 +113,8 @@ pub(crate) fn restore_prompts(settings: &Settings, trajectory: &mut Trajectory) 
     let Trajectory { task, steps, .. } = trajectory;
     for number in 0..steps.len() {
         let step = &steps[number];
-        if step.response.raw_prompt.is_empty() && !step.response.raw_response.is_empty() {
+        // A reply may be empty. Without parsed parts the model was not asked.
+        if step.response.raw_prompt.is_empty() && !step.response.answering_tokens.is_empty() {
             let Settings { prompts, prompting, .. } = settings;
             let (history, page) = (&steps[..number], &step.observation);
             // The same prompt was built once before, so it cannot fail now.

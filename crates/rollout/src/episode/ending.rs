@@ -24,6 +24,8 @@ pub enum Ending {
     NoBrowser(String),
     /// The farm's rules forbid the task's page, so no attempt can succeed.
     Refused(String),
+    /// A prompt template failed. It may fail for every episode.
+    PromptFailed(String),
     /// The policy server did not answer.
     PolicyLost(String),
     /// The policy server refuses our requests, so no attempt can succeed.
@@ -72,6 +74,7 @@ impl Ending {
             | Self::NoBrowser(_)
             | Self::PolicyLost(_)
             | Self::PolicyRefuses(_)
+            | Self::PromptFailed(_)
             | Self::Disk(_) => Outcome::InfraLost,
             Self::TimedOut | Self::Cancelled | Self::Stopped => Outcome::Cancelled,
         }
@@ -96,6 +99,7 @@ impl Ending {
             Self::Refused(reason) => format!("page refused: {reason}"),
             Self::NoBrowser(reason) => format!("no browser available: {reason}"),
             Self::PolicyLost(reason) => format!("policy lost: {reason}"),
+            Self::PromptFailed(reason) => reason.clone(),
             Self::PolicyRefuses(reason) => format!("policy refuses: {reason}"),
             Self::TimedOut => "the task took too long".into(),
             Self::Cancelled => "the run ended first".into(),

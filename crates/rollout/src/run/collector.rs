@@ -52,6 +52,8 @@ pub struct Stop {
 pub enum RunError {
     #[error("{0}")]
     Disk(String),
+    #[error("{0}")]
+    PromptFailed(String),
     #[error("the policy server refuses our requests: {0}")]
     PolicyRefuses(String),
     #[error("all {count} episodes so far were lost to infrastructure; the most frequent reason: {reason}")]

@@ -27,6 +27,7 @@ pub(super) async fn work(collector: Arc<Collector>) {
         match &ending {
             Ending::Stopped => return,
             Ending::Disk(reason) => return collector.fail(RunError::Disk(reason.clone())),
+            Ending::PromptFailed(reason) => return collector.fail(RunError::PromptFailed(reason.clone())),
             Ending::PolicyRefuses(reason) => {
                 return collector.fail(RunError::PolicyRefuses(reason.clone()));
             }

@@ -332,3 +332,18 @@ async fn truncated_reply_is_recognisable() {
     let reasons: Vec<_> = trajectory.steps.iter().map(|step| step.extras.finish_reason.as_deref()).collect();
     assert_eq!(reasons, [Some("length"), Some("stop")]);
 }
+
+#[tokio::test]
+async fn empty_reply_keeps_its_prompt() {
+    let mut harness = Harness::faulty(
+        |_| Fault::None,
+        |question| match question.step() {
+            1 => ModelReply::Reply(String::new()),
+            _ => ModelReply::answer("42"),
+        },
+    )
+    .await;
+    let trajectory = harness.run_one(task(0)).await;
+    assert_eq!(action_keys(&trajectory), ["wait", "answer"]);
+    assert!(trajectory.steps.iter().all(|step| step.response.raw_prompt.starts_with('[')));
+}

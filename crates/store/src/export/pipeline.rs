@@ -32,7 +32,7 @@ pub struct ExportReport {
     /// Number of examples: steps or complete trajectories, depending on the format.
     pub train_examples: u64,
     pub validation_examples: u64,
-    /// Number of steps without a prompt or reply, or with a prompt that the format cannot represent.
+    /// Number of steps without a prompt, or with a prompt that the format cannot represent.
     pub unusable_steps: u64,
 }
 

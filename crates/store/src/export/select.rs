@@ -13,9 +13,9 @@ pub(super) fn includes_trajectory(summary: &Summary, options: &ExportOptions) ->
     summary.steps >= options.min_steps && (summary.reward == 1 || !options.only_successful)
 }
 
-/// Whether a step has a prompt, a reply and an action.
+/// Whether the model was asked in a step and acted. Its reply may be empty.
 pub(super) fn is_example(step: &Step) -> bool {
-    step.action.is_some() && !step.response.raw_response.is_empty() && !step.response.raw_prompt.is_empty()
+    step.action.is_some() && !step.response.raw_prompt.is_empty()
 }
 
 pub(super) fn includes_step(step: &Step, options: &ExportOptions) -> bool {
@@ -174,6 +174,8 @@ mod tests {
         step.same_as_next_screenshot = None;
         assert!(includes_step(&step, &options));
         step.response.raw_response.clear();
-        assert!(!includes_step(&step, &options), "the step has no reply");
+        assert!(includes_step(&step, &options), "a reply may be empty");
+        step.response.raw_prompt.clear();
+        assert!(!includes_step(&step, &options), "the model was not asked");
     }
 }
