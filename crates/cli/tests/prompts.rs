@@ -66,15 +66,12 @@ fn unusable_policy_templates_are_refused() {
             "{# section: turns #}\nx",
             "unknown section `turns`; sections are system, tools, summary, turn, reply",
         ),
-        ("{# section: turn #}\n{{ screenshot }} {{ titel }}", "unknown variable `titel`"),
+        ("{# section: turn #}\n{{ screenshot }}\n{{ titel }}", "line 3: unknown variable `titel`"),
         ("{# section: turn #}\n{% if is_current %}{{ nope }}{% endif %}", "unknown variable `nope`"),
         ("{# section: turn #}\nStep {{ step }}", "does not show {{ screenshot }}"),
         ("{# section: turn #}\n\n{{ screenshot", "line 3"),
         ("{# section: system #}\nYou are an agent.", "ask for a JSON object inside <tool_call> tags"),
-        (
-            "{# section: turn #}\n{% include 'other' %}{{ screenshot }}",
-            "includes a template that does not exist",
-        ),
+        ("{# section: turn #}\n{% include 'other' %}{{ screenshot }}", "template not found"),
         ("{# section: turn #}\n{{ screenshot }}{{ task.name }}", "undefined value"),
     ] {
         std::fs::write(&path, template).unwrap();
@@ -107,6 +104,12 @@ fn unusable_judge_templates_are_refused() {
             &format!("{supported}{{% set yes = '(' %}}{{% set no = 'FAIL' %}}"),
             "the pattern `yes`",
         ),
+        (
+            "screenshots.jinja",
+            "{% for shot in screenshots %}\n{{ shot.img }}{% endfor %}",
+            "line 2: undefined value",
+        ),
+        ("system.jinja", "{{ task }}", "system has no variables"),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, template).unwrap();

@@ -24,8 +24,6 @@ pub enum PromptError {
     Read { path: PathBuf, reason: String },
     #[error("the prompt template {path} cannot be used: {reason}", path = path.display())]
     Invalid { path: PathBuf, reason: String },
-    #[error("the prompt template {name} failed: {reason}")]
-    Render { name: String, reason: String },
 }
 
 /// Returns all built-in templates, to be changed and used as `policy_config.prompt_template` and

@@ -1,9 +1,9 @@
 //! A set of named templates: compiling, checking the variables they use, and rendering to the parts of a chat message.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, error::Error, path::PathBuf};
 
 use client::chat::Part;
-use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 
 use super::PromptError;
 
@@ -48,18 +48,22 @@ impl Templates {
         used.sort();
         match used.iter().find(|variable| !known.contains(&variable.as_str()) && !is_global(variable)) {
             None => Ok(()),
-            Some(unknown) => Err(self.reject(
-                name,
-                &format!("{name} uses the unknown variable `{unknown}`; it has {}", known.join(", ")),
-            )),
+            Some(unknown) => {
+                let is_here = |line: &str| {
+                    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == unknown)
+                };
+                let line = template.source().lines().position(is_here).unwrap_or_default() + 1;
+                let known = if known.is_empty() { "no variables".to_owned() } else { known.join(", ") };
+                let line = line + self.lines_before(name);
+                Err(self
+                    .reject(name, &format!("line {line}: unknown variable `{unknown}`; {name} has {known}")))
+            }
         }
     }
 
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String, PromptError> {
         let rendered = self.environment.get_template(name).and_then(|template| template.render(context));
-        rendered
-            .map(|text| text.trim_matches('\n').to_owned())
-            .map_err(|error| PromptError::Render { name: name.to_owned(), reason: self.describe(&error) })
+        rendered.map(|text| text.trim_matches('\n').to_owned()).map_err(|error| self.invalid(name, &error))
     }
 
     /// Returns the value of a variable that the template sets at its top level.
@@ -85,21 +89,25 @@ impl Templates {
         PromptError::Invalid { path, reason: reason.to_owned() }
     }
 
-    fn invalid(&self, name: &str, error: &minijinja::Error) -> PromptError {
-        self.reject(name, &self.describe(error))
+    fn lines_before(&self, name: &str) -> usize {
+        self.origins.get(name).map_or(0, |origin| origin.lines_before)
     }
 
-    /// Describes an error with the line in the file instead of the line in the section.
-    fn describe(&self, error: &minijinja::Error) -> String {
-        let name = error.name().unwrap_or_default();
-        let before = self.origins.get(name).map_or(0, |origin| origin.lines_before);
-        let line = error.line().map(|line| format!("line {}: ", line + before)).unwrap_or_default();
-        let reason = match (error.kind(), error.detail()) {
-            (ErrorKind::TemplateNotFound, _) => "it includes a template that does not exist".to_owned(),
-            (kind, Some(detail)) => format!("{kind}: {detail}"),
-            (kind, None) => kind.to_string(),
+    /// Returns an error with file and line of its cause, which may be in an included template.
+    fn invalid(&self, name: &str, error: &minijinja::Error) -> PromptError {
+        let mut cause = error;
+        while let Some(inner) = cause.source().and_then(|inner| inner.downcast_ref::<minijinja::Error>()) {
+            cause = inner;
+        }
+        let place =
+            cause.name().filter(|name| self.origins.contains_key(*name)).map(|name| (name, cause.line()));
+        let (name, line) = place.unwrap_or_else(|| (error.name().unwrap_or(name), error.line()));
+        let line = line.map(|line| format!("line {}: ", line + self.lines_before(name))).unwrap_or_default();
+        let reason = match cause.detail() {
+            Some(detail) => format!("{}: {detail}", cause.kind()),
+            None => cause.kind().to_string(),
         };
-        format!("{line}{reason}")
+        self.reject(name, &format!("{line}{reason}"))
     }
 }
 
