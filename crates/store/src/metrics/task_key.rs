@@ -4,13 +4,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::summary::Summary;
 
-/// Identifies a task by its name and website: trajectories with the same key belong to one task.
+/// Identifies a task by its id, name, difficulty and start page: trajectories with the same key belong to one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskKey(u64);
 
 impl TaskKey {
     pub fn of(summary: &Summary) -> Self {
-        Self(hash(&(&summary.task_name, site(&summary.website))))
+        let Summary { task_id, task_name, website, subdomain, difficulty, .. } = summary;
+        Self(hash(&(task_id, task_name, subdomain, difficulty, site(website), path(website))))
     }
 }
 
@@ -31,6 +32,12 @@ fn site(website: &str) -> &str {
     host.rsplit_once(':')
         .filter(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
         .map_or(host, |(name, _)| name)
+}
+
+/// Returns what follows the host in a URL.
+fn path(website: &str) -> &str {
+    let rest = website.split_once("://").map_or(website, |(_, rest)| rest);
+    rest.find(['/', '?', '#']).map_or("", |start| &rest[start..]).trim_end_matches('/')
 }
 
 fn hash(value: &impl Hash) -> u64 {
@@ -55,6 +62,25 @@ mod tests {
         ];
         for (website, host) in table {
             assert_eq!(site(website), host, "{website}");
+        }
+    }
+
+    #[test]
+    fn tasks_differ_by_id_start_page_and_difficulty() {
+        let task = |path: &str, id: i64, difficulty: i64| {
+            let task_id = Some(proto::trajectory::TaskId::Number(id));
+            let website = format!("http://shop.example:80{path}");
+            TaskKey::of(&Summary {
+                task_id,
+                website,
+                difficulty,
+                task_name: "t".into(),
+                ..Summary::default()
+            })
+        };
+        assert_eq!(task("/a", 1, 2), task("/a/", 1, 2));
+        for other in [task("/b", 1, 2), task("/a", 2, 2), task("/a", 1, 3)] {
+            assert_ne!(task("/a", 1, 2), other);
         }
     }
 }
