@@ -42,6 +42,7 @@ fn shown_trajectory_has_no_terminal_escapes() {
     let (_directory, save_path) = temporary_save_path();
     let mut trajectory = sample::trajectory(2, 3);
     trajectory.steps[0].observation.title = "evil \u{1b}[2Jtitle".to_owned();
+    trajectory.metadata.extra.insert("ending".to_owned(), "answered \u{1b}[2J".into());
     let mut writer = PtWriter::create(&save_path.iteration_file(id())).unwrap();
     writer.push(&trajectory).unwrap();
     writer.finish(&RunMetadata::default(), Existing::Refuse).unwrap();
@@ -50,7 +51,7 @@ fn shown_trajectory_has_no_terminal_escapes() {
     let text = trajectories::show(&found, ShowOptions::default());
     for expected in [
         "Find the price of item 2",
-        "success · reward 1",
+        "success · reward 1 · answered \\u{1b}[2J",
         "step 2 (key)",
         "rubric (2): The price is named",
         "action: click {\"coordinates\":[500,250.5]}",

@@ -143,7 +143,9 @@ async fn trajectory_is_browsed_by_keyboard() {
     tab.wait_until("document.querySelector('.stepper h3').textContent === 'Step 5 of 6'").await;
 
     let verdict = tab.text(".verdict").await;
-    for expected in ["12.99 €", "The price is named", "✓ passed", "not judged", "The site let it in."] {
+    for expected in
+        ["12.99 €", "The price is named", "✓ passed", "not judged", "The site let it in.", "answered"]
+    {
         assert!(verdict.contains(expected), "{expected:?} is not in {verdict:?}");
     }
     assert!(tab.text(".step-panel").await.contains("seen 4 pages"));

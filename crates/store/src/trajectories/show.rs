@@ -57,7 +57,9 @@ pub fn show(trajectory: &Trajectory, options: ShowOptions) -> String {
         steps.len(),
         task.max_steps
     );
-    let _ = writeln!(out, "{} · reward {}", summary.outcome_or_inferred().as_str(), summary.reward);
+    let ending = metadata.extra.get("ending").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let ending = if ending.is_empty() { String::new() } else { format!(" · {}", escape_terminal(ending)) };
+    let _ = writeln!(out, "{} · reward {}{ending}", summary.outcome_or_inferred().as_str(), summary.reward);
     for item in &task.evaluator_reference {
         let _ = writeln!(out, "  rubric ({}): {}", item.difficulty, escape_terminal(&item.description));
     }

@@ -132,7 +132,8 @@ pub(crate) fn trajectory(index: i64) -> Trajectory {
         ]);
     }
     let outcome = Some(if is_success { Outcome::Success } else { Outcome::Failure });
-    let metadata = TrajectoryMetadata { keypoint_step_ids: vec![1, 3, 5], outcome, extra: Map::new() };
+    let extra = Map::from_iter([("ending".to_owned(), "answered".into())]);
+    let metadata = TrajectoryMetadata { keypoint_step_ids: vec![1, 3, 5], outcome, extra };
     Trajectory { task: task(index), steps, metadata }
 }
 

@@ -119,6 +119,8 @@ export interface Trajectory extends IterationId {
   rubric: RubricItem[];
   judgment: JudgeText[];
   steps: Step[];
+  /** Other fields of the trajectory's metadata, such as `ending`. */
+  extra: Record<string, Json>;
 }
 
 export interface Sibling extends IterationId {
