@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use rollout::{
-    config::{Config, JudgeKind, Question},
+    config::{Config, JudgeKind, OpenaiConfig, Question},
     judge::{
         Judge, ModelJudge,
         rejudge::{RejudgeOptions, rejudge},
@@ -58,19 +58,22 @@ pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     Ok(if report.still_unjudged == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-/// Builds the judge of the configuration, and replaces `judge=auto` by what it stands for: the model if its key is set,
-/// otherwise the reference answers. A train run must name them: rewards that are trained on must not depend on whether a
-/// variable happens to be set.
+/// Builds the judge of the configuration, and replaces `judge=auto` by what it stands for: the model if its key or its own
+/// server is configured, otherwise the reference answers. A train run must name them: rewards that are trained on must not
+/// depend on whether a variable happens to be set.
 pub(crate) fn choose(config: &mut Config) -> anyhow::Result<Judge> {
     let variable = config.judge_endpoint(Question::Evaluation).api_key_env_var;
     let key_of = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
+    let OpenaiConfig { base_url, evaluation, .. } = &config.openai_config;
+    let has_model = key_of(&variable).is_some() || base_url.is_some() || evaluation.base_url.is_some();
     if config.judge == JudgeKind::Auto {
-        config.judge = match (key_of(&variable), config.env_config.split) {
-            (Some(_), _) => JudgeKind::Openai,
-            (None, rollout::config::Split::Test) => JudgeKind::Reference,
-            (None, rollout::config::Split::Train) => anyhow::bail!(
-                "{variable} is not set, so no model can judge train trajectories. Set it, or choose judge=reference \
-                 (compare with the reference answers) or judge=none (judge later with webgym judge)"
+        config.judge = match config.env_config.split {
+            _ if has_model => JudgeKind::Openai,
+            rollout::config::Split::Test => JudgeKind::Reference,
+            rollout::config::Split::Train => anyhow::bail!(
+                "no judge is configured: {variable} is not set. Set it, name a server without a key with \
+                 openai_config.base_url=URL, or choose judge=reference (compare with the reference answers) or judge=none \
+                 (leave them unjudged; webgym judge can judge them later)"
             ),
         };
     }

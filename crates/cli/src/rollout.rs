@@ -37,7 +37,7 @@ pub(crate) struct RolloutArgs {
     /// Set an unfinished run of this save path aside and start a new one. Nothing is deleted.
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// The number of the first iteration of a new save path. The Python system counts from 1.
+    /// Number the iterations from N instead of 0; the Python system counts from 1.
     #[arg(long, value_name = "N")]
     pub(crate) first_iteration: Option<u64>,
     /// Allow pages of the farm inside this process to reach loopback and private addresses.

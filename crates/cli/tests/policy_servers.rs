@@ -262,4 +262,29 @@ async fn own_prompts_are_sent() {
     let (code, log) = run.run(&policy, &[&more[0]], &[]).await;
     assert_eq!(code, Some(1), "{log}");
     assert!(log.contains("policy.jinja") && log.contains("{{ screenshot }}"), "{log}");
+    // Fails at a step that the check does not reach.
+    std::fs::write(&template, turn.replace("Do ", "Do {% if step == 2 %}{{ task + 1 }}{% endif %}")).unwrap();
+    let (code, log) = run.run(&policy, &[&more[0]], &[]).await;
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("policy.jinja cannot be used: line 2") && !log.contains("refuses"), "{log}");
+}
+
+#[tokio::test]
+async fn too_long_prompt_is_the_reason_also_without_file_access() {
+    let run = TestRun::new().await;
+    let options = VllmOptions { max_model_len: 1_000, ..VllmOptions::default() };
+    let policy = sim_vllm::start(options, act).await;
+    let (code, log) = run.run(&policy, &["env_config.max_infra_retries=0"], &[]).await;
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("the first prompt is too long") && !log.contains("local files"), "{log}");
+}
+
+#[tokio::test]
+async fn judge_server_needs_no_key() {
+    let run = TestRun::new().await;
+    let policy = sim_vllm::start(VllmOptions::default(), act).await;
+    let judge = SimModel::start(|_| ModelReply::Reply("Blocked: NO\nYES\nVerdict: SUCCESS".into())).await;
+    let more = ["judge=auto", &format!("openai_config.base_url={}/v1", judge.url())];
+    assert_all_succeed(&run.collect(&policy, &more, &[("OPENAI_API_KEY", "")]).await);
+    assert!(judge.count() > 0);
 }

@@ -147,7 +147,10 @@ impl ModelClient {
                 if result_inside.is_ok() {
                     self.image_mode.settle(false);
                 }
-                result_inside.or(result)
+                match result_inside {
+                    Err(ModelError::PromptTooLarge { .. }) | Ok(_) => result_inside,
+                    Err(_) => result,
+                }
             }
             Ok(completion) => {
                 self.image_mode.settle(as_files);

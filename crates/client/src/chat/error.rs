@@ -63,13 +63,14 @@ impl ModelError {
     }
 }
 
-/// Returns whether an error says that the prompt has too many tokens or too many images, in the words of vLLM, SGLang and
-/// OpenAI.
+/// Returns whether an error says that the prompt has too many tokens or too many images, in the words of vLLM, SGLang,
+/// llama.cpp and OpenAI.
 fn says_prompt_is_too_large(body: &[u8]) -> bool {
-    const TEXTS: [&str; 6] = [
+    const TEXTS: [&str; 7] = [
         "context length",
         "context_length_exceeded",
         "context window",
+        "context size",
         "prompt is too long",
         "image(s) may be provided",
         "too many images",
