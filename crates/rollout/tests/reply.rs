@@ -25,6 +25,11 @@ fn requested_reply_format_is_parsed() {
     assert_eq!(reply.thinking, "The box is in the middle.");
     assert_eq!((reply.memory.as_str(), reply.progress.as_str()), ("lamp costs 30", "found the shop"));
     assert_eq!((reply.intention.as_str(), reply.action_sentence.as_str()), ("search", "Type the name."));
+    let call = r#"<tool_call>{"name": "computer_use", "arguments": {"action": "go_back"}}</tool_call>"#;
+    for more in ["It is the first field.", call] {
+        let reply = Reply::parse(&format!("Action: I go back.\n{more}\n{call}"), Coordinates);
+        assert_eq!(reply.action.action_string, "I go back.");
+    }
     assert_eq!(reply.action.key, "type");
     assert_eq!(
         Value::Object(reply.action.arguments.clone()),

@@ -143,7 +143,7 @@ Reference       3   66.7 %    0.0 %    0.0 %     2.0          44    0.0 %
 Shopping        4   66.7 %    0.0 %    0.0 %     3.2          44    7.7 %
 Travel          3   33.3 %    0.0 %    0.0 %     2.0          44    0.0 %
 overall        10   55.6 %    0.0 %    0.0 %     2.5          44    4.0 %
-1 not judged (no judge configured, or it did not answer)
+1 not judged (no judge configured, or it gave no verdict)
 ";
     assert_eq!(report.to_string(), expected);
 }

@@ -71,9 +71,9 @@ pub(super) fn select_tasks(
     let sampler = match env.train_tasks_sampler {
         SamplerKind::Uniform => Sampler::Uniform,
         SamplerKind::Ratio if env.difficulty_ratio.is_empty() => {
-            notes.push(
-                "train_tasks_sampler=ratio, but difficulty_ratio has no classes: tasks are drawn uniformly"
-                    .to_owned(),
+            tracing::warn!(
+                "env_config.train_tasks_sampler is ratio, but env_config.difficulty_ratio has no classes: tasks are drawn \
+                 uniformly"
             );
             Sampler::Uniform
         }

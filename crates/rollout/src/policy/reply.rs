@@ -67,8 +67,9 @@ impl Reply {
                 }
             }
         };
-        if !sections.action.is_empty() {
-            action.action_string.clone_from(&sections.action);
+        let sentence = sections.action.split(['\n', '<']).next().unwrap_or_default().trim();
+        if !sentence.is_empty() {
+            sentence.clone_into(&mut action.action_string);
         }
         let reply = Self {
             thinking: split.thinking,

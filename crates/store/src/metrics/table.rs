@@ -35,7 +35,7 @@ impl Display for MetricsReport {
             writeln!(out, "pass@{k} {:.1} % ({tasks})", rate * 100.0)?;
         }
         for (count, label) in [
-            (overall.judge_errors, "not judged (no judge configured, or it did not answer)"),
+            (overall.judge_errors, "not judged (no judge configured, or it gave no verdict)"),
             (overall.infra_lost, "lost to infrastructure errors"),
             (overall.cancelled, "cancelled"),
         ] {
