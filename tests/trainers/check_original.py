@@ -171,8 +171,8 @@ def check_judging_theirs() -> None:
     settings += [f"save_path='{copy}'", f"data_path='{copy}'"]
     command = [WEBGYM, "judge", copy, "--split", "train", *settings]
     code, output = run("judge", command, {"OPENAI_API_KEY": "scripted"})
-    # 3: some are still unjudged, because the judge never decides on that kind of task.
-    check(code == 3, f"webgym judge ended with exit code {code}: {output[-400:]}")
+    # The judge never decides on one kind of task; then the reward in the file stays.
+    check(code == 0 and "2 kept" in output, f"webgym judge ended with exit code {code}: {output[-400:]}")
     check(rewards() == before, f"webgym judge changed the rewards of the original's files from {before} to {rewards()}")
     phase(f"original: webgym judge reads the answers of {len(before)} trajectories that the original saved")
 
