@@ -155,7 +155,7 @@ pub struct Step {
     pub action: Option<Action>,
     pub response: Response,
     pub reward: Reward,
-    /// Whether the screenshot is pixel-equal to the next one. `None` until compared, and always on the last step.
+    /// Whether the screenshot is pixel-equal to the next one; false on the last step. `None` until compared.
     #[serde(default)]
     pub same_as_next_screenshot: Option<bool>,
     #[serde(default)]

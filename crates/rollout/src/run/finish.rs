@@ -86,6 +86,10 @@ impl Collector {
         let (steps, announcer) = (trajectory.steps.len(), &self.context.announcer);
         announcer.announce(&Event::Stage { index, step: steps, stage: Stage::Save });
         restore_prompts(&self.context.settings, &mut trajectory);
+        for step in &mut trajectory.steps {
+            // Nothing follows the last screenshot, so it is not equal to the next one.
+            step.same_as_next_screenshot.get_or_insert(false);
+        }
         if self.queue.is_some() {
             // Two collectors may have run the same task: the merge keeps the one that finished first.
             let now = Value::from(jiff::Timestamp::now().to_string());

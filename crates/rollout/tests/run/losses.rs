@@ -169,6 +169,33 @@ async fn task_timeout_ends_episode_and_keeps_steps() {
     assert!(harness.farm.active_leases().is_empty(), "the browser is released");
 }
 
+/// The journal of a running iteration and its finished file contain the same.
+#[tokio::test]
+async fn finished_file_equals_journal() {
+    let mut harness = Harness::faulty(
+        |call| if call.lease == 0 && call.runs("click_coords") { Fault::InstanceLost } else { Fault::None },
+        |question| match question.step() {
+            1 => ModelReply::Reply(String::new()),
+            2 | 3 => ModelReply::click(1, 1),
+            _ if question.text.contains("find thing 3") => ModelReply::Never,
+            _ => ModelReply::answer("42"),
+        },
+    )
+    .await;
+    harness.limits.max_infra_retries = 0;
+    harness.limits.completion_threshold = 0.7;
+    harness.limits.completion_grace = Duration::from_millis(300);
+    harness.run(tasks(4)).await.collected.unwrap();
+    let journal = harness.saved();
+    let ended: Vec<_> = journal.iter().map(outcome).collect();
+    assert!(ended.contains(&Outcome::InfraLost) && ended.contains(&Outcome::Cancelled), "{ended:?}");
+    let path = store::finish_iteration(&harness.save_path(), harness.id()).unwrap().path;
+    let file = store::IterationFile::open(&path).unwrap();
+    for (position, trajectory) in journal.iter().enumerate() {
+        assert_eq!(&file.read(position).unwrap(), trajectory);
+    }
+}
+
 #[tokio::test]
 async fn task_timeout_covers_all_attempts() {
     let mut harness = Harness::faulty(

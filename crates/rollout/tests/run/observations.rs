@@ -27,7 +27,7 @@ async fn episode_continues_until_the_answer() {
         assert!(path.starts_with(harness.root().join("images")));
     }
     assert_eq!(trajectory.steps[0].same_as_next_screenshot, Some(false));
-    assert_eq!(trajectory.steps[2].same_as_next_screenshot, None);
+    assert_eq!(trajectory.steps[2].same_as_next_screenshot, Some(false));
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn observation_states_change_and_url() {
         ]
     );
     let same: Vec<_> = trajectory.steps.iter().map(|step| step.same_as_next_screenshot).collect();
-    assert_eq!(same, [Some(false), Some(true), Some(true), Some(false), None]);
+    assert_eq!(same, [Some(false), Some(true), Some(true), Some(false), Some(false)]);
 }
 
 #[tokio::test]
