@@ -70,7 +70,7 @@ def difference(one: collections.Counter, other: collections.Counter) -> str:
 
 def check_update_prepare(original: Path, save_path: Path, data: Path) -> None:
     settings = [f"save_path='{save_path}'", f"data_path='{data}'", "policy_config.base_model=Qwen/Qwen3-VL-8B-Instruct"]
-    settings += ["log_config.run_name=check", "log_config.entity_name=nobody"]
+    settings += ["log_config.run_name=check", "log_config.entity_name=check"]
     command = [sys.executable, original / "scripts" / "update_prepare.py", "--config-name", "update_online", *settings]
     run_ok("update_prepare", command, environment(original), FOLDER)
     theirs, ours = read_samples(save_path / "llamafactory_data" / "finetune.json"), export_samples(save_path, "export")

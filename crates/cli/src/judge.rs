@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use rollout::{
-    config::{Config, JudgeKind, OpenaiConfig, Question},
+    config::{Config, JudgeKind, OPENAI_URL, Question},
     judge::{
         Judge, ModelJudge,
         rejudge::{RejudgeOptions, rejudge},
@@ -62,10 +62,10 @@ pub(crate) async fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
 /// server is configured, otherwise the reference answers. A train run must name them: rewards that are trained on must not
 /// depend on whether a variable happens to be set.
 pub(crate) fn choose(config: &mut Config) -> anyhow::Result<Judge> {
-    let variable = config.judge_endpoint(Question::Evaluation).api_key_env_var;
+    let endpoint = config.judge_endpoint(Question::Evaluation);
+    let variable = &endpoint.api_key_env_var;
     let key_of = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
-    let OpenaiConfig { base_url, evaluation, .. } = &config.openai_config;
-    let has_model = key_of(&variable).is_some() || base_url.is_some() || evaluation.base_url.is_some();
+    let has_model = key_of(variable).is_some() || endpoint.base_url != OPENAI_URL;
     if config.judge == JudgeKind::Auto {
         config.judge = match config.env_config.split {
             _ if has_model => JudgeKind::Openai,

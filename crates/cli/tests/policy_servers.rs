@@ -220,7 +220,10 @@ async fn train_run_needs_a_judge() {
     let policy = sim_vllm::start(VllmOptions::default(), act).await;
     let without_key = [("OPENAI_API_KEY", "")];
     let words = ["OPENAI_API_KEY", "judge=reference", "judge=none"];
-    run.assert_refused(&policy, &["judge=auto"], &without_key, &words).await;
+    for address in ["null", "https://api.openai.com/v1"] {
+        let more = ["judge=auto", &format!("openai_config.base_url={address}")];
+        run.assert_refused(&policy, &more, &without_key, &words).await;
+    }
     run.collect(&policy, &["judge=reference", "seed=1"], &without_key).await;
     let path = SavePath::new(run.root()).iteration_file(IterationId::new(Split::Train, 0));
     let metadata = IterationFile::open(&path).unwrap().metadata().clone();

@@ -1,5 +1,5 @@
-//! The headings of the judge's texts in `Reward.evaluation`. Viewers tell by them what a text is about; they are those of the
-//! Python system, whose viewer reads the same.
+//! The headings of the judge's texts in `Reward.evaluation`. They tell viewers what a text is about, and are those
+//! that the Python system's viewer reads.
 
 const BLOCKING: &str = "[Blocking]";
 const SUPPORT: &str = "[Criterion B - Anti-Hallucination]";
@@ -49,7 +49,7 @@ impl JudgmentSubject {
     }
 }
 
-/// Reads the heading of a rubric item, which are counted from 1.
+/// Reads the heading of a rubric item. In headings, items are counted from 1.
 fn rubric_item<'a>(text: &'a str, start: &str, end: char) -> Option<(JudgmentSubject, &'a str)> {
     let (number, rest) = text.strip_prefix(start)?.split_once(end)?;
     Some((JudgmentSubject::RubricItem(number.parse::<usize>().ok()?.checked_sub(1)?), rest))

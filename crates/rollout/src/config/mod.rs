@@ -16,7 +16,7 @@ pub use schema::{
     MaxSteps, ModelConfig, ModelType, OpenaiConfig, PolicyConfig, PromptVersion, RankWeights, RatioClass,
     SamplerKind, Split,
 };
-pub use usage::{JudgeEndpoint, Question, seconds};
+pub use usage::{JudgeEndpoint, OPENAI_URL, Question, seconds};
 
 /// The configuration that is used when none is named.
 pub const DEFAULT_NAME: &str = "rollout";

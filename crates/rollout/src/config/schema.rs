@@ -63,7 +63,7 @@ pub struct PolicyConfig {
     /// -1 or 0 for no limit.
     pub top_k: i64,
     pub min_p: f64,
-    /// The environment variable that holds the key of the policy server, if it wants one.
+    /// The environment variable that holds the key of the policy server, if it requires one.
     pub api_key_env_var: String,
     /// A file with other prompts than the built-in ones.
     pub prompt_template: Option<PathBuf>,
@@ -146,7 +146,7 @@ pub struct EnvConfig {
     pub save_traj_progress: bool,
     pub save_every_percent: f64,
     pub resume_checkpoint_path: Option<PathBuf>,
-    /// The number of the first iteration of a save path.
+    /// Iterations are numbered from this.
     pub first_iteration: u64,
     pub multinode_rank: Option<usize>,
     pub multinode_total_workers: Option<usize>,
@@ -172,7 +172,7 @@ pub struct EnvConfig {
     pub use_rich_actree: bool,
 }
 
-/// How many requests of each kind a run has under way at most; 0 stands for the default.
+/// The most requests of each kind that a run sends at the same time; 0 stands for the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpPools {
     pub metadata: usize,

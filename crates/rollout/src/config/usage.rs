@@ -26,7 +26,8 @@ pub struct JudgeEndpoint {
     pub request: ChatRequest,
 }
 
-const OPENAI_URL: &str = "https://api.openai.com/v1";
+/// The default of `openai_config.base_url`. It requires a key; other servers may not.
+pub const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 impl Config {
     /// Returns the task file of the split. Relative names are resolved against `data_path`.

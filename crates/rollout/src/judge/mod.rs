@@ -13,8 +13,8 @@ use proto::{
     trajectory::{Evaluation, Outcome, Task, Trajectory},
 };
 
-pub use model::ModelJudge;
 pub(crate) use model::final_answer;
+pub use model::{ModelJudge, says_blocked, says_success};
 
 /// The judge's decision about one step.
 #[derive(Clone, Debug, PartialEq, Eq)]

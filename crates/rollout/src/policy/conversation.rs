@@ -137,7 +137,7 @@ fn stored_outcome(step: &Step) -> Option<String> {
     (!outcome.trim().is_empty()).then(|| single_line(outcome, MAX_OUTCOME_CHARS))
 }
 
-/// Returns the page's title without double quotes, as it is shown in such quotes.
+/// Returns the page's title with its double quotes removed: the prompt puts the title in double quotes.
 fn clean_title(observation: &Observation) -> String {
     single_line(&observation.title, MAX_TITLE_CHARS).replace('"', "'")
 }

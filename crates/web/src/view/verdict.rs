@@ -2,6 +2,7 @@
 //! verdict. A text in an unknown format is shown unchanged.
 
 use proto::{judgment::JudgmentSubject, trajectory::Evaluation};
+use rollout::judge;
 use serde::Serialize;
 
 /// What a text of the judge is about.
@@ -48,22 +49,12 @@ fn parse(text: &str) -> JudgeText<'_> {
     JudgeText { about, passed: passed(about, rest), text: rest.trim() }
 }
 
-/// Reads the verdict line, the last line that starts with `Verdict:` (or `Blocked:`).
+/// Reads the verdict as the judge's replies are read in a run.
 fn passed(about: Subject, text: &str) -> Option<bool> {
-    let heading = if about == Subject::Blocking { "BLOCKED" } else { "VERDICT" };
-    let line = text.lines().rev().find_map(|line| {
-        let (head, rest) = line.split_once(':')?;
-        let head: String = head.chars().filter(|letter| letter.is_alphanumeric()).collect();
-        head.eq_ignore_ascii_case(heading).then(|| rest.to_uppercase())
-    })?;
-    let words: Vec<&str> =
-        line.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let count = |word: &str| words.iter().filter(|found| **found == word).count();
-    let (good, bad) = match about {
-        Subject::Blocking => (count("NO") > 0, count("YES") > 0),
-        _ => (count("SUCCESS") > count("NOT"), count("NOT") > 0),
-    };
-    (good != bad).then_some(good)
+    match about {
+        Subject::Blocking => judge::says_blocked(text).map(|is_blocked| !is_blocked),
+        _ => judge::says_success(text),
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +73,11 @@ mod tests {
                 Some(false),
             ),
             ("Reference answer: I cannot say", Subject::Reference, None),
+            (
+                "[Criterion A - Fact 1] Shown.\n2. **Final verdict**: SUCCESS",
+                Subject::Rubric { item: 0 },
+                Some(true),
+            ),
             ("anything else", Subject::Other, None),
             ("Verdict: SUCCESS | NOT SUCCESS", Subject::Other, None),
         ];

@@ -6,6 +6,8 @@ mod evidence;
 mod questions;
 mod verdict;
 
+pub use verdict::{says_blocked, says_success};
+
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};

@@ -11,6 +11,26 @@ pub(super) enum Reading {
     Unclear,
 }
 
+impl Reading {
+    const fn decision(self) -> Option<bool> {
+        match self {
+            Self::Yes => Some(true),
+            Self::No => Some(false),
+            Self::Missing | Self::Unclear => None,
+        }
+    }
+}
+
+/// Returns whether a saved text of the judge says SUCCESS; `None` without a clear verdict.
+pub fn says_success(text: &str) -> Option<bool> {
+    verdict(text).decision()
+}
+
+/// Returns whether a saved text of the judge says that the website blocked the agent.
+pub fn says_blocked(text: &str) -> Option<bool> {
+    blocked(text).decision()
+}
+
 /// Reads `Verdict: SUCCESS` or `Verdict: NOT SUCCESS`, with or without more words. Words that qualify a success, such as
 /// "partial", leave the verdict unclear.
 pub(super) fn verdict(reply: &str) -> Reading {
