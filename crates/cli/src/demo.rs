@@ -91,7 +91,7 @@ fn next_steps(out: &str) -> String {
          \n  {webgym} export {out} --to parquet --out {out}/parquet\n\
          \nWith your own model (vllm serve MODEL) and your own tasks (JSON lines):\n\
          \n  {webgym} rollout --config-name rollout_train save_path=runs/first data_path=DIRECTORY \\\
-         \n      env_config.train_tasks=TASKS.jsonl env_config.vllm_server_url=http://HOST:8000 policy_config.base_model=MODEL"
+         \n      env_config.train_tasks=TASKS.jsonl env_config.vllm_server_url=http://HOST:8000 policy_config.base_model=MODEL \\\n      judge=reference"
     )
 }
 
