@@ -12,7 +12,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::page::{Page, accept_dialog, tracker::Tracker};
+use crate::{
+    clipboard::Clipboard,
+    page::{Page, accept_dialog, tracker::Tracker},
+};
 
 /// A target that the browser has attached us to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +59,7 @@ impl MainPage {
 
 pub(crate) struct Context {
     id: String,
+    clipboard: Clipboard,
     windows: Mutex<Windows>,
 }
 
@@ -65,11 +69,15 @@ const MAX_ANNOUNCED_WINDOWS: usize = 64;
 
 impl Context {
     pub(crate) fn new(id: String) -> Arc<Self> {
-        Arc::new(Self { id, windows: Mutex::default() })
+        Arc::new(Self { id, clipboard: Clipboard::new(), windows: Mutex::default() })
     }
 
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(crate) fn clipboard(&self) -> &Clipboard {
+        &self.clipboard
     }
 
     fn windows(&self) -> MutexGuard<'_, Windows> {
@@ -103,6 +111,7 @@ impl Context {
 
     /// Handles a new target of this context.
     pub(crate) fn target_attached(self: &Arc<Self>, connection: &Connection, attached: AttachedTarget) {
+        self.clipboard.install(&connection.session(&attached.session));
         let mut windows = self.windows();
         if let Some(new_page) = windows.new_page.take() {
             let _ = new_page.send(attached);
@@ -224,6 +233,11 @@ impl EventHandler for WindowEvents {
     fn on_event(&self, session: &Session, method: &str, params: &[u8]) {
         match method {
             p::PAGE_JAVASCRIPT_DIALOG_OPENING => accept_dialog(session, params),
+            p::RUNTIME_BINDING_CALLED => {
+                if let Some(context) = self.context.upgrade() {
+                    context.clipboard.handle_event(session, params);
+                }
+            }
             p::FETCH_REQUEST_PAUSED => {
                 if let Ok(paused) = cdp::parse_params(params) {
                     self.on_paused_request(session, &paused);

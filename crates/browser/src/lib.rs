@@ -12,6 +12,7 @@
 //! 6. `page/settle.rs`: waits for navigation and network (`page/tracker.rs`, fed by `page/events.rs`), then for the page
 //!    script to find the page quiet (`script/settle.js`).
 
+mod clipboard;
 mod context;
 mod error;
 mod host;

@@ -55,6 +55,7 @@ methods! {
     LOG_ENABLE = "Log.enable";
     NETWORK_ENABLE = "Network.enable";
     NETWORK_LOAD_NETWORK_RESOURCE = "Network.loadNetworkResource";
+    PAGE_ADD_SCRIPT_TO_EVALUATE_ON_NEW_DOCUMENT = "Page.addScriptToEvaluateOnNewDocument";
     PAGE_CAPTURE_SCREENSHOT = "Page.captureScreenshot";
     PAGE_CRASH = "Page.crash";
     PAGE_CREATE_ISOLATED_WORLD = "Page.createIsolatedWorld";
@@ -66,6 +67,7 @@ methods! {
     PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG = "Page.setInterceptFileChooserDialog";
     PAGE_SET_LIFECYCLE_EVENTS_ENABLED = "Page.setLifecycleEventsEnabled";
     PAGE_STOP_LOADING = "Page.stopLoading";
+    RUNTIME_ADD_BINDING = "Runtime.addBinding";
     RUNTIME_ENABLE = "Runtime.enable";
     RUNTIME_EVALUATE = "Runtime.evaluate";
     RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER = "Runtime.runIfWaitingForDebugger";
@@ -89,6 +91,8 @@ events! {
     NETWORK_WEB_SOCKET_CLOSED = "Network.webSocketClosed";
     NETWORK_WEB_SOCKET_FRAME_RECEIVED = "Network.webSocketFrameReceived";
     NETWORK_WEB_SOCKET_FRAME_SENT = "Network.webSocketFrameSent";
+    PAGE_FRAME_ATTACHED = "Page.frameAttached";
+    PAGE_FRAME_DETACHED = "Page.frameDetached";
     PAGE_FRAME_NAVIGATED = "Page.frameNavigated";
     PAGE_FRAME_REQUESTED_NAVIGATION = "Page.frameRequestedNavigation";
     PAGE_FRAME_STARTED_LOADING = "Page.frameStartedLoading";
@@ -98,6 +102,7 @@ events! {
     PAGE_LIFECYCLE_EVENT = "Page.lifecycleEvent";
     PAGE_NAVIGATED_WITHIN_DOCUMENT = "Page.navigatedWithinDocument";
     PAGE_WINDOW_OPEN = "Page.windowOpen";
+    RUNTIME_BINDING_CALLED = "Runtime.bindingCalled";
     RUNTIME_CONSOLE_API_CALLED = "Runtime.consoleAPICalled";
     RUNTIME_EXCEPTION_THROWN = "Runtime.exceptionThrown";
     TARGET_ATTACHED_TO_TARGET = "Target.attachedToTarget";

@@ -24,6 +24,9 @@ const WHEEL_STEP: f64 = 100.0;
 
 impl Instance {
     pub(super) async fn act(&mut self, command: &Command) -> Result<(), BrowserError> {
+        if sends_input(command) {
+            self.page.connect_frames().await?;
+        }
         match command {
             Command::VisitPage { url } => self.visit(url).await,
             Command::Back => self.page.back().await,
@@ -46,9 +49,7 @@ impl Instance {
             Command::HoverAndScrollCoords { point, direction } => {
                 self.hover_and_scroll(*point, *direction).await
             }
-            Command::Keypress { keys } => {
-                self.page.input().press(&keys.iter().map(String::as_str).collect::<Vec<_>>()).await
-            }
+            Command::Keypress { keys } => self.press_keys(keys).await,
             Command::TabAndEnter => {
                 self.page.input().press(&["tab"]).await?;
                 self.page.input().press(&["enter"]).await
@@ -64,6 +65,15 @@ impl Instance {
             | Command::GetScreenshotInfo
             | Command::Screenshot { .. } => Ok(()),
         }
+    }
+
+    async fn press_keys(&self, keys: &[String]) -> Result<(), BrowserError> {
+        let _may_paste = self.context.clipboard().allow_paste();
+        self.page.input().press(&keys.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+        if keys.len() > 1 {
+            self.page.finish_paste().await?;
+        }
+        Ok(())
     }
 
     async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
@@ -190,4 +200,9 @@ impl Instance {
         }
         self.page.input().wheel(point, direction, WHEEL_STEP).await
     }
+}
+
+/// Whether a command sends mouse or keyboard input to the page.
+fn sends_input(command: &Command) -> bool {
+    !matches!(command, Command::VisitPage { .. } | Command::Back | Command::Sleep { .. })
 }

@@ -116,6 +116,11 @@ impl EventHandler for PageEvents {
                     self.on_paused_response(session, &paused);
                 }
             }
+            p::RUNTIME_BINDING_CALLED => {
+                if let Some(context) = self.context.upgrade() {
+                    context.clipboard().handle_event(session, params);
+                }
+            }
             p::PAGE_WINDOW_OPEN => {
                 if let (Some(context), Ok(open)) =
                     (self.context.upgrade(), cdp::parse_params::<WindowOpen>(params))

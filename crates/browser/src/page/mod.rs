@@ -42,6 +42,7 @@ pub(crate) struct Page {
     tracker: Arc<Tracker>,
     visit: Arc<Visit>,
     worlds: Worlds,
+    context: Arc<Context>,
     frames: Frames,
     options: Arc<Options>,
     /// The URL of the page that opened this one. Going back from the first history entry leads there.
@@ -98,6 +99,7 @@ impl Page {
             tracker,
             visit,
             worlds: Worlds::default(),
+            context: Arc::clone(context),
             frames: Frames::default(),
             options,
             opener,

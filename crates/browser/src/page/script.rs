@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cdp::{CallError, protocol as p};
+use cdp::{CallError, PendingCall, protocol as p};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::Page;
-use crate::error::BrowserError;
+use crate::{clipboard, error::BrowserError, options::LOCATE_TIMEOUT};
 
 /// Runs in an isolated world: it sees the DOM of the page, and the scripts of the page cannot see it. The files form one
 /// closure; the last line lists the functions that Rust can call.
@@ -234,12 +234,67 @@ impl Page {
         if let Some(world) = self.worlds.of_document(document).by_frame.get(frame) {
             return Ok(*world);
         }
-        let params = json!({"frameId": frame, "worldName": "webgym"});
-        let created = self.session.send(p::PAGE_CREATE_ISOLATED_WORLD, &params).until(deadline).await?;
-        let CreatedWorld { execution_context_id } = created.decode()?;
+        self.add_world(document, frame, self.request_world(frame), deadline).await
+    }
+
+    fn request_world(&self, frame: &str) -> PendingCall {
+        let params = json!({"frameId": frame, "worldName": clipboard::WORLD});
+        self.session.send(p::PAGE_CREATE_ISOLATED_WORLD, &params)
+    }
+
+    async fn add_world(
+        &self,
+        document: u64,
+        frame: &str,
+        request: PendingCall,
+        deadline: Instant,
+    ) -> Result<World, CallError> {
+        let CreatedWorld { execution_context_id } = request.until(deadline).await?.decode()?;
+        self.context.clipboard().connect(&self.session, execution_context_id);
         let world = World { context: execution_context_id, loaded: false };
         self.set_world(document, frame, world);
         Ok(world)
+    }
+
+    /// Connects every frame to the tenant's clipboard. Must happen before input: a key may copy or paste in any frame.
+    pub(crate) async fn connect_frames(&self) -> Result<(), BrowserError> {
+        let deadline = Instant::now() + LOCATE_TIMEOUT;
+        let document = self.document();
+        let new_frames = self.tracker.state().take_new_frames();
+        // All requests are sent before the first is awaited.
+        let requests: Vec<(String, PendingCall)> = new_frames
+            .into_iter()
+            .map(|frame| {
+                let request = self.request_world(&frame);
+                (frame, request)
+            })
+            .collect();
+        for (frame, request) in requests {
+            match self.add_world(document, &frame, request, deadline).await {
+                Err(error) if error.session_end().is_some() => return Err(error.into()),
+                Err(error) => tracing::debug!(%error, "cannot connect a frame to the clipboard"),
+                Ok(_) => {}
+            }
+        }
+        if self.script_run().is_none() {
+            self.world(&self.target, deadline).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a paste that a key has caused is complete. The frame's request for the content arrives before the reply
+    /// to the first call, and the frame handles our answer before the second.
+    pub(crate) async fn finish_paste(&self) -> Result<(), BrowserError> {
+        for _ in 0..2 {
+            let ping = self.session.send(p::RUNTIME_EVALUATE, &json!({"expression": "0"}));
+            match ping.within(self.options.operation_timeout).await {
+                Err(error @ (CallError::SessionEnded { .. } | CallError::Deadline { .. })) => {
+                    return Err(error.into());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// The current run of the page script in the page's own document.

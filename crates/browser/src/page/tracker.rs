@@ -2,7 +2,7 @@
 //! document. Owns that state; [`super::settle`] waits on it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -16,6 +16,9 @@ const NAVIGATION_START_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// The longest wait for the reply to a WebSocket message; many messages get none.
 const SOCKET_REPLY_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Bounds the memory of a page that creates frames without end.
+const MAX_NEW_FRAMES: usize = 100;
 
 #[derive(Debug, Default)]
 pub(crate) struct PageState {
@@ -32,6 +35,8 @@ pub(crate) struct PageState {
     requests: HashMap<String, Instant>,
     /// WebSockets on which the page has sent a message that was not answered yet.
     awaited_sockets: HashMap<String, Instant>,
+    /// Frames with a new document, which are not connected to the clipboard yet.
+    new_frames: HashSet<String>,
     /// The document that has used up its settle budget.
     busy_document: Option<u64>,
     pub(crate) ended: Option<SessionEnd>,
@@ -129,6 +134,7 @@ impl Tracker {
             | p::NETWORK_WEB_SOCKET_FRAME_RECEIVED
             | p::NETWORK_WEB_SOCKET_CLOSED => self.on_socket_event(method, params),
             p::PAGE_FRAME_NAVIGATED => self.on_commit(params),
+            p::PAGE_FRAME_ATTACHED | p::PAGE_FRAME_DETACHED => self.on_subframe_event(method, params),
             p::PAGE_FRAME_REQUESTED_NAVIGATION
             | p::PAGE_FRAME_STARTED_NAVIGATING
             | p::PAGE_FRAME_STARTED_LOADING
@@ -181,10 +187,11 @@ impl Tracker {
 
     fn on_commit(&self, params: &[u8]) -> Result<bool, String> {
         let FrameNavigated { frame } = cdp::parse_params(params)?;
+        let mut state = self.state();
         if frame.parent_id.is_some() {
+            state.add_new_frame(frame.id);
             return Ok(false);
         }
-        let mut state = self.state();
         state.main_frame = frame.id;
         state.url = frame.url + frame.url_fragment.as_deref().unwrap_or_default();
         state.document += 1;
@@ -194,7 +201,19 @@ impl Tracker {
         // The requests of the previous document were cancelled with it.
         state.requests.clear();
         state.awaited_sockets.clear();
+        state.new_frames.clear();
         Ok(true)
+    }
+
+    fn on_subframe_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
+        let event: FrameEvent = cdp::parse_params(params)?;
+        let mut state = self.state();
+        if method == p::PAGE_FRAME_ATTACHED {
+            state.add_new_frame(event.frame_id);
+        } else {
+            state.new_frames.remove(&event.frame_id);
+        }
+        Ok(false)
     }
 
     fn on_frame_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
@@ -235,6 +254,17 @@ impl PageState {
     pub(crate) fn is_navigating(&self) -> bool {
         self.navigation_loader.is_some()
             || self.requested_navigation.is_some_and(|time| time.elapsed() < NAVIGATION_START_TIMEOUT)
+    }
+
+    fn add_new_frame(&mut self, frame: String) {
+        if self.new_frames.len() < MAX_NEW_FRAMES {
+            self.new_frames.insert(frame);
+        }
+    }
+
+    /// Takes the frames that have got a new document since the last call.
+    pub(crate) fn take_new_frames(&mut self) -> HashSet<String> {
+        std::mem::take(&mut self.new_frames)
     }
 
     /// Records that we are about to start a navigation, before the browser reports it.

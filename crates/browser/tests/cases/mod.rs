@@ -1,6 +1,7 @@
 //! The cases by topic. Most are rows of a table; a case that a row cannot express is a test below its table.
 
 mod click_and_hover;
+mod clipboard;
 mod crashes;
 mod isolation;
 mod marks;
@@ -45,6 +46,7 @@ const OTHER_TESTS: &[(&str, &str)] = &[
     ("/course/service-worker/", "click_id"),
     ("/course/settle/nothing", "click_coords"),
     ("/course/hidden", "click_id"),
+    ("/course/clipboard", "keypress"),
 ];
 
 #[test]

@@ -63,7 +63,7 @@ table! {
         IsTrue("document.getElementById('log').textContent.includes('geolocation: refused')"), by_id("click_id", "#camera"),
         Eventually("document.getElementById('log').textContent.includes('camera: refused')"), by_id("click_id", "#microphone"),
         Eventually("document.getElementById('log').textContent.includes('microphone: refused')"), by_id("click_id", "#clipboard-read"),
-        Eventually("document.getElementById('log').textContent.includes('clipboard-read: refused')"), by_id("click_id", "#midi"),
+        Eventually("document.getElementById('log').textContent.includes('clipboard-read: read 0 characters')"), by_id("click_id", "#midi"),
         Eventually("document.getElementById('log').textContent.includes('midi: refused')")];
     fullscreen_and_pointer_lock_do_not_block: "/course/permissions" => [by_id("click_id", "#screen"),
         Eventually("/screen: (refused|granted)/.test(document.getElementById('log').textContent)"), by_id("click_id", "#persistent-storage"),

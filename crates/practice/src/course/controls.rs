@@ -56,6 +56,11 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
         "Keys arrive as keydown, keypress, beforeinput, input and keyup with key, code and modifiers."
     ),
     page!(
+        "clipboard",
+        "Clipboard",
+        "Copying and pasting by keys, by commands and by scripts: text, HTML and images, in every frame."
+    ),
+    page!(
         "clickable",
         "Clickable without a button",
         "Pointer cursors, onclick, tabindex and roles: what invites a click is found, what does not is not."

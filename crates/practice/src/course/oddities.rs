@@ -25,7 +25,7 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
     page!(
         "permissions",
         "Permissions",
-        "Requests for notifications, place, camera and clipboard are denied without a prompt."
+        "Requests for notifications, place and camera are denied without a prompt; the clipboard needs a click."
     ),
     page!(
         "permissions-onload",

@@ -73,7 +73,7 @@ const waitUntilQuiet = async (elapsed, quietPeriod, limit, frames, laterFrames) 
   const expired = timeout(limit);
   const isQuiet = () => {
     const changed = lastChange >= start - elapsed;
-    return (!changed || performance.now() - lastChange >= quietPeriod) && !isAnimating();
+    return (!changed || performance.now() - lastChange >= quietPeriod) && !isAnimating() && !globalThis.__webgymClipboard?.isWaiting();
   };
   let outcome = await Promise.race([drawFrames(frames), expired]);
   while (outcome !== 'timeout' && !isQuiet()) outcome = await Promise.race([nextFrame(), expired]);
