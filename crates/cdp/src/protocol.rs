@@ -48,9 +48,11 @@ methods! {
     FETCH_DISABLE = "Fetch.disable";
     FETCH_ENABLE = "Fetch.enable";
     FETCH_FAIL_REQUEST = "Fetch.failRequest";
+    INPUT_DISPATCH_DRAG_EVENT = "Input.dispatchDragEvent";
     INPUT_DISPATCH_KEY_EVENT = "Input.dispatchKeyEvent";
     INPUT_DISPATCH_MOUSE_EVENT = "Input.dispatchMouseEvent";
     INPUT_INSERT_TEXT = "Input.insertText";
+    INPUT_SET_INTERCEPT_DRAGS = "Input.setInterceptDrags";
     INSPECTOR_ENABLE = "Inspector.enable";
     LOG_ENABLE = "Log.enable";
     NETWORK_ENABLE = "Network.enable";
@@ -82,6 +84,7 @@ methods! {
 
 events! {
     FETCH_REQUEST_PAUSED = "Fetch.requestPaused";
+    INPUT_DRAG_INTERCEPTED = "Input.dragIntercepted";
     INSPECTOR_TARGET_CRASHED = "Inspector.targetCrashed";
     LOG_ENTRY_ADDED = "Log.entryAdded";
     NETWORK_LOADING_FAILED = "Network.loadingFailed";

@@ -1,9 +1,11 @@
 //! Reads a command's arguments from JSON. Numbers and booleans may be given as strings; everything else must have
 //! the exact type.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Map, Value};
 
-use crate::command::CommandError;
+use crate::command::{CommandError, Point};
 
 /// The JSON arguments of one command, checked to contain only accepted names.
 pub(crate) struct Args<'a> {
@@ -59,12 +61,7 @@ impl<'a> Args<'a> {
 
     pub(crate) fn number(&self, name: &'static str) -> Result<f64, CommandError> {
         let value = self.get(name)?;
-        let number = match value {
-            Value::Number(number) => number.as_f64(),
-            Value::String(text) => text.trim().parse().ok(),
-            _ => None,
-        };
-        number.filter(|n| n.is_finite()).ok_or_else(|| self.invalid(name, "a number", value))
+        number_from_json(value).ok_or_else(|| self.invalid(name, "a number", value))
     }
 
     pub(crate) fn number_or(&self, name: &'static str, default: f64) -> Result<f64, CommandError> {
@@ -100,16 +97,86 @@ impl<'a> Args<'a> {
         }
     }
 
-    pub(crate) fn string_list(&self, name: &'static str) -> Result<Vec<String>, CommandError> {
-        const EXPECTED: &str = "a list of key names";
-        let value = self.get(name)?;
-        let list = value.as_array().ok_or_else(|| self.invalid(name, EXPECTED, value))?;
-        if list.is_empty() {
-            return Err(self.invalid(name, "a list with at least one key name", value));
+    /// Returns a number within a range.
+    pub(crate) fn number_within(
+        &self,
+        name: &'static str,
+        default: f64,
+        range: RangeInclusive<f64>,
+        expected: &'static str,
+    ) -> Result<f64, CommandError> {
+        let number = self.number_or(name, default)?;
+        let given = self.optional(name).unwrap_or(&Value::Null);
+        if range.contains(&number) { Ok(number) } else { Err(self.invalid(name, expected, given)) }
+    }
+
+    /// Returns a small whole number within a range.
+    pub(crate) fn small_count(
+        &self,
+        name: &'static str,
+        default: u8,
+        range: RangeInclusive<u8>,
+        expected: &'static str,
+    ) -> Result<u8, CommandError> {
+        let Some(value) = self.optional(name) else { return Ok(default) };
+        let count = number_from_json(value).filter(|number| number.fract() == 0.0).map(|number| number as u8);
+        count.filter(|count| range.contains(count)).ok_or_else(|| self.invalid(name, expected, value))
+    }
+
+    /// Returns a text of at most `max` characters.
+    pub(crate) fn bounded_text(
+        &self,
+        name: &'static str,
+        max: usize,
+        expected: &'static str,
+    ) -> Result<String, CommandError> {
+        let text = self.text(name)?;
+        if text.chars().count() > max {
+            return Err(self.invalid(name, expected, self.get(name)?));
         }
-        list.iter()
-            .map(|key| key.as_str().map(str::to_owned).ok_or_else(|| self.invalid(name, EXPECTED, value)))
-            .collect()
+        Ok(text)
+    }
+
+    /// Returns the argument `keys`: a chord such as `ctrl+a`, or a list of key names.
+    pub(crate) fn keys(&self) -> Result<Vec<String>, CommandError> {
+        const EXPECTED: &str = "a chord such as \"ctrl+a\", or a list of key names";
+        let value = self.get("keys")?;
+        let invalid = || self.invalid("keys", EXPECTED, value);
+        match value {
+            Value::String(chord) => Ok(split_chord(chord)),
+            Value::Array(list) if list.is_empty() => {
+                Err(self.invalid("keys", "a list with at least one key name", value))
+            }
+            Value::Array(list) => {
+                let names = list.iter().map(|key| key.as_str().ok_or_else(invalid));
+                Ok(names.collect::<Result<Vec<_>, _>>()?.into_iter().flat_map(split_chord).collect())
+            }
+            _ => Err(invalid()),
+        }
+    }
+
+    /// Like [`Self::keys`]; no keys if the argument is missing or empty.
+    pub(crate) fn keys_or_none(&self) -> Result<Vec<String>, CommandError> {
+        match self.optional("keys") {
+            None => Ok(Vec::new()),
+            Some(Value::Array(list)) if list.is_empty() => Ok(Vec::new()),
+            Some(_) => self.keys(),
+        }
+    }
+
+    /// Returns a list of points, each `[x, y]` or `{"x": …, "y": …}`.
+    pub(crate) fn points(
+        &self,
+        name: &'static str,
+        count: RangeInclusive<usize>,
+        expected: &'static str,
+    ) -> Result<Vec<Point>, CommandError> {
+        let value = self.get(name)?;
+        let points: Option<Vec<Point>> =
+            value.as_array().and_then(|list| list.iter().map(point_from_json).collect());
+        points
+            .filter(|points| count.contains(&points.len()))
+            .ok_or_else(|| self.invalid(name, expected, value))
     }
 
     pub(crate) fn parsed<T: std::str::FromStr>(
@@ -124,6 +191,34 @@ impl<'a> Args<'a> {
         let value = self.get(name)?;
         value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| self.invalid(name, expected, value))
     }
+}
+
+fn number_from_json(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.filter(|number| number.is_finite())
+}
+
+fn point_from_json(value: &Value) -> Option<Point> {
+    let (x, y) = match value {
+        Value::Array(pair) if pair.len() == 2 => (&pair[0], &pair[1]),
+        Value::Object(fields) if fields.len() == 2 => (fields.get("x")?, fields.get("y")?),
+        _ => return None,
+    };
+    Some(Point { x: number_from_json(x)?, y: number_from_json(y)? })
+}
+
+/// Splits a chord such as `ctrl+a` into its keys. A `+` at the end is the key of that name.
+fn split_chord(chord: &str) -> Vec<String> {
+    let (keys, plus) = match chord.strip_suffix('+') {
+        Some(rest) => (rest.strip_suffix('+').unwrap_or(rest), true),
+        None => (chord, false),
+    };
+    let plus = plus.then_some("+");
+    keys.split('+').filter(|key| !key.is_empty()).chain(plus).map(str::to_owned).collect()
 }
 
 /// Formats argument names for an error message.

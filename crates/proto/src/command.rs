@@ -68,31 +68,148 @@ impl FromStr for Direction {
     }
 }
 
+/// A button of the mouse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MouseButton {
+    #[default]
+    Left,
+    Middle,
+    Right,
+}
+
+impl MouseButton {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Middle => "middle",
+            Self::Right => "right",
+        }
+    }
+}
+
+impl FromStr for MouseButton {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.to_ascii_lowercase().as_str() {
+            "left" => Ok(Self::Left),
+            "middle" => Ok(Self::Middle),
+            "right" => Ok(Self::Right),
+            _ => Err(()),
+        }
+    }
+}
+
+/// A click with any button, up to three times, with modifier keys held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MouseClick {
+    pub point: Point,
+    pub button: MouseButton,
+    pub clicks: u8,
+    pub keys: Vec<String>,
+}
+
+/// A drag: the button is pressed at the first point, moved along the path and released at the last point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drag {
+    pub path: Vec<Point>,
+    pub button: MouseButton,
+    pub keys: Vec<String>,
+}
+
+/// A turn of the mouse wheel, in CSS pixels; positive is to the right and down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wheel {
+    pub point: Point,
+    pub dx: f64,
+    pub dy: f64,
+    pub keys: Vec<String>,
+}
+
 /// A browser command, as sent to `/execute`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    VisitPage { url: String },
+    VisitPage {
+        url: String,
+    },
     Back,
-    ClickCoords { point: Point },
-    ClickId { id: MarkId },
-    FillCoords { point: Point, fill: Fill },
-    FillId { id: MarkId, fill: Fill },
-    SelectOption { id: MarkId },
-    HoverCoords { point: Point },
-    HoverId { id: MarkId },
+    Forward,
+    ClickCoords {
+        point: Point,
+    },
+    ClickId {
+        id: MarkId,
+    },
+    FillCoords {
+        point: Point,
+        fill: Fill,
+    },
+    FillId {
+        id: MarkId,
+        fill: Fill,
+    },
+    SelectOption {
+        id: MarkId,
+    },
+    HoverCoords {
+        point: Point,
+    },
+    HoverId {
+        id: MarkId,
+    },
     PageDown(Scroll),
     PageUp(Scroll),
-    ScrollId { id: MarkId, direction: Direction },
-    ScrollCoords { point: Point, direction: Direction },
-    HoverAndScrollCoords { point: Point, direction: Direction },
-    Keypress { keys: Vec<String> },
+    ScrollId {
+        id: MarkId,
+        direction: Direction,
+    },
+    ScrollCoords {
+        point: Point,
+        direction: Direction,
+    },
+    HoverAndScrollCoords {
+        point: Point,
+        direction: Direction,
+    },
+    Keypress {
+        keys: Vec<String>,
+    },
     TabAndEnter,
-    Sleep { seconds: f64 },
+    MouseClick(MouseClick),
+    MouseDown {
+        point: Point,
+        button: MouseButton,
+    },
+    MouseMove {
+        point: Point,
+    },
+    MouseUp {
+        point: Point,
+        button: MouseButton,
+    },
+    MouseWheel(Wheel),
+    Drag(Drag),
+    /// Types into the focused element, without a click.
+    TypeText {
+        text: String,
+    },
+    KeyDown {
+        key: String,
+    },
+    KeyUp {
+        key: String,
+    },
+    Sleep {
+        seconds: f64,
+    },
     GetPageMetadata,
-    GetWebpageText { n_lines: usize },
+    GetWebpageText {
+        n_lines: usize,
+    },
     GetInteractiveRects,
     GetScreenshotInfo,
-    Screenshot { mode: InteractionMode },
+    Screenshot {
+        mode: InteractionMode,
+    },
 }
 
 /// Why a request body is not a valid command. The message names the problem and what is accepted.
@@ -170,6 +287,7 @@ impl Command {
         match self {
             Self::VisitPage { url } => ("visit_page", json!({ "url": url })),
             Self::Back => ("back", json!({})),
+            Self::Forward => ("forward", json!({})),
             Self::ClickCoords { point } => ("click_coords", json!({"x": point.x, "y": point.y})),
             Self::ClickId { id } => ("click_id", json!({ "id": id })),
             Self::FillCoords { point, fill } => (
@@ -201,6 +319,28 @@ impl Command {
             ),
             Self::Keypress { keys } => ("keypress", json!({ "keys": keys })),
             Self::TabAndEnter => ("tab_and_enter", json!({})),
+            Self::MouseClick(click) => (
+                "mouse_click",
+                json!({"x": click.point.x, "y": click.point.y, "button": click.button.as_str(), "clicks": click.clicks, "keys": click.keys}),
+            ),
+            Self::MouseDown { point, button } => {
+                ("mouse_down", json!({"x": point.x, "y": point.y, "button": button.as_str()}))
+            }
+            Self::MouseMove { point } => ("mouse_move", json!({"x": point.x, "y": point.y})),
+            Self::MouseUp { point, button } => {
+                ("mouse_up", json!({"x": point.x, "y": point.y, "button": button.as_str()}))
+            }
+            Self::MouseWheel(wheel) => (
+                "mouse_wheel",
+                json!({"x": wheel.point.x, "y": wheel.point.y, "dx": wheel.dx, "dy": wheel.dy, "keys": wheel.keys}),
+            ),
+            Self::Drag(drag) => {
+                let path: Vec<[f64; 2]> = drag.path.iter().map(|point| [point.x, point.y]).collect();
+                ("drag", json!({"path": path, "button": drag.button.as_str(), "keys": drag.keys}))
+            }
+            Self::TypeText { text } => ("type_text", json!({ "text": text })),
+            Self::KeyDown { key } => ("key_down", json!({ "key": key })),
+            Self::KeyUp { key } => ("key_up", json!({ "key": key })),
             Self::Sleep { seconds } => ("sleep", json!({ "duration": seconds })),
             Self::GetPageMetadata => ("get_page_metadata", json!({})),
             Self::GetWebpageText { n_lines } => ("get_webpage_text", json!({ "n_lines": n_lines })),
@@ -227,6 +367,30 @@ mod tests {
         );
         assert_eq!(parse(&json!({"click_id": {"id": 15}})), Ok(Command::ClickId { id: "15".into() }));
         assert_eq!(parse(&json!({"click_id": {"id": "15"}})), Ok(Command::ClickId { id: "15".into() }));
+    }
+
+    #[test]
+    fn chords_are_split_into_keys() {
+        let cases: [(Value, &[&str]); 6] = [
+            (json!("ctrl+a"), &["ctrl", "a"]),
+            (json!("Control+Shift+ArrowLeft"), &["Control", "Shift", "ArrowLeft"]),
+            (json!("ctrl++"), &["ctrl", "+"]),
+            (json!("+"), &["+"]),
+            (json!(["ctrl", "+"]), &["ctrl", "+"]),
+            (json!(["ctrl+shift", "a"]), &["ctrl", "shift", "a"]),
+        ];
+        for (given, keys) in cases {
+            let keys = keys.iter().map(|&key| key.to_owned()).collect();
+            assert_eq!(parse(&json!({"keypress": {"keys": given}})), Ok(Command::Keypress { keys }));
+        }
+    }
+
+    #[test]
+    fn points_of_a_path_are_pairs_or_objects() {
+        let path = vec![Point { x: 1.0, y: 2.0 }, Point { x: 3.0, y: 4.5 }];
+        let drag = Drag { path, button: MouseButton::Left, keys: Vec::new() };
+        let body = json!({"drag": {"path": [[1, "2"], {"x": 3, "y": 4.5}]}});
+        assert_eq!(parse(&body), Ok(Command::Drag(drag)));
     }
 
     #[test]
@@ -258,7 +422,23 @@ mod tests {
             (json!({"click_id": {"id": 1, "jd": 2}}), "click_id has no argument \"jd\"; it accepts: id"),
             (json!({"click_id": {"id": 1.5}}), "id must be the number of an element"),
             (json!({"scroll_id": {"id": 1, "direction": "away"}}), "direction must be \"up\", \"down\""),
-            (json!({"keypress": {"keys": "a"}}), "keys must be a list of key names"),
+            (
+                json!({"keypress": {"keys": 1}}),
+                "keys must be a chord such as \"ctrl+a\", or a list of key names",
+            ),
+            (json!({"keypress": {"keys": []}}), "keys must be a list with at least one key name"),
+            (json!({"mouse_click": {"x": 1, "y": 1, "clicks": 4}}), "clicks must be 1, 2 or 3"),
+            (json!({"mouse_click": {"x": 1, "y": 1, "button": "fourth"}}), "button must be \"left\""),
+            (json!({"drag": {"path": [[1, 2]]}}), "path must be a list of 2 to 500 points"),
+            (json!({"drag": {"path": [[1, 2], [3]]}}), "path must be a list of 2 to 500 points"),
+            (
+                json!({"mouse_wheel": {"x": 1, "y": 1, "dy": 1e9}}),
+                "dy must be a number from -100000 to 100000",
+            ),
+            (
+                json!({"type_text": {"text": "x".repeat(100_001)}}),
+                "text must be a string of at most 100000 characters",
+            ),
             (json!({"visit_page": "x"}), "must be a JSON object; it accepts: url"),
             (json!({"get_webpage_text": {"n_lines": -1}}), "n_lines must be a whole number"),
         ];
@@ -273,7 +453,8 @@ mod tests {
         let args = json!({
             "url": "https://a.test/", "x": 1.5, "y": 2, "id": "7", "value": "v", "press_enter": false,
             "delete_existing": true, "amount": 3, "full_page": true, "direction": "left", "keys": ["ctrl", "a"],
-            "duration": 0.5, "n_lines": 9, "interaction_mode": "coordinates",
+            "duration": 0.5, "n_lines": 9, "interaction_mode": "coordinates", "button": "middle", "clicks": 2,
+            "dx": -5, "dy": 7.5, "path": [[1, 2], [3, 4]], "text": "typed", "key": "shift",
         });
         for spec in SPECS {
             let given: Map<_, _> =

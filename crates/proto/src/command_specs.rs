@@ -2,7 +2,7 @@
 
 use crate::{
     args::Args,
-    command::{Command, CommandError, Direction, Fill, Point, Scroll},
+    command::{Command, CommandError, Direction, Drag, Fill, MouseButton, MouseClick, Point, Scroll, Wheel},
     page::InteractionMode,
 };
 
@@ -27,6 +27,7 @@ pub(crate) const SPECS: &[CommandSpec] = &[
         parse: |a| Ok(Command::VisitPage { url: a.text("url")? }),
     },
     CommandSpec { name: "back", accepted: &[], parse: |_| Ok(Command::Back) },
+    CommandSpec { name: "forward", accepted: &[], parse: |_| Ok(Command::Forward) },
     CommandSpec {
         name: "click_coords",
         accepted: &["x", "y"],
@@ -79,9 +80,64 @@ pub(crate) const SPECS: &[CommandSpec] = &[
     CommandSpec {
         name: "keypress",
         accepted: &["keys"],
-        parse: |a| Ok(Command::Keypress { keys: a.string_list("keys")? }),
+        parse: |a| Ok(Command::Keypress { keys: a.keys()? }),
     },
     CommandSpec { name: "tab_and_enter", accepted: &[], parse: |_| Ok(Command::TabAndEnter) },
+    CommandSpec {
+        name: "mouse_click",
+        accepted: &["x", "y", "button", "clicks", "keys"],
+        parse: |a| {
+            let (point, button, keys) = (point(a)?, button(a)?, a.keys_or_none()?);
+            Ok(Command::MouseClick(MouseClick { point, button, clicks: clicks(a)?, keys }))
+        },
+    },
+    CommandSpec {
+        name: "mouse_down",
+        accepted: &["x", "y", "button"],
+        parse: |a| Ok(Command::MouseDown { point: point(a)?, button: button(a)? }),
+    },
+    CommandSpec {
+        name: "mouse_move",
+        accepted: &["x", "y"],
+        parse: |a| Ok(Command::MouseMove { point: point(a)? }),
+    },
+    CommandSpec {
+        name: "mouse_up",
+        accepted: &["x", "y", "button"],
+        parse: |a| Ok(Command::MouseUp { point: point(a)?, button: button(a)? }),
+    },
+    CommandSpec {
+        name: "mouse_wheel",
+        accepted: &["x", "y", "dx", "dy", "keys"],
+        parse: |a| {
+            let (dx, dy) = (wheel_turn(a, "dx")?, wheel_turn(a, "dy")?);
+            Ok(Command::MouseWheel(Wheel { point: point(a)?, dx, dy, keys: a.keys_or_none()? }))
+        },
+    },
+    CommandSpec {
+        name: "drag",
+        accepted: &["path", "button", "keys"],
+        parse: |a| {
+            let path =
+                a.points("path", 2..=500, "a list of 2 to 500 points, each [x, y] or {\"x\", \"y\"}")?;
+            Ok(Command::Drag(Drag { path, button: button(a)?, keys: a.keys_or_none()? }))
+        },
+    },
+    CommandSpec {
+        name: "type_text",
+        accepted: &["text"],
+        parse: |a| {
+            Ok(Command::TypeText {
+                text: a.bounded_text("text", 100_000, "a string of at most 100000 characters")?,
+            })
+        },
+    },
+    CommandSpec {
+        name: "key_down",
+        accepted: &["key"],
+        parse: |a| Ok(Command::KeyDown { key: a.text("key")? }),
+    },
+    CommandSpec { name: "key_up", accepted: &["key"], parse: |a| Ok(Command::KeyUp { key: a.text("key")? }) },
     CommandSpec {
         name: "sleep",
         accepted: &["duration"],
@@ -127,6 +183,18 @@ fn scroll(args: &Args<'_>) -> Result<Scroll, CommandError> {
 
 fn direction(args: &Args<'_>, default: Option<Direction>) -> Result<Direction, CommandError> {
     args.parsed("direction", "\"up\", \"down\", \"left\" or \"right\"", default)
+}
+
+fn button(args: &Args<'_>) -> Result<MouseButton, CommandError> {
+    args.parsed("button", "\"left\", \"middle\" or \"right\"", Some(MouseButton::Left))
+}
+
+fn clicks(args: &Args<'_>) -> Result<u8, CommandError> {
+    args.small_count("clicks", 1, 1..=3, "1, 2 or 3")
+}
+
+fn wheel_turn(args: &Args<'_>, name: &'static str) -> Result<f64, CommandError> {
+    args.number_within(name, 0.0, -100_000.0..=100_000.0, "a number from -100000 to 100000")
 }
 
 fn seconds(args: &Args<'_>) -> Result<f64, CommandError> {

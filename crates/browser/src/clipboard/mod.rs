@@ -93,10 +93,8 @@ impl Clipboard {
 
     /// Connects the isolated world of a frame. A frame without scripts of its own gets the frame script only here.
     pub(crate) fn connect(&self, session: &Session, context: i64) {
-        session.send_no_reply(
-            p::RUNTIME_ADD_BINDING,
-            &json!({"name": BINDING, "executionContextId": context}),
-        );
+        session
+            .send_no_reply(p::RUNTIME_ADD_BINDING, &json!({"name": BINDING, "executionContextId": context}));
         session.send_no_reply(
             p::RUNTIME_EVALUATE,
             &json!({"expression": self.frame_script, "contextId": context}),

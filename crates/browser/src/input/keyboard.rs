@@ -31,39 +31,75 @@ impl Input<'_> {
 
     /// Presses the keys in order and releases them in reverse order.
     pub(crate) async fn press(&self, names: &[&str]) -> Result<(), BrowserError> {
-        let unknown = |name: &str| {
-            BrowserError::BadArgument(format!(
-                "keypress: {name:?} is not a key; use a single character or a name such as enter, tab, ctrl, shift, alt, esc, \
-                 arrowdown, pageup, home, F5"
-            ))
-        };
-        let keys: Vec<Key> = names
-            .iter()
-            .map(|name| Key::from_name(name).ok_or_else(|| unknown(name)))
-            .collect::<Result<_, _>>()?;
-        let mut modifiers = 0;
+        let keys = names.iter().map(|name| key("keypress", name)).collect::<Result<Vec<_>, _>>()?;
         let mut events = Vec::new();
-        let mut pressed = Vec::new();
-        for key in keys {
-            modifiers |= key.modifier.map_or(0, Modifier::bit);
-            let key = key.with_modifiers(modifiers);
-            events.push(self.key_down(&key, modifiers));
-            pressed.push(key);
-        }
-        for key in pressed.iter().rev() {
-            modifiers &= !key.modifier.map_or(0, Modifier::bit);
-            events.push(self.key_event("keyUp", key, modifiers));
-        }
+        let pressed: Vec<Key> = keys.into_iter().map(|key| self.hold(key, &mut events)).collect();
+        events.extend(pressed.iter().rev().map(|key| self.release(key)));
         self.wait_handled(events).await
+    }
+
+    /// Presses a key without releasing it.
+    pub(crate) async fn key_pressed(&self, name: &str) -> Result<(), BrowserError> {
+        let mut events = Vec::new();
+        self.hold(key("key_down", name)?, &mut events);
+        self.wait_handled(events).await
+    }
+
+    pub(crate) async fn key_released(&self, name: &str) -> Result<(), BrowserError> {
+        let key = key("key_up", name)?.with_modifiers(self.held().modifiers);
+        self.wait_handled([self.release(&key)]).await
+    }
+
+    /// Runs an action while modifier keys are pressed.
+    pub(crate) async fn with_modifiers(
+        &self,
+        names: &[String],
+        action: impl Future<Output = Result<(), BrowserError>>,
+    ) -> Result<(), BrowserError> {
+        let keys = names.iter().map(|name| modifier_key(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut events = Vec::new();
+        let pressed: Vec<Key> = keys.into_iter().map(|key| self.hold(key, &mut events)).collect();
+        self.wait_handled(events).await?;
+        let outcome = action.await;
+        let released: Vec<PendingCall> = pressed.iter().rev().map(|key| self.release(key)).collect();
+        self.wait_handled(released).await?;
+        outcome
+    }
+
+    /// Whether modifier keys are pressed.
+    pub(crate) fn holds_modifiers(&self) -> bool {
+        self.held().modifiers != 0
+    }
+
+    fn hold(&self, key: Key, events: &mut Vec<PendingCall>) -> Key {
+        let modifiers = {
+            let mut held = self.held();
+            held.modifiers |= key.modifier.map_or(0, Modifier::bit);
+            held.modifiers
+        };
+        let key = key.with_modifiers(modifiers);
+        events.push(self.key_down(&key, modifiers));
+        key
+    }
+
+    fn release(&self, key: &Key) -> PendingCall {
+        let modifiers = {
+            let mut held = self.held();
+            held.modifiers &= !key.modifier.map_or(0, Modifier::bit);
+            held.modifiers
+        };
+        self.key_event("keyUp", key, modifiers)
     }
 
     /// Types into the focused element.
     pub(crate) async fn type_text(&self, text: &str) -> Result<(), BrowserError> {
+        let modifiers = self.held().modifiers;
         let mut events = Vec::new();
         for chunk in split_by_key(text) {
             match chunk {
                 Chunk::Key(key) => {
-                    events.extend([self.key_down(&key, 0), self.key_event("keyUp", &key, 0)]);
+                    let key = key.with_modifiers(modifiers);
+                    events.extend([self.key_down(&key, modifiers), self.key_event("keyUp", &key, modifiers)]);
                 }
                 Chunk::Text(text) => {
                     events.push(self.session.send(p::INPUT_INSERT_TEXT, &json!({"text": text})));
@@ -75,6 +111,23 @@ impl Input<'_> {
         }
         self.wait_handled(events).await
     }
+}
+
+fn key(command: &str, name: &str) -> Result<Key, BrowserError> {
+    Key::from_name(name).ok_or_else(|| {
+        BrowserError::BadArgument(format!(
+            "{command}: {name:?} is not a key; use a single character or a name such as enter, tab, ctrl, shift, alt, esc, \
+             arrowdown, pageup, home, F5"
+        ))
+    })
+}
+
+fn modifier_key(name: &str) -> Result<Key, BrowserError> {
+    Key::from_name(name).filter(|key| key.modifier.is_some()).ok_or_else(|| {
+        BrowserError::BadArgument(format!(
+            "keys: {name:?} is not a modifier; a mouse action accepts ctrl, shift, alt and meta"
+        ))
+    })
 }
 
 enum Chunk {

@@ -5,21 +5,40 @@ mod keyboard;
 mod keys;
 pub(crate) mod mouse;
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use cdp::{CallError, PendingCall, Session};
 
 use crate::error::BrowserError;
 
+/// The buttons and modifier keys that are pressed between commands.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Mutex<HeldState>);
+
+/// The bits of the protocol's fields `buttons` and `modifiers`.
+#[derive(Debug, Default)]
+struct HeldState {
+    buttons: u8,
+    modifiers: u32,
+}
+
 /// The input devices of one page.
 pub(crate) struct Input<'a> {
     session: &'a Session,
+    held: &'a Held,
     timeout: Duration,
 }
 
 impl<'a> Input<'a> {
-    pub(crate) fn new(session: &'a Session, timeout: Duration) -> Self {
-        Self { session, timeout }
+    pub(crate) fn new(session: &'a Session, held: &'a Held, timeout: Duration) -> Self {
+        Self { session, held, timeout }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldState> {
+        self.held.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the page has handled the events. A hung page never does.

@@ -1,8 +1,8 @@
-//! The mouse. A click is a move, a press and a release, sent together.
+//! The mouse. A click is a move, a press and a release, sent together. Between commands a button may stay pressed.
 
 use cdp::{PendingCall, protocol as p};
-use proto::command::{Direction, Point};
-use serde_json::json;
+use proto::command::{Direction, MouseButton, Point};
+use serde_json::{Value, json};
 
 use super::Input;
 use crate::error::BrowserError;
@@ -19,26 +19,104 @@ pub(crate) fn check_point(point: Point, viewport: (u32, u32)) -> Result<Point, B
     )))
 }
 
+/// The bit of a button in the protocol's `buttons` field.
+const fn button_bit(button: MouseButton) -> u8 {
+    match button {
+        MouseButton::Left => 1,
+        MouseButton::Right => 2,
+        MouseButton::Middle => 4,
+    }
+}
+
+/// The name of the first pressed button, which the protocol wants for a move.
+const fn pressed_button(buttons: u8) -> &'static str {
+    match buttons {
+        0 => "none",
+        bits if bits & 1 != 0 => "left",
+        bits if bits & 2 != 0 => "right",
+        _ => "middle",
+    }
+}
+
 impl Input<'_> {
-    fn mouse_event(&self, kind: &str, point: Point, button: &str, buttons: u8) -> PendingCall {
-        let clicks = u8::from(button != "none");
+    fn move_event(&self, point: Point) -> PendingCall {
+        let held = self.held();
         let params = json!({
-            "type": kind, "x": point.x, "y": point.y, "button": button, "buttons": buttons, "clickCount": clicks,
+            "type": "mouseMoved", "x": point.x, "y": point.y, "button": pressed_button(held.buttons), "buttons": held.buttons,
+            "modifiers": held.modifiers,
         });
+        drop(held);
         self.session.send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)
     }
 
+    /// `number` is 1 for a single click and counts on for double and triple clicks.
+    fn button_event(&self, kind: &str, point: Point, button: MouseButton, number: u8) -> PendingCall {
+        let mut held = self.held();
+        match kind {
+            "mousePressed" => held.buttons |= button_bit(button),
+            _ => held.buttons &= !button_bit(button),
+        }
+        let params = json!({
+            "type": kind, "x": point.x, "y": point.y, "button": button.as_str(), "buttons": held.buttons, "clickCount": number,
+            "modifiers": held.modifiers,
+        });
+        drop(held);
+        self.session.send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)
+    }
+
+    /// Moves the mouse; a pressed button stays pressed.
     pub(crate) async fn hover(&self, point: Point) -> Result<(), BrowserError> {
-        self.wait_handled([self.mouse_event("mouseMoved", point, "none", 0)]).await
+        self.wait_handled([self.move_event(point)]).await
     }
 
     pub(crate) async fn click(&self, point: Point) -> Result<(), BrowserError> {
-        self.wait_handled([
-            self.mouse_event("mouseMoved", point, "none", 0),
-            self.mouse_event("mousePressed", point, "left", 1),
-            self.mouse_event("mouseReleased", point, "left", 0),
-        ])
-        .await
+        self.click_with(point, MouseButton::Left, 1).await
+    }
+
+    /// Clicks `clicks` times: two are a double click.
+    pub(crate) async fn click_with(
+        &self,
+        point: Point,
+        button: MouseButton,
+        clicks: u8,
+    ) -> Result<(), BrowserError> {
+        let mut events = vec![self.move_event(point)];
+        for number in 1..=clicks {
+            events.push(self.button_event("mousePressed", point, button, number));
+            events.push(self.button_event("mouseReleased", point, button, number));
+        }
+        self.wait_handled(events).await
+    }
+
+    pub(crate) async fn press_button(&self, point: Point, button: MouseButton) -> Result<(), BrowserError> {
+        self.wait_handled([self.move_event(point), self.button_event("mousePressed", point, button, 1)]).await
+    }
+
+    pub(crate) async fn release_button(&self, point: Point, button: MouseButton) -> Result<(), BrowserError> {
+        self.wait_handled([self.move_event(point), self.button_event("mouseReleased", point, button, 1)])
+            .await
+    }
+
+    /// Marks a button as released without an event: the browser has taken over the drag.
+    pub(crate) fn forget_button(&self, button: MouseButton) {
+        self.held().buttons &= !button_bit(button);
+    }
+
+    /// Whether the left button is pressed, which a drag needs.
+    pub(crate) fn is_left_pressed(&self) -> bool {
+        self.held().buttons & button_bit(MouseButton::Left) != 0
+    }
+
+    /// Sends an event of a drag whose data the browser has handed over.
+    pub(crate) async fn drag_event(
+        &self,
+        kind: &str,
+        point: Point,
+        data: &Value,
+    ) -> Result<(), BrowserError> {
+        let modifiers = self.held().modifiers;
+        let params = json!({"type": kind, "x": point.x, "y": point.y, "data": data, "modifiers": modifiers});
+        self.wait_handled([self.session.send(p::INPUT_DISPATCH_DRAG_EVENT, &params)]).await
     }
 
     /// Turns the mouse wheel over a point, by `amount` CSS pixels.
@@ -54,7 +132,12 @@ impl Input<'_> {
             Direction::Left => (-amount, 0.0),
             Direction::Right => (amount, 0.0),
         };
-        let params = json!({"type": "mouseWheel", "x": point.x, "y": point.y, "deltaX": dx, "deltaY": dy});
+        self.wheel_by(point, dx, dy).await
+    }
+
+    pub(crate) async fn wheel_by(&self, point: Point, dx: f64, dy: f64) -> Result<(), BrowserError> {
+        let modifiers = self.held().modifiers;
+        let params = json!({"type": "mouseWheel", "x": point.x, "y": point.y, "deltaX": dx, "deltaY": dy, "modifiers": modifiers});
         self.wait_handled([self.session.send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)]).await
     }
 }

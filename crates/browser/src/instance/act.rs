@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::{
     Command,
-    command::{Direction, Fill, Point, Scroll},
+    command::{Direction, Fill, MouseButton, MouseClick, Point, Scroll},
 };
 
 use super::Instance;
@@ -30,6 +30,7 @@ impl Instance {
         match command {
             Command::VisitPage { url } => self.visit(url).await,
             Command::Back => self.page.back().await,
+            Command::Forward => self.page.forward().await,
             Command::ClickCoords { point } => self.click_point(*point).await,
             Command::ClickId { id } => self.click_id(id).await,
             Command::FillCoords { point, fill } => self.fill_point(*point, fill).await,
@@ -49,7 +50,31 @@ impl Instance {
             Command::HoverAndScrollCoords { point, direction } => {
                 self.hover_and_scroll(*point, *direction).await
             }
-            Command::Keypress { keys } => self.press_keys(keys).await,
+            Command::Keypress { keys } => {
+                let names: Vec<&str> = keys.iter().map(String::as_str).collect();
+                self.use_keyboard(keys.len() > 1, self.page.input().press(&names)).await
+            }
+            Command::TypeText { text } => self.use_keyboard(false, self.page.input().type_text(text)).await,
+            Command::KeyDown { key } => self.use_keyboard(false, self.page.input().key_pressed(key)).await,
+            Command::KeyUp { key } => self.page.input().key_released(key).await,
+            Command::MouseClick(click) => self.mouse_click(click).await,
+            Command::MouseDown { point, button } => {
+                self.page.input().press_button(self.check_point(*point)?, *button).await
+            }
+            Command::MouseMove { point } => self.page.move_mouse(self.check_point(*point)?).await,
+            Command::MouseUp { point, button } => {
+                self.page.release_mouse(self.check_point(*point)?, *button).await
+            }
+            Command::MouseWheel(wheel) => {
+                let point = self.check_point(wheel.point)?;
+                let input = self.page.input();
+                input.with_modifiers(&wheel.keys, input.wheel_by(point, wheel.dx, wheel.dy)).await
+            }
+            Command::Drag(drag) => {
+                let path =
+                    drag.path.iter().map(|point| self.check_point(*point)).collect::<Result<Vec<_>, _>>()?;
+                self.page.input().with_modifiers(&drag.keys, self.page.drag(&path, drag.button)).await
+            }
             Command::TabAndEnter => {
                 self.page.input().press(&["tab"]).await?;
                 self.page.input().press(&["enter"]).await
@@ -67,13 +92,28 @@ impl Instance {
         }
     }
 
-    async fn press_keys(&self, keys: &[String]) -> Result<(), BrowserError> {
-        let _may_paste = self.context.clipboard().allow_paste();
-        self.page.input().press(&keys.iter().map(String::as_str).collect::<Vec<_>>()).await?;
-        if keys.len() > 1 {
-            self.page.finish_paste().await?;
+    /// Sends keys. Those with modifiers may paste; then it waits until the paste is complete.
+    async fn use_keyboard(
+        &self,
+        with_modifiers: bool,
+        keys: impl Future<Output = Result<(), BrowserError>>,
+    ) -> Result<(), BrowserError> {
+        if !with_modifiers && !self.page.input().holds_modifiers() {
+            return keys.await;
         }
-        Ok(())
+        let _may_paste = self.context.clipboard().allow_paste();
+        keys.await?;
+        self.page.finish_paste().await
+    }
+
+    /// Clicks with any button. A plain left click on a row of an open drop-down selects the row.
+    async fn mouse_click(&self, click: &MouseClick) -> Result<(), BrowserError> {
+        if click.button == MouseButton::Left && click.clicks == 1 && click.keys.is_empty() {
+            return self.click_point(click.point).await;
+        }
+        let point = self.check_point(click.point)?;
+        let input = self.page.input();
+        input.with_modifiers(&click.keys, input.click_with(point, click.button, click.clicks)).await
     }
 
     async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
@@ -157,6 +197,10 @@ impl Instance {
             SetValue::Selected => return Ok(()),
             SetValue::Set => {}
             SetValue::MustType => self.type_value(fill).await?,
+            SetValue::MustTypeKeys => {
+                self.page.input().type_text(&fill.value).await?;
+                self.page.finish_picker(&fill.value, element).await?;
+            }
         }
         if fill.press_enter {
             self.page.input().press(&["enter"]).await?;
@@ -204,5 +248,5 @@ impl Instance {
 
 /// Whether a command sends mouse or keyboard input to the page.
 fn sends_input(command: &Command) -> bool {
-    !matches!(command, Command::VisitPage { .. } | Command::Back | Command::Sleep { .. })
+    !matches!(command, Command::VisitPage { .. } | Command::Back | Command::Forward | Command::Sleep { .. })
 }

@@ -75,6 +75,7 @@ fn frames_before_capture(command: &Command, request: ObserveRequest) -> u8 {
         _ if !request.screenshot => SETTLE_DRAWN_FRAMES,
         Command::PageDown(_)
         | Command::PageUp(_)
+        | Command::MouseWheel(_)
         | Command::ScrollId { .. }
         | Command::ScrollCoords { .. }
         | Command::HoverAndScrollCoords { .. } => SETTLE_DRAWN_FRAMES - 1,

@@ -46,6 +46,8 @@ pub(crate) enum SetValue {
     Set,
     /// The field takes text: type it.
     MustType,
+    /// The picker takes keys only: type them into it and call [`Page::finish_picker`].
+    MustTypeKeys,
 }
 
 #[derive(Deserialize)]
@@ -69,7 +71,10 @@ struct ActionReply {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct SetValueReply {
+    #[serde(default)]
+    type_keys: bool,
     set: Option<String>,
     refused: Option<String>,
 }
@@ -111,16 +116,35 @@ impl Page {
         value: &str,
         element: Option<ElementRef<'_>>,
     ) -> Result<SetValue, BrowserError> {
+        self.call_set_value("setFocusedValue", value, element).await
+    }
+
+    /// Checks that the keys typed into a picker have made a complete value; otherwise its old value is restored.
+    pub(crate) async fn finish_picker(
+        &self,
+        value: &str,
+        element: Option<ElementRef<'_>>,
+    ) -> Result<(), BrowserError> {
+        self.call_set_value("finishPicker", value, element).await.map(drop)
+    }
+
+    async fn call_set_value(
+        &self,
+        function: &str,
+        value: &str,
+        element: Option<ElementRef<'_>>,
+    ) -> Result<SetValue, BrowserError> {
         let context = element.and_then(|element| split_element_id(element.id).0);
         let timeout = self.options.operation_timeout;
         let reply: SetValueReply =
-            self.call_script_in_context(timeout, "setFocusedValue", context, &json!([value])).await?;
+            self.call_script_in_context(timeout, function, context, &json!([value])).await?;
         if let Some(reason) = reply.refused {
             return Err(BrowserError::BadArgument(format!("cannot fill this field: {reason}")));
         }
         Ok(match reply.set.as_deref() {
             Some("select") => SetValue::Selected,
             Some(_) => SetValue::Set,
+            None if reply.type_keys => SetValue::MustTypeKeys,
             None => SetValue::MustType,
         })
     }

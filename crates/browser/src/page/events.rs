@@ -121,6 +121,7 @@ impl EventHandler for PageEvents {
                     context.clipboard().handle_event(session, params);
                 }
             }
+            p::INPUT_DRAG_INTERCEPTED => self.tracker.set_intercepted_drag(params),
             p::PAGE_WINDOW_OPEN => {
                 if let (Some(context), Ok(open)) =
                     (self.context.upgrade(), cdp::parse_params::<WindowOpen>(params))

@@ -2,6 +2,7 @@
 //! through this module.
 
 mod capture;
+mod drag;
 pub(crate) mod element_actions;
 pub(crate) mod elements;
 mod events;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 use crate::{
     context::{AttachedTarget, Context},
     error::BrowserError,
-    input::Input,
+    input::{Held, Input},
     options::{INPUT_TIMEOUT, Options},
 };
 
@@ -41,6 +42,7 @@ pub(crate) struct Page {
     target: String,
     tracker: Arc<Tracker>,
     visit: Arc<Visit>,
+    held: Held,
     worlds: Worlds,
     context: Arc<Context>,
     frames: Frames,
@@ -98,6 +100,7 @@ impl Page {
             target: attached.target.clone(),
             tracker,
             visit,
+            held: Held::default(),
             worlds: Worlds::default(),
             context: Arc::clone(context),
             frames: Frames::default(),
@@ -115,6 +118,7 @@ impl Page {
             (p::INSPECTOR_ENABLE, json!({})),
             (p::PAGE_SET_LIFECYCLE_EVENTS_ENABLED, json!({"enabled": true})),
             (p::PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG, json!({"enabled": true})),
+            (p::INPUT_SET_INTERCEPT_DRAGS, json!({"enabled": true})),
             (p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, metrics),
             (p::EMULATION_SET_FOCUS_EMULATION_ENABLED, json!({"enabled": true})),
             (p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, json!({})),
@@ -156,7 +160,7 @@ impl Page {
 
     /// The mouse and the keyboard of the page.
     pub(crate) fn input(&self) -> Input<'_> {
-        Input::new(&self.session, INPUT_TIMEOUT.min(self.options.operation_timeout))
+        Input::new(&self.session, &self.held, INPUT_TIMEOUT.min(self.options.operation_timeout))
     }
 
     /// Records that an action starts now.

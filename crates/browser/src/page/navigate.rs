@@ -191,6 +191,16 @@ impl Page {
         }
     }
 
+    /// Goes one page forward. At the end of the history it does nothing.
+    pub(crate) async fn forward(&self) -> Result<(), BrowserError> {
+        self.stop_hung_script().await?;
+        let history: History = self.session.call(p::PAGE_GET_NAVIGATION_HISTORY, &json!({})).await?;
+        match history.entries.get(history.current_index + 1) {
+            Some(entry) => self.go_to_entry(entry).await,
+            None => Ok(()),
+        }
+    }
+
     async fn back_to_opener(&self) -> Result<(), BrowserError> {
         match &self.opener {
             Some(url) => self.visit(url).await,

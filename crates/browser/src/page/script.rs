@@ -23,10 +23,11 @@ const PAGE_SCRIPT: &str = concat!(
     include_str!("script/dropdown.js"),
     include_str!("script/collect.js"),
     include_str!("script/act.js"),
+    include_str!("script/pickers.js"),
     include_str!("script/read.js"),
     include_str!("script/settle.js"),
     "globalThis.__webgym = { elementById, frameTransform, isFrameTopmostAt, collectElements, openDropdownRows, clickDropdownRow, \
-     scrollDropdownAt, locate, chooseOption, focusElement, setFocusedValue, scrollElement, scrollAt, metadata, text, waitUntilQuiet, \
+     scrollDropdownAt, locate, chooseOption, focusElement, setFocusedValue, finishPicker, scrollElement, scrollAt, hasDragStarted, metadata, text, waitUntilQuiet, \
      changedSinceQuiet, viewportSize };\n})();",
 );
 
@@ -287,11 +288,8 @@ impl Page {
     pub(crate) async fn finish_paste(&self) -> Result<(), BrowserError> {
         for _ in 0..2 {
             let ping = self.session.send(p::RUNTIME_EVALUATE, &json!({"expression": "0"}));
-            match ping.within(self.options.operation_timeout).await {
-                Err(error @ (CallError::SessionEnded { .. } | CallError::Deadline { .. })) => {
-                    return Err(error.into());
-                }
-                _ => {}
+            if let Err(error @ CallError::SessionEnded { .. }) = ping.within(LOCATE_TIMEOUT).await {
+                return Err(error.into());
             }
         }
         Ok(())

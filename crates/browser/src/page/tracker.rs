@@ -9,6 +9,7 @@ use std::{
 
 use cdp::{SessionEnd, protocol as p};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::watch;
 
 /// A requested navigation that does not start within this time is dropped; `javascript:` links never start one.
@@ -35,6 +36,8 @@ pub(crate) struct PageState {
     requests: HashMap<String, Instant>,
     /// WebSockets on which the page has sent a message that was not answered yet.
     awaited_sockets: HashMap<String, Instant>,
+    /// The data of a drag that the page has started and the browser has handed to us.
+    pub(crate) drag: Option<Value>,
     /// Frames with a new document, which are not connected to the clipboard yet.
     new_frames: HashSet<String>,
     /// The document that has used up its settle budget.
@@ -86,6 +89,11 @@ struct RequestEvent {
     kind: String,
 }
 
+#[derive(Deserialize)]
+struct InterceptedDrag {
+    data: Value,
+}
+
 impl Tracker {
     pub(crate) fn new() -> Self {
         Self { state: Mutex::default(), changed: watch::Sender::new(0) }
@@ -121,6 +129,14 @@ impl Tracker {
     pub(crate) fn set_ended(&self, end: &SessionEnd) {
         self.state().ended.get_or_insert_with(|| end.clone());
         self.notify();
+    }
+
+    /// Records the data of a drag that the page has started.
+    pub(crate) fn set_intercepted_drag(&self, params: &[u8]) {
+        if let Ok(InterceptedDrag { data }) = cdp::parse_params(params) {
+            self.state().drag = Some(data);
+            self.notify();
+        }
     }
 
     /// Updates the state from an event of the page's session.
@@ -202,6 +218,7 @@ impl Tracker {
         state.requests.clear();
         state.awaited_sockets.clear();
         state.new_frames.clear();
+        state.drag = None;
         Ok(true)
     }
 
@@ -292,7 +309,7 @@ impl PageState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn handle(tracker: &Tracker, method: &str, params: &Value) {
         tracker.handle_event(method, params.to_string().as_bytes());

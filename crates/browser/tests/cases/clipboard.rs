@@ -109,17 +109,29 @@ fn html_and_images_are_copied() {
         tenant.visit_clipboard_page().await;
         tenant.js("void getSelection().selectAllChildren(words)").await;
         tenant.keys(json!(["ctrl", "c"])).await;
-        tenant.js("void (rich.focus(), getSelection().selectAllChildren(rich), getSelection().collapseToEnd())").await;
+        tenant
+            .js("void (rich.focus(), getSelection().selectAllChildren(rich), getSelection().collapseToEnd())")
+            .await;
         tenant.keys(json!(["ctrl", "v"])).await;
         assert_eq!(tenant.js("rich.querySelector('b').textContent").await, "bold");
         assert_eq!(tenant.paste_by_keys().await, "Some bold words.");
         tenant.click_named("write image").await;
-        tenant.run_step(&Eventually("document.getElementById('log').textContent.includes('written image')")).await;
+        tenant
+            .run_step(&Eventually("document.getElementById('log').textContent.includes('written image')"))
+            .await;
         tenant.focus("own").await;
         tenant.keys(json!(["ctrl", "v"])).await;
-        tenant.run_step(&Eventually("document.getElementById('log').textContent.includes('pasted file image/png 7x5')")).await;
+        tenant
+            .run_step(&Eventually(
+                "document.getElementById('log').textContent.includes('pasted file image/png 7x5')",
+            ))
+            .await;
         tenant.click_named("read types").await;
-        tenant.run_step(&Eventually("document.getElementById('log').textContent.includes('types image/png image/png')")).await;
+        tenant
+            .run_step(&Eventually(
+                "document.getElementById('log').textContent.includes('types image/png image/png')",
+            ))
+            .await;
         tenant.instance.dispose().await.unwrap();
     });
 }
@@ -229,8 +241,11 @@ fn eight_tenants_copy_and_paste_at_once() {
                     1 => tester.copy_by_button("execCommand", &text).await,
                     _ => tester.copy_by_button("write", &text).await,
                 }
-                let pasted =
-                    if round % 2 == 0 { tester.paste_by_keys().await } else { tester.paste_by_button().await };
+                let pasted = if round % 2 == 0 {
+                    tester.paste_by_keys().await
+                } else {
+                    tester.paste_by_button().await
+                };
                 assert_eq!(pasted, text);
             }
             tester.instance.dispose().await.unwrap();

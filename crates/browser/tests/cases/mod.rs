@@ -5,6 +5,7 @@ mod clipboard;
 mod crashes;
 mod isolation;
 mod marks;
+mod mouse;
 mod navigation;
 mod reading;
 mod scrolling;
@@ -21,6 +22,7 @@ use crate::common::table::{Case, Step};
 const TABLES: &[&[Case]] = &[
     click_and_hover::TABLE,
     marks::TABLE,
+    mouse::TABLE,
     navigation::TABLE,
     reading::TABLE,
     scrolling::TABLE,

@@ -45,6 +45,22 @@ table! {
         fill("#moment", r#"{"value":"2026-02-28T13:45","press_enter":false}"#), Logged("change moment 2026-02-28T13:45"),
         fill("#range", r#"{"value":"8","press_enter":false}"#), Logged("input range 8"), Logged("change range 8"),
         fill("#color", r##"{"value":"#ff8800","press_enter":false}"##), Logged("change color #ff8800")];
+    pickers_accept_written_forms: "/course/inputs" => [fill("#date", r#"{"value":"09/10/2012","press_enter":false}"#), IsTrue("date.value === '2012-09-10'"),
+        fill("#date", r#"{"value":"Oct 3rd, 2013","press_enter":false}"#), Logged("change date 2013-10-03"), fill("#date", r#"{"value":"24.12.2014","press_enter":false}"#),
+        IsTrue("date.value === '2014-12-24'"), fill("#time", r#"{"value":"1:45 PM","press_enter":false}"#), Logged("change time 13:45"),
+        fill("#time", r#"{"value":"12 a.m.","press_enter":false}"#), Logged("change time 00:00"), fill("#month", r#"{"value":"September 2012","press_enter":false}"#),
+        Logged("change month 2012-09"), fill("#month", r#"{"value":"02/2013","press_enter":false}"#), Logged("change month 2013-02"),
+        fill("#week", r#"{"value":"Week 37, 2012","press_enter":false}"#), Logged("change week 2012-W37"),
+        fill("#moment", r#"{"value":"09/10/2012 1:45 PM","press_enter":false}"#), Logged("change moment 2012-09-10T13:45"),
+        fill("#range", r#"{"value":"50%","press_enter":false}"#), IsTrue("range.value === '5'"), fill("#color", r#"{"value":"rgb(255, 0, 0)","press_enter":false}"#),
+        Logged("change color #ff0000"), fill("#color", r#"{"value":"teal","press_enter":false}"#), IsTrue("color.value === '#008080'")];
+    pickers_accept_keys: "/course/inputs" => [fill("#date", r#"{"value":"09102012","press_enter":false}"#), IsTrue("date.value === '2012-09-10'"), Logged("change date 2012-09-10"),
+        fill("#time", r#"{"value":"0145PM","press_enter":false}"#), IsTrue("time.value === '13:45'"),
+        by_point_with("fill_coords", "#date", r#"{"value":"11212013","press_enter":false}"#), IsTrue("date.value === '2013-11-21'"),
+        fill("#week", r#"{"value":"372012","press_enter":false}"#), IsTrue("week.value === '2012-W37'")];
+    incomplete_keys_are_refused: "/course/inputs" => [fill("#date", r#"{"value":"2026-02-28","press_enter":false}"#),
+        Fails(&fill("#date", r#"{"value":"0910"}"#), ErrorCode::BadRequest, "use a value such as 2012-09-10"), IsTrue("date.value === '2026-02-28'"),
+        Fails(&fill("#range", r#"{"value":"loud"}"#), ErrorCode::BadRequest, "use a value such as 8"), Fails(&fill("#color", r#"{"value":"no colour"}"#), ErrorCode::BadRequest, "#ff8800")];
     invalid_picker_value_is_refused: "/course/inputs" => [
         Fails(&fill("#date", r#"{"value":"next Tuesday"}"#), ErrorCode::BadRequest, "next Tuesday"), IsTrue("date.value === ''")];
     range_value_is_clamped: "/course/inputs" => [fill("#range", r#"{"value":"400","press_enter":false}"#), Logged("change range 10")];

@@ -282,6 +282,16 @@ fn repeat(command: &Command) -> Repeat {
         | Command::GetScreenshotInfo
         | Command::Screenshot { .. } => Repeat::Safe,
         Command::Back
+        | Command::Forward
+        | Command::MouseClick(_)
+        | Command::MouseDown { .. }
+        | Command::MouseMove { .. }
+        | Command::MouseUp { .. }
+        | Command::MouseWheel(_)
+        | Command::Drag(_)
+        | Command::TypeText { .. }
+        | Command::KeyDown { .. }
+        | Command::KeyUp { .. }
         | Command::ClickCoords { .. }
         | Command::ClickId { .. }
         | Command::FillCoords { .. }

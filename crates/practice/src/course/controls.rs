@@ -61,6 +61,11 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
         "Copying and pasting by keys, by commands and by scripts: text, HTML and images, in every frame."
     ),
     page!(
+        "mouse",
+        "Every mouse button",
+        "Buttons, double and triple clicks, modifiers, the wheel, and drags that the page or the browser handles."
+    ),
+    page!(
         "clickable",
         "Clickable without a button",
         "Pointer cursors, onclick, tabindex and roles: what invites a click is found, what does not is not."

@@ -66,8 +66,6 @@ const fireChangeEvents = (element) => {
   element.dispatchEvent(new Event('change', { bubbles: true }));
 };
 
-const PICKER_TYPES = new Set(['date', 'time', 'month', 'week', 'datetime-local', 'color', 'range']);
-
 const focusElement = (id) => {
   const element = elementById(id);
   const focused = focusedElement();
@@ -81,15 +79,7 @@ const setFocusedValue = (value) => {
   const element = focusedElement();
   if (element?.localName === 'select') return selectByText(element, value);
   if (element?.localName !== 'input' || !PICKER_TYPES.has(element.type) || element.readOnly) return {};
-  const setter = Object.getOwnPropertyDescriptor(element.ownerDocument.defaultView.HTMLInputElement.prototype, 'value').set;
-  const before = element.value;
-  setter.call(element, value.trim());
-  if (element.value === '' && value.trim() !== '') {
-    setter.call(element, before);
-    return { refused: `an input of type ${element.type} does not accept ${JSON.stringify(value)}` };
-  }
-  fireChangeEvents(element);
-  return { set: 'input' };
+  return setPicker(element, value);
 };
 
 // Selects the option whose text or value equals, starts with or contains the given text.
@@ -150,4 +140,15 @@ const scrollAt = (x, y, direction) => {
   if (!target || target === document.scrollingElement) return { wheel: true };
   scrollBy(target, SCROLL_STEPS[direction], 0.8);
   return { done: true };
+};
+
+// Whether the page has accepted a drag since the last mouse press. The browser then takes over the mouse.
+let dragStart = null;
+const onDragStart = (event) => {
+  dragStart = event;
+};
+const hasDragStarted = () => {
+  const started = Boolean(dragStart && !dragStart.defaultPrevented);
+  if (started) dragStart = null;
+  return started;
 };

@@ -25,6 +25,7 @@ const observe = (root) => {
     root.addEventListener('mousedown', onMouseDown, options);
     root.addEventListener('keydown', onKeyDown, options);
     root.addEventListener('focusout', onFocusOut, options);
+    root.addEventListener('dragstart', onDragStart, options);
   }
   mutationObserver.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
 };

@@ -45,6 +45,8 @@ fn sample(argument: &str) -> Value {
         "press_enter" | "delete_existing" | "full_page" => json!(true),
         "direction" => json!("down"),
         "keys" => json!(["enter"]),
+        "path" => json!([[1, 1], [2, 2]]),
+        "button" => json!("left"),
         "interaction_mode" => json!("coordinates"),
         _ => json!("1"),
     }
@@ -52,11 +54,12 @@ fn sample(argument: &str) -> Value {
 
 fn argument_schema(argument: &str, required: bool) -> Value {
     let mut types = match argument {
-        "url" | "value" => vec!["string", "number"],
+        "url" | "value" | "text" | "key" => vec!["string", "number"],
         "id" => vec!["string", "integer"],
         "press_enter" | "delete_existing" | "full_page" => vec!["boolean", "string"],
-        "direction" | "interaction_mode" => vec!["string"],
-        "keys" => vec!["array"],
+        "direction" | "interaction_mode" | "button" => vec!["string"],
+        "keys" => vec!["array", "string"],
+        "path" => vec!["array"],
         // Numbers may be sent as strings.
         _ => vec!["number", "string"],
     };
@@ -74,6 +77,17 @@ fn argument_schema(argument: &str, required: bool) -> Value {
         "keys" => {
             schema["items"] = json!({"type": "string"});
             schema["minItems"] = json!(1);
+        }
+        "button" => schema["pattern"] = json!(case_insensitive(&["left", "middle", "right"])),
+        "clicks" => (schema["minimum"], schema["maximum"]) = (json!(1), json!(3)),
+        "dx" | "dy" => (schema["minimum"], schema["maximum"]) = (json!(-100_000), json!(100_000)),
+        "text" => schema["maxLength"] = json!(100_000),
+        "path" => {
+            let coordinate = json!({"type": ["number", "string"]});
+            let pair = json!({"type": "array", "items": coordinate, "minItems": 2, "maxItems": 2});
+            let object = json!({"type": "object", "properties": {"x": coordinate, "y": coordinate}, "required": ["x", "y"], "additionalProperties": false});
+            schema["items"] = json!({"anyOf": [pair, object]});
+            (schema["minItems"], schema["maxItems"]) = (json!(2), json!(500));
         }
         "n_lines" => schema["minimum"] = json!(0),
         _ => {}
