@@ -12,8 +12,13 @@ pub enum BrowserError {
     Lost(SessionEnd),
     #[error("there is no element {id} to act on: {reason}")]
     ElementNotFound { id: String, reason: String },
-    #[error("{url} did not load: {reason}")]
-    NavigationFailed { url: String, reason: String },
+    #[error("{url} did not load: {reason}{}", redirection(.redirected_to.as_deref()))]
+    NavigationFailed {
+        url: String,
+        reason: String,
+        /// Where a redirect led before the visit failed.
+        redirected_to: Option<String>,
+    },
     #[error("{url:?} cannot be visited: {reason}")]
     UrlRefused { url: String, reason: String },
     #[error("{0}")]
@@ -22,6 +27,10 @@ pub enum BrowserError {
     Timeout { operation: String, after: Duration },
     #[error("{0}")]
     Internal(String),
+}
+
+fn redirection(target: Option<&str>) -> String {
+    target.map(|target| format!(" (it redirects to {target})")).unwrap_or_default()
 }
 
 impl BrowserError {

@@ -26,6 +26,7 @@ pub use error::BrowserError;
 pub use host::Host;
 pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot, StepResult};
 pub use options::{Options, SettleOptions};
+pub use page::REFUSED_HEADER;
 pub use page::settle::Settled;
 
 pub use cdp::{

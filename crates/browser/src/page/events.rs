@@ -18,6 +18,8 @@ pub(crate) struct Visit(Mutex<VisitState>);
 struct VisitState {
     redirects: u32,
     failure: Option<VisitFailure>,
+    /// The URL of the request that failed: the last one of a chain of redirects.
+    failed_url: Option<String>,
 }
 
 /// Why the request of a visit failed.
@@ -27,7 +29,12 @@ pub(crate) enum VisitFailure {
     NetError(&'static str),
     /// The browser reports only that the request failed.
     Unspecified,
+    /// The proxy of the farm has refused the address.
+    Refused,
 }
+
+/// With this header a proxy tells that it has refused an address, and that the response is not the site's.
+pub const REFUSED_HEADER: &str = "x-webgym-refused";
 
 /// Chromium's own limit; at the next redirect it shows an error page.
 const MAX_REDIRECTS: u32 = 20;
@@ -45,6 +52,10 @@ impl Visit {
         self.state().failure
     }
 
+    pub(crate) fn failed_url(&self) -> Option<String> {
+        self.state().failed_url.clone()
+    }
+
     /// Records a response to the visit's request. Returns whether the visit has failed.
     fn record_response(&self, paused: &PausedResponse) -> bool {
         let mut state = self.state();
@@ -55,8 +66,9 @@ impl Visit {
                 (state.redirects >= MAX_REDIRECTS)
                     .then_some(VisitFailure::NetError("net::ERR_TOO_MANY_REDIRECTS"))
             }
-            None => None,
+            None => paused.is_refused().then_some(VisitFailure::Refused),
         };
+        state.failed_url = state.failure.is_some().then(|| paused.request.url.clone());
         state.failure.is_some()
     }
 }
@@ -74,6 +86,25 @@ struct PausedResponse {
     frame_id: String,
     response_error_reason: Option<String>,
     response_status_code: Option<u16>,
+    #[serde(default)]
+    response_headers: Vec<Header>,
+    request: PausedRequest,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct PausedRequest {
+    url: String,
+}
+
+impl PausedResponse {
+    fn is_refused(&self) -> bool {
+        self.response_headers.iter().any(|header| header.name.eq_ignore_ascii_case(REFUSED_HEADER))
+    }
 }
 
 #[derive(Deserialize)]

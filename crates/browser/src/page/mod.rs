@@ -28,6 +28,7 @@ use crate::{
     options::{INPUT_TIMEOUT, Options},
 };
 
+pub use events::REFUSED_HEADER;
 pub(crate) use events::accept_dialog;
 use events::{PageEvents, Visit, VisitFailure};
 use frames::Frames;

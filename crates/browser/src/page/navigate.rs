@@ -64,7 +64,11 @@ impl Page {
     /// Loads `url`. If that fails, the current page stays.
     pub(crate) async fn visit(&self, url: &str) -> Result<(), BrowserError> {
         let parsed_url = check_url(url)?;
-        let failed = |reason: String| BrowserError::NavigationFailed { url: url.to_owned(), reason };
+        let failed = |reason: String| BrowserError::NavigationFailed {
+            url: url.to_owned(),
+            reason,
+            redirected_to: self.visit.failed_url().filter(|failed| failed != parsed_url.as_str()),
+        };
         self.stop_hung_script().await?;
         let previous_document = self.document();
         match self.navigate(&parsed_url).await {
@@ -147,6 +151,7 @@ impl Page {
         }
         Ok(match self.visit.failure() {
             Some(VisitFailure::NetError(name)) => name.to_owned(),
+            Some(VisitFailure::Refused) => "net::ERR_BLOCKED_BY_CLIENT".to_owned(),
             Some(VisitFailure::Unspecified) => {
                 self.net_error(url).await.unwrap_or("net::ERR_FAILED".to_owned())
             }

@@ -31,6 +31,18 @@ async fn assert_refused(farm: &Farm, lease: &Lease, url: &str) {
     assert_eq!((reply.status, reply.code().as_str()), (400, "url_refused"), "{url}: {}", reply.text());
 }
 
+/// A visit that is redirected to a forbidden address fails like a direct one, and the previous page stays open.
+async fn assert_redirect_refused(farm: &Farm, lease: &Lease, url: &str, target: &str) {
+    let before = farm.text(lease).await;
+    let reply = farm.execute(lease, json!({"visit_page": {"url": url}})).await;
+    assert_eq!((reply.status, reply.code().as_str()), (400, "url_refused"), "{url}: {}", reply.text());
+    assert!(reply.text().contains(target) && reply.text().contains("redirects there"), "{}", reply.text());
+    let step = json!({"command": {"visit_page": {"url": url}}, "include": ["metadata"]});
+    let seen = farm.step(lease, step).await.ok();
+    assert_eq!(seen["error"]["code"], "url_refused", "{seen}");
+    assert_eq!(farm.text(lease).await, before);
+}
+
 async fn click(farm: &Farm, lease: &Lease, name: &str) {
     let seen = farm.observe(lease, json!({"include": ["screenshot", "ac_tree"]})).await.ok();
     let tree = seen["ac_tree"].as_str().unwrap_or_default().to_owned();
@@ -87,10 +99,10 @@ async fn private_addresses_are_refused() {
             master.visit(&lease, &format!("{base}/probing")).await;
             click(&master, &lease, name).await;
         }
-        let _ = master.execute(&lease, json!({"visit_page": {"url": format!("{base}/redirect")}})).await;
-        let text = master.text(&lease).await;
-        assert!(!text.contains(RecordingServer::SECRET), "{text}");
+        assert_redirect_refused(&master, &lease, &format!("{base}/redirect"), &target).await;
     }
+    outside.serve("/redirect", Served::Redirect(format!("https://127.0.0.1:{port}/secure")));
+    assert_redirect_refused(&master, &lease, &format!("{base}/redirect"), "https://127.0.0.1").await;
     assert_eq!(inside.requests(), Vec::<String>::new(), "no request reached the private address");
     assert!(outside.requests().iter().any(|one| one == "GET /redirect"), "the allowed host was reached");
     let metrics = master.http.get("/metrics", &[]).await.text();

@@ -124,7 +124,9 @@ async fn respond(request: Request<Incoming>, inner: &ProxyInner, tasks: &Tasks) 
             inner.refused.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(%reason, "refused a connection of a page");
             // The page may read this response, so it must not reveal what internal names resolve to.
-            text_response(StatusCode::FORBIDDEN, REFUSED_MESSAGE)
+            let mut response = text_response(StatusCode::FORBIDDEN, REFUSED_MESSAGE);
+            response.headers_mut().insert(browser::REFUSED_HEADER, HeaderValue::from_static("1"));
+            response
         }
         ConnectError::Failed(reason) => {
             text_response(StatusCode::BAD_GATEWAY, &format!("webgym: the site cannot be reached: {reason}"))

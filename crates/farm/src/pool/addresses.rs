@@ -1,5 +1,5 @@
-//! Checks the address of a `visit_page` before the browser opens it, so that the error explains the refusal. The egress
-//! proxy enforces the rules; this check only gives a better message.
+//! Checks the address of a `visit_page` before the browser opens it, and where a failed visit was redirected to, so that
+//! the error explains the refusal. The egress proxy enforces the rules; these checks only give a better message.
 
 use browser::BrowserError;
 use proto::Command;
@@ -21,6 +21,20 @@ impl Pool {
                 Ok(refused.map_or(operation, |error| Operation::Refused { error, observe }))
             }
             other => Ok(other),
+        }
+    }
+
+    /// Replaces the error of a visit that was redirected to a forbidden address by one that names the address. The proxy
+    /// has refused the connection; the browser does not know why.
+    pub(super) async fn explain_redirect(&self, error: BrowserError) -> BrowserError {
+        let BrowserError::NavigationFailed { redirected_to: Some(target), url, .. } = &error else {
+            return error;
+        };
+        match self.check_address(target).await {
+            Err(BrowserError::UrlRefused { url: target, reason }) => {
+                BrowserError::UrlRefused { reason: format!("{reason} ({url} redirects there)"), url: target }
+            }
+            _ => error,
         }
     }
 

@@ -8,6 +8,23 @@ use super::{Operation, OperationResult, Pool};
 use crate::error::ApiError;
 
 impl Pool {
+    /// Explains the error of a visit, alone or as part of a step.
+    async fn explain_redirects(
+        &self,
+        result: Result<OperationResult, ApiError>,
+    ) -> Result<OperationResult, ApiError> {
+        match result {
+            Err(ApiError::Browser(error)) => Err(self.explain_redirect(error).await.into()),
+            Ok(OperationResult::Observed(mut observed)) => {
+                if let Some(Err(error)) = observed.result.take_if(|result| result.is_err()) {
+                    observed.result = Some(Err(self.explain_redirect(error).await));
+                }
+                Ok(OperationResult::Observed(observed))
+            }
+            other => other,
+        }
+    }
+
     /// Performs an operation in the instance of a lease.
     pub(crate) async fn perform(
         &self,
@@ -18,7 +35,7 @@ impl Pool {
         let started = Instant::now();
         let name = operation.name();
         let result = match self.check_addresses(operation).await {
-            Ok(operation) => tenancy.perform(operation, &self.0.tasks).await,
+            Ok(operation) => self.explain_redirects(tenancy.perform(operation, &self.0.tasks).await).await,
             Err(refused) => Err(refused.into()),
         };
         self.0.metrics.record_operation(name, started.elapsed(), result.is_ok());
