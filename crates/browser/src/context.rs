@@ -3,18 +3,21 @@
 //! posted form) replaces the page. A window without a user gesture is closed.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use cdp::{Connection, EventHandler, Session, SessionEnd, protocol as p};
+use proto::StorageState;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::{
     clipboard::Clipboard,
-    page::{Page, accept_dialog, tracker::Tracker},
+    emulation::EmulationCall,
+    error::BrowserError,
+    page::{Page, SETUP_TIMEOUT, accept_dialog, tracker::Tracker},
 };
 
 /// A target that the browser has attached us to.
@@ -60,7 +63,10 @@ impl MainPage {
 pub(crate) struct Context {
     id: String,
     clipboard: Clipboard,
+    /// The setup calls of every page and window, from the options of the session.
+    emulation: Vec<EmulationCall>,
     windows: Mutex<Windows>,
+    origins: Mutex<BTreeSet<String>>,
 }
 
 const MAX_UNDECIDED_WINDOWS: usize = 4;
@@ -68,12 +74,22 @@ const MAX_UNDECIDED_WINDOWS: usize = 4;
 const MAX_ANNOUNCED_WINDOWS: usize = 64;
 
 impl Context {
-    pub(crate) fn new(id: String) -> Arc<Self> {
-        Arc::new(Self { id, clipboard: Clipboard::new(), windows: Mutex::default() })
+    pub(crate) fn new(id: String, emulation: Vec<EmulationCall>) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            clipboard: Clipboard::new(),
+            emulation,
+            windows: Mutex::default(),
+            origins: Mutex::default(),
+        })
     }
 
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(crate) fn emulation(&self) -> &[EmulationCall] {
+        &self.emulation
     }
 
     pub(crate) fn clipboard(&self) -> &Clipboard {
@@ -84,11 +100,34 @@ impl Context {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Declares that the next target of this context is a page that we are about to create.
-    pub(crate) fn expect_page(&self) -> oneshot::Receiver<AttachedTarget> {
-        let (sender, page) = oneshot::channel();
+    /// Opens an empty target in this context. It waits for the debugger.
+    pub(crate) async fn open_target(
+        &self,
+        connection: &Connection,
+        (width, height): (u32, u32),
+    ) -> Result<AttachedTarget, BrowserError> {
+        let (sender, attached) = oneshot::channel();
         self.windows().new_page = Some(sender);
-        page
+        let params =
+            json!({"url": "about:blank", "browserContextId": self.id, "width": width, "height": height});
+        connection.root().call_within::<_, Value>(SETUP_TIMEOUT, p::TARGET_CREATE_TARGET, &params).await?;
+        match tokio::time::timeout(SETUP_TIMEOUT, attached).await {
+            Ok(Ok(attached)) => Ok(attached),
+            _ => Err(BrowserError::Internal("the browser created a page but did not attach to it".into())),
+        }
+    }
+
+    /// Remembers an origin that a frame of this context has shown.
+    pub(crate) fn record_origin(&self, origin: &str) {
+        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        if origins.len() < StorageState::MAX_ORIGINS && !origins.contains(origin) {
+            origins.insert(origin.to_owned());
+        }
+    }
+
+    /// The origins that this context may have stored data for.
+    pub(crate) fn origins(&self) -> BTreeSet<String> {
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sets the page in which windows of this context are loaded.
@@ -127,6 +166,9 @@ impl Context {
         let events = WindowEvents { context: Arc::downgrade(self), attached: attached.clone() };
         let session = connection.attach(&attached.session, Arc::new(events));
         session.send_no_reply(p::PAGE_ENABLE, &json!({}));
+        for call in &self.emulation {
+            session.send_no_reply(call.method, &call.params);
+        }
         if allowed {
             let pattern = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]});
             session.send_no_reply(p::FETCH_ENABLE, &pattern);

@@ -16,15 +16,17 @@ use serde_json::json;
 
 use crate::{
     context::{AttachedTarget, Context},
+    emulation,
     error::BrowserError,
     instance::Instance,
     options::Options,
     page::{Page, SETUP_TIMEOUT},
+    state,
 };
 
 /// Assigns new targets to the contexts they belong to.
 #[derive(Default)]
-struct TargetRouter(Mutex<HashMap<String, Weak<Context>>>);
+pub(crate) struct TargetRouter(Mutex<HashMap<String, Weak<Context>>>);
 
 impl TargetRouter {
     fn contexts(&self) -> MutexGuard<'_, HashMap<String, Weak<Context>>> {
@@ -96,24 +98,9 @@ impl Host {
 
     /// Creates an isolated instance with its own cookies, storage, cache and page.
     pub async fn instance(&self, options: &Options) -> Result<Instance, BrowserError> {
-        let connection = self.process.connection();
-        let root = connection.root();
-        let CreatedContext { browser_context_id } =
-            root.call(p::TARGET_CREATE_BROWSER_CONTEXT, &json!({"disposeOnDetach": true})).await?;
-        let context = Context::new(browser_context_id);
-        let dispose_on_error = DisposeGuard { connection, context: Some(Arc::clone(&context)) };
-        self.targets.add(&context);
-        let id = context.id();
-        let downloads =
-            root.send(p::BROWSER_SET_DOWNLOAD_BEHAVIOR, &json!({"behavior": "deny", "browserContextId": id}));
-        let permissions =
-            root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": [], "browserContextId": id}));
-        let options = Arc::new(options.clone());
-        let page = Page::open(connection, &context, Arc::clone(&options)).await?;
-        downloads.within(SETUP_TIMEOUT).await?;
-        permissions.within(SETUP_TIMEOUT).await?;
-        dispose_on_error.disarm();
-        Ok(Instance::new(connection.clone(), context, page, options))
+        let creator =
+            Creator { targets: Arc::clone(&self.targets), user_agent: self.version().user_agent.clone() };
+        creator.create(self.process.connection(), options).await
     }
 
     pub fn version(&self) -> &Version {
@@ -154,6 +141,49 @@ impl Host {
     /// Kills the browser and returns when its processes and its profile are gone.
     pub async fn kill(self) {
         self.process.kill().await;
+    }
+}
+
+/// Creates instances in a browser.
+#[derive(Clone)]
+pub(crate) struct Creator {
+    targets: Arc<TargetRouter>,
+    /// The user agent of the browser.
+    user_agent: String,
+}
+
+impl Creator {
+    pub(crate) async fn create(
+        &self,
+        connection: &Connection,
+        options: &Options,
+    ) -> Result<Instance, BrowserError> {
+        let root = connection.root();
+        let mut params = json!({"disposeOnDetach": true});
+        if let Some(proxy) = &options.proxy_server {
+            params["proxyServer"] = proxy.as_str().into();
+            params["proxyBypassList"] = "<-loopback>".into();
+        }
+        let CreatedContext { browser_context_id } =
+            root.call(p::TARGET_CREATE_BROWSER_CONTEXT, &params).await?;
+        let context = Context::new(browser_context_id, emulation::calls(options, &self.user_agent));
+        let dispose_on_error = DisposeGuard { connection, context: Some(Arc::clone(&context)) };
+        self.targets.add(&context);
+        let id = context.id();
+        let downloads =
+            root.send(p::BROWSER_SET_DOWNLOAD_BEHAVIOR, &json!({"behavior": "deny", "browserContextId": id}));
+        let granted = emulation::permissions(&options.session);
+        let permissions =
+            root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": granted, "browserContextId": id}));
+        let options = Arc::new(options.clone());
+        let page = Page::open(connection, &context, Arc::clone(&options)).await?;
+        downloads.within(SETUP_TIMEOUT).await?;
+        permissions.within(SETUP_TIMEOUT).await?;
+        if let Some(storage_state) = &options.session.storage_state {
+            state::replace(connection, &context, storage_state).await?;
+        }
+        dispose_on_error.disarm();
+        Ok(Instance::new(connection.clone(), self.clone(), context, page, options))
     }
 }
 

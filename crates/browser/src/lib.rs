@@ -14,6 +14,7 @@
 
 mod clipboard;
 mod context;
+mod emulation;
 mod error;
 mod host;
 mod input;
@@ -21,12 +22,13 @@ mod instance;
 mod marks;
 mod options;
 mod page;
+mod state;
 
 pub use error::BrowserError;
 pub use host::Host;
 pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot, StepResult};
 pub use options::{Options, SettleOptions};
-pub use page::REFUSED_HEADER;
+pub use page::PROXY_ERROR_HEADER;
 pub use page::settle::Settled;
 
 pub use cdp::{

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proto::SessionOptions;
+
 /// Viewport and timeouts of an instance.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -13,6 +15,19 @@ pub struct Options {
     pub load_timeout: Duration,
     /// The longest wait for any single call to the page.
     pub operation_timeout: Duration,
+    /// What the client of the lease asked for.
+    pub session: SessionOptions,
+    /// The proxy of this instance, `host:port`; `None` uses the browser's.
+    pub proxy_server: Option<String>,
+}
+
+impl Options {
+    /// Returns these options with those of a session.
+    #[must_use]
+    pub fn with_session(&self, session: SessionOptions, proxy_server: Option<String>) -> Self {
+        let viewport = session.viewport.map_or(self.viewport, |size| (size.width, size.height));
+        Self { viewport, session, proxy_server, ..self.clone() }
+    }
 }
 
 /// When a page counts as settled after an action.
@@ -43,6 +58,8 @@ impl Default for Options {
             navigation_timeout: Duration::from_secs(30),
             load_timeout: Duration::from_secs(10),
             operation_timeout: Duration::from_secs(30),
+            session: SessionOptions::default(),
+            proxy_server: None,
         }
     }
 }

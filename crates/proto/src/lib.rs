@@ -8,9 +8,13 @@ pub mod error;
 pub mod ids;
 pub mod judgment;
 pub mod page;
+pub mod session_options;
+pub mod storage_state;
 pub mod trajectory;
 
 pub use command::{Command, CommandError};
 pub use error::ErrorCode;
 pub use ids::{InstanceId, LeaseId};
 pub use page::{ImageFormat, InteractionMode};
+pub use session_options::SessionOptions;
+pub use storage_state::StorageState;

@@ -13,7 +13,7 @@ pub enum Tier {
 }
 
 /// The endpoints of every tier that need the API key.
-pub const ENDPOINTS: [(&str, Method); 10] = [
+pub const ENDPOINTS: [(&str, Method); 12] = [
     ("/get", Method::POST),
     ("/reset", Method::POST),
     ("/screenshot", Method::GET),
@@ -22,6 +22,8 @@ pub const ENDPOINTS: [(&str, Method); 10] = [
     ("/step", Method::POST),
     ("/metadata", Method::GET),
     ("/probe", Method::GET),
+    ("/storage_state", Method::GET),
+    ("/storage_state", Method::PUT),
     ("/info", Method::GET),
     ("/metrics", Method::GET),
 ];
@@ -55,6 +57,24 @@ impl Farm {
     /// Acquires a lease, waiting up to two minutes for a free slot.
     pub async fn get(&self) -> Lease {
         Lease::parse(&self.try_get(&[("wait_secs", "120")]).await.ok())
+    }
+
+    /// Asks for a lease with session options.
+    pub async fn try_get_with(&self, options: &Value) -> Reply {
+        self.http.post_json("/get", &[("wait_secs", "120")], options).await
+    }
+
+    pub async fn get_with(&self, options: &Value) -> Lease {
+        Lease::parse(&self.try_get_with(options).await.ok())
+    }
+
+    pub async fn storage_state(&self, lease: &Lease) -> Reply {
+        self.http.get("/storage_state", &self.target(lease)).await
+    }
+
+    pub async fn set_storage_state(&self, lease: &Lease, state: &Value) -> Reply {
+        let headers = [("content-type", "application/json")];
+        self.http.send(Method::PUT, "/storage_state", &self.target(lease), state.to_string(), &headers).await
     }
 
     fn target<'a>(&self, lease: &'a Lease) -> Vec<(&'static str, &'a str)> {

@@ -10,7 +10,7 @@ mod tabs;
 use std::sync::Arc;
 
 use cdp::{Connection, SessionEnd, protocol as p};
-use proto::{Command, page::ScreenshotInfo};
+use proto::{Command, SessionOptions, StorageState, page::ScreenshotInfo};
 use serde_json::{Value, json};
 
 pub use inspect::Inspector;
@@ -20,14 +20,16 @@ pub use step::StepResult;
 use crate::{
     context::Context,
     error::BrowserError,
-    host::dispose_context,
+    host::{Creator, dispose_context},
     options::Options,
     page::{ActionStart, Page, SETTLE_DRAWN_FRAMES, script::ScriptRun, settle::Settled},
+    state,
 };
 
 /// One isolated page of a browser. Dropping it disposes its context in the background.
 pub struct Instance {
     connection: Connection,
+    creator: Creator,
     context: Arc<Context>,
     page: Page,
     options: Arc<Options>,
@@ -44,12 +46,13 @@ struct LastMarks {
 impl Instance {
     pub(crate) fn new(
         connection: Connection,
+        creator: Creator,
         context: Arc<Context>,
         page: Page,
         options: Arc<Options>,
     ) -> Self {
         context.set_page(&page);
-        Self { connection, context, page, options, last_marks: None, disposed: false }
+        Self { connection, creator, context, page, options, last_marks: None, disposed: false }
     }
 
     /// Carries out a command and waits until the page has settled.
@@ -110,6 +113,25 @@ impl Instance {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Creates another instance in the same browser, with the options of a session.
+    pub async fn create_sibling(
+        &self,
+        session: SessionOptions,
+        proxy_server: Option<String>,
+    ) -> Result<Self, BrowserError> {
+        self.creator.create(&self.connection, &self.options.with_session(session, proxy_server)).await
+    }
+
+    /// Returns the cookies and the storage of the session, in Playwright's format.
+    pub async fn storage_state(&self) -> Result<StorageState, BrowserError> {
+        state::collect(&self.connection, &self.context).await
+    }
+
+    /// Replaces the cookies and the storage of the session. The page is not reloaded.
+    pub async fn set_storage_state(&self, state: &StorageState) -> Result<(), BrowserError> {
+        state::replace(&self.connection, &self.context, state).await
     }
 
     /// Checks that the page answers.

@@ -44,6 +44,11 @@ impl Page {
 
     async fn capture_once(&self, format: ImageFormat, deadline: Instant) -> Result<Bytes, BrowserError> {
         let mut params = json!({"format": format.as_str(), "optimizeForSpeed": true, "fromSurface": true});
+        // A screenshot has CSS pixels, like the points of commands, whatever the device scale factor is.
+        if let Some(scale) = self.options.session.device_scale_factor {
+            let (width, height) = self.options.viewport;
+            params["clip"] = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1.0 / scale});
+        }
         if format != ImageFormat::Png {
             params["quality"] = JPEG_QUALITY.into();
         }

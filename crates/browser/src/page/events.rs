@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use cdp::{EventHandler, Session, SessionEnd, protocol as p};
 use serde::Deserialize;
 use serde_json::json;
+use url::Url;
 
 use super::tracker::Tracker;
 use crate::context::Context;
@@ -29,12 +30,11 @@ pub(crate) enum VisitFailure {
     NetError(&'static str),
     /// The browser reports only that the request failed.
     Unspecified,
-    /// The proxy of the farm has refused the address.
-    Refused,
 }
 
-/// With this header a proxy tells that it has refused an address, and that the response is not the site's.
-pub const REFUSED_HEADER: &str = "x-webgym-refused";
+/// With this header a proxy says that the response is not the site's: its value is the error that a browser without a proxy
+/// would have, such as `NameNotResolved`.
+pub const PROXY_ERROR_HEADER: &str = "x-webgym-proxy-error";
 
 /// Chromium's own limit; at the next redirect it shows an error page.
 const MAX_REDIRECTS: u32 = 20;
@@ -66,7 +66,7 @@ impl Visit {
                 (state.redirects >= MAX_REDIRECTS)
                     .then_some(VisitFailure::NetError("net::ERR_TOO_MANY_REDIRECTS"))
             }
-            None => paused.is_refused().then_some(VisitFailure::Refused),
+            None => paused.proxy_error().map(VisitFailure::NetError),
         };
         state.failed_url = state.failure.is_some().then(|| paused.request.url.clone());
         state.failure.is_some()
@@ -94,6 +94,7 @@ struct PausedResponse {
 #[derive(Deserialize)]
 struct Header {
     name: String,
+    value: String,
 }
 
 #[derive(Deserialize)]
@@ -102,8 +103,16 @@ struct PausedRequest {
 }
 
 impl PausedResponse {
-    fn is_refused(&self) -> bool {
-        self.response_headers.iter().any(|header| header.name.eq_ignore_ascii_case(REFUSED_HEADER))
+    /// Whether this is a request instead of a response. Only the types that the session refuses are paused then.
+    fn is_blocked_request(&self) -> bool {
+        self.response_error_reason.is_none() && self.response_status_code.is_none()
+    }
+
+    /// The error that the proxy reports in place of the site's response.
+    fn proxy_error(&self) -> Option<&'static str> {
+        let mut headers = self.response_headers.iter();
+        let error = headers.find(|header| header.name.eq_ignore_ascii_case(PROXY_ERROR_HEADER))?;
+        Some(net_error(&error.value).unwrap_or("net::ERR_FAILED"))
     }
 }
 
@@ -127,6 +136,11 @@ impl PageEvents {
     }
 
     fn on_paused_response(&self, session: &Session, paused: &PausedResponse) {
+        if paused.is_blocked_request() {
+            let params = json!({"requestId": paused.request_id, "errorReason": "BlockedByClient"});
+            session.send_no_reply(p::FETCH_FAIL_REQUEST, &params);
+            return;
+        }
         let is_main_frame = paused.frame_id == self.tracker.state().main_frame;
         if is_main_frame && self.visit.record_response(paused) {
             // With the reason "Aborted" Chromium keeps the current page instead of showing its error page.
@@ -134,6 +148,30 @@ impl PageEvents {
             session.send_no_reply(p::FETCH_FAIL_REQUEST, &params);
         } else {
             session.send_no_reply(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Navigated {
+    frame: NavigatedFrame,
+}
+
+#[derive(Deserialize)]
+struct NavigatedFrame {
+    url: String,
+}
+
+impl PageEvents {
+    /// Remembers the origin of a frame, whose storage is then part of the storage state.
+    fn record_origin(&self, params: &[u8]) {
+        let Ok(Navigated { frame }) = cdp::parse_params(params) else { return };
+        let origin = Url::parse(&frame.url)
+            .ok()
+            .filter(|url| url.scheme().starts_with("http"))
+            .map(|url| url.origin());
+        if let (Some(origin), Some(context)) = (origin, self.context.upgrade()) {
+            context.record_origin(&origin.ascii_serialization());
         }
     }
 }
@@ -159,6 +197,10 @@ impl EventHandler for PageEvents {
                 {
                     context.window_announced(open.user_gesture);
                 }
+            }
+            p::PAGE_FRAME_NAVIGATED => {
+                self.record_origin(params);
+                self.tracker.handle_event(method, params);
             }
             _ => self.tracker.handle_event(method, params),
         }

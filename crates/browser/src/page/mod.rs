@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cdp::{Connection, Method, PendingCall, Session, protocol as p};
+use cdp::{CallError, Connection, Method, PendingCall, Reply, Session, protocol as p};
 use serde_json::{Value, json};
 
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     options::{INPUT_TIMEOUT, Options},
 };
 
-pub use events::REFUSED_HEADER;
+pub use events::PROXY_ERROR_HEADER;
 pub(crate) use events::accept_dialog;
 use events::{PageEvents, Visit, VisitFailure};
 use frames::Frames;
@@ -71,14 +71,7 @@ impl Page {
         context: &Arc<Context>,
         options: Arc<Options>,
     ) -> Result<Self, BrowserError> {
-        let attached = context.expect_page();
-        let (width, height) = options.viewport;
-        let target =
-            json!({"url": "about:blank", "browserContextId": context.id(), "width": width, "height": height});
-        connection.root().call_within::<_, Value>(SETUP_TIMEOUT, p::TARGET_CREATE_TARGET, &target).await?;
-        let Ok(Ok(attached)) = tokio::time::timeout(SETUP_TIMEOUT, attached).await else {
-            return Err(BrowserError::Internal("the browser created a page but did not attach to it".into()));
-        };
+        let attached = context.open_target(connection, options.viewport).await?;
         Self::adopt(connection, &attached, context, options, None).await
     }
 
@@ -108,8 +101,6 @@ impl Page {
             options,
             opener,
         };
-        let (width, height) = page.options.viewport;
-        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         let setup: Vec<PendingCall> = [
             (p::PAGE_ENABLE, json!({})),
             (
@@ -120,13 +111,24 @@ impl Page {
             (p::PAGE_SET_LIFECYCLE_EVENTS_ENABLED, json!({"enabled": true})),
             (p::PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG, json!({"enabled": true})),
             (p::INPUT_SET_INTERCEPT_DRAGS, json!({"enabled": true})),
-            (p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, metrics),
             (p::EMULATION_SET_FOCUS_EMULATION_ENABLED, json!({"enabled": true})),
-            (p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, json!({})),
         ]
         .iter()
         .map(|(method, params): &(Method, Value)| page.session.send(*method, params))
         .collect();
+        let emulation: Vec<(&'static str, PendingCall)> = context
+            .emulation()
+            .iter()
+            .map(|call| (call.option, page.session.send(call.method, &call.params)))
+            .collect();
+        if !page.options.session.blocked_resource_types.is_empty() {
+            page.pause_requests(false);
+        }
+        let running = page.session.send(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}));
+        for (option, pending) in emulation {
+            check_emulation(option, pending.within(SETUP_TIMEOUT).await)?;
+        }
+        running.within(SETUP_TIMEOUT).await?;
         for pending in setup {
             pending.within(SETUP_TIMEOUT).await?;
         }
@@ -167,5 +169,18 @@ impl Page {
     /// Records that an action starts now.
     pub(crate) fn action_start(&self) -> ActionStart {
         ActionStart { time: Instant::now(), document: self.document(), min_drawn_frames: SETTLE_DRAWN_FRAMES }
+    }
+}
+
+/// Converts the refusal of an option into an error that names it.
+fn check_emulation(option: &str, reply: Result<Reply, CallError>) -> Result<(), BrowserError> {
+    match reply {
+        Ok(_) => Ok(()),
+        // A window shares the process of its opener, where the override is already in effect.
+        Err(CallError::Rejected { message, .. }) if message.contains("already in effect") => Ok(()),
+        Err(CallError::Rejected { message, .. }) => Err(BrowserError::BadArgument(format!(
+            "the session option {option}: the browser refuses it: {message}"
+        ))),
+        Err(error) => Err(error.into()),
     }
 }

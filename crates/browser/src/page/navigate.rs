@@ -8,7 +8,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{Page, VisitFailure};
-use crate::error::BrowserError;
+use crate::{emulation::blocked_patterns, error::BrowserError};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -96,14 +96,26 @@ impl Page {
 
     async fn navigate(&self, url: &Url) -> Result<NavigateReply, CallError> {
         self.visit.begin();
-        // Pauses every response to a document request, so that errors are seen before the browser handles them.
-        let pattern = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Response"}]});
-        self.session.send_no_reply(p::FETCH_ENABLE, &pattern);
+        self.pause_requests(true);
         let params = json!({"url": url.as_str(), "transitionType": "typed"});
         let reply =
             self.session.send(p::PAGE_NAVIGATE, &params).within(self.options.navigation_timeout).await;
-        self.session.send_no_reply(p::FETCH_DISABLE, &json!({}));
+        self.pause_requests(false);
         reply?.decode()
+    }
+
+    /// Sets which requests the browser pauses: those that the options of the session refuse and, during a visit, every
+    /// response to a document request, so that errors are seen before the browser handles them.
+    pub(super) fn pause_requests(&self, visiting: bool) {
+        let mut patterns = blocked_patterns(&self.options.session);
+        if visiting {
+            patterns.push(json!({"urlPattern": "*", "resourceType": "Document", "requestStage": "Response"}));
+        }
+        if patterns.is_empty() {
+            self.session.send_no_reply(p::FETCH_DISABLE, &json!({}));
+        } else {
+            self.session.send_no_reply(p::FETCH_ENABLE, &json!({ "patterns": patterns }));
+        }
     }
 
     /// Terminates a script that never ends: it would block the next document in the same process.
@@ -151,7 +163,6 @@ impl Page {
         }
         Ok(match self.visit.failure() {
             Some(VisitFailure::NetError(name)) => name.to_owned(),
-            Some(VisitFailure::Refused) => "net::ERR_BLOCKED_BY_CLIENT".to_owned(),
             Some(VisitFailure::Unspecified) => {
                 self.net_error(url).await.unwrap_or("net::ERR_FAILED".to_owned())
             }

@@ -10,6 +10,7 @@ mod navigation;
 mod reading;
 mod scrolling;
 mod select;
+mod session;
 mod settling;
 mod step;
 mod typing;

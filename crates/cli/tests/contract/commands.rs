@@ -13,6 +13,7 @@ checks![
     fill_and_select_change_fields,
     scroll_commands_scroll,
     keypress_and_history_work,
+    mouse_and_keyboard_are_complete,
     reading_commands_return_page_content,
     ids_refer_to_last_screenshot,
     every_command_is_covered,
@@ -173,6 +174,32 @@ async fn keypress_and_history_work(context: Context) {
     page.run(json!({"sleep": {"duration": "0.3"}})).await;
     assert!(started.elapsed() >= std::time::Duration::from_millis(300));
     page.run(json!({"tab_and_enter": {}})).await;
+    page.close().await;
+}
+
+async fn mouse_and_keyboard_are_complete(context: Context) {
+    let page = Page::open(&context, "/course/mouse").await;
+    let (x, y) = centre_of(&page.info().await, "Pad");
+    page.run(json!({"mouse_click": {"x": x, "y": y, "button": "right", "keys": ["shift"]}})).await;
+    page.assert_text("mousedown button=2 buttons=2 detail=1 mods=shift").await;
+    page.run(json!({"mouse_down": {"x": x, "y": y}})).await;
+    page.run(json!({"mouse_move": {"x": x + 1.0, "y": y}})).await;
+    page.assert_text("move buttons=1").await;
+    page.run(json!({"mouse_up": {"x": x, "y": y}})).await;
+    page.run(json!({"mouse_wheel": {"x": x, "y": y, "dx": 3, "dy": -4}})).await;
+    page.assert_text("wheel 3 -4 mods=-").await;
+    page.run(json!({"drag": {"path": [[x, y], [x + 20.0, y + 5.0]], "keys": "alt"}})).await;
+    page.assert_text("mousedown button=0 buttons=1 detail=1 mods=alt").await;
+    page.run(json!({"visit_page": {"url": context.page("/course/keys")}})).await;
+    let id = page.id("Type here").await;
+    page.run(json!({"click_id": {"id": id}})).await;
+    page.run(json!({"key_down": {"key": "shift"}})).await;
+    page.run(json!({"type_text": {"text": "a"}})).await;
+    page.run(json!({"key_up": {"key": "shift"}})).await;
+    page.assert_text("keydown key=A code=KeyA mods=shift").await;
+    page.run(json!({"back": {}})).await;
+    page.run(json!({"forward": {}})).await;
+    assert_eq!(page.run(json!({"get_page_metadata": {}})).await["url"], context.page("/course/keys"));
     page.close().await;
 }
 

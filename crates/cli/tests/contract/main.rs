@@ -9,6 +9,7 @@ mod invalid_requests;
 mod leases;
 mod observation;
 mod self_description;
+mod sessions;
 mod topology;
 
 use std::{pin::Pin, process::ExitCode, sync::Arc};
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
             commands::CHECKS,
             invalid_requests::CHECKS,
             self_description::CHECKS,
+            sessions::CHECKS,
         ];
         for (name, check) in groups.into_iter().flatten() {
             let (runtime, topologies) = (Arc::clone(&runtime), Arc::clone(&topologies));

@@ -112,6 +112,31 @@ async fn private_addresses_are_refused() {
     Slots::wait_all_free(&farm, &master.http, TIMEOUT).await;
 }
 
+/// A lease may have a proxy of its own, which is subject to the same rules.
+#[tokio::test]
+async fn lease_connects_through_its_proxy() {
+    let proxy = RecordingServer::start().await;
+    proxy.serve("/hello", Served::Page("<title>Hello</title>served by the proxy".into()));
+    let address = format!("127.0.0.1:{}", proxy.address.port());
+    let farm = webgym(&format!("serve 2 --master-port 0 --node-port 0 --allow-host {address}")).await;
+    let master = farm.master();
+    let options =
+        json!({"proxy": {"server": format!("http://{address}"), "username": "u", "password": "hunter2"}});
+    let lease = master.get_with(&options).await;
+    master.visit(&lease, "http://only-the-proxy-knows.test/hello").await;
+    assert!(master.text(&lease).await.contains("served by the proxy"));
+    assert_refused(&master, &lease, "http://10.0.0.1/").await;
+    let plain = master.get().await;
+    let reply =
+        master.execute(&plain, json!({"visit_page": {"url": "http://only-the-proxy-knows.test/hello"}}));
+    assert_eq!(reply.await.code(), "navigation_failed", "the other lease has no proxy");
+    for lease in [&lease, &plain] {
+        master.reset(lease).await.ok();
+    }
+    Slots::wait_all_free(&farm, &master.http, TIMEOUT).await;
+    assert!(!farm.log().contains("hunter2"), "credentials are not logged");
+}
+
 /// A step to a refused address still returns an observation, with the error.
 #[tokio::test]
 async fn refused_step_still_observes() {

@@ -14,7 +14,7 @@ use super::{
     docs,
     node::{NodeApi, instance_calls, ready},
     openapi::Tier,
-    request::Query,
+    request::{OptionalBody, Query, accept_storage_state},
     response::ApiResult,
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 
 pub(crate) fn instance_routes(node: LocalNode, slot: u16, key: Key) -> Router {
     let authenticated = Router::new()
-        .route("/get", post(get_instance))
+        .route("/get", accept_storage_state(post(get_instance)))
         .route("/info", get(info))
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
@@ -33,8 +33,8 @@ pub(crate) fn instance_routes(node: LocalNode, slot: u16, key: Key) -> Router {
     authenticated.route("/readyz", get(ready)).with_state(api).merge(docs::routes(Tier::Instance))
 }
 
-async fn get_instance(State(api): State<NodeApi>, query: Query) -> ApiResult {
-    let request = query.get_request()?;
+async fn get_instance(State(api): State<NodeApi>, query: Query, body: OptionalBody) -> ApiResult {
+    let request = query.get_request(&body)?;
     let lease = match api.node.get(&request).await {
         Err(ApiError::NoCapacity(reason)) => {
             return Err(unavailable(&api.node.0.counts(), reason).into());

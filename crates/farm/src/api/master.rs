@@ -14,7 +14,7 @@ use super::{
     auth::{self, Key},
     docs, home,
     openapi::Tier,
-    request::{Body, Query},
+    request::{Body, OptionalBody, Query, accept_storage_state},
     response::{ApiResult, ErrorResponse, drain_status, success},
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 
 pub(crate) fn master_routes(master: Master, key: Key) -> Router {
     let authenticated = Router::new()
-        .route("/get", post(get_instance))
+        .route("/get", accept_storage_state(post(get_instance)))
         .route("/reset", post(reset))
         .route("/screenshot", get(screenshot))
         .route("/execute", post(execute))
@@ -34,6 +34,7 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/step", post(step))
         .route("/metadata", get(metadata))
         .route("/probe", get(probe))
+        .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
         .route("/info", get(info))
         .route("/drain", post(drain))
         .route("/undrain", post(undrain))
@@ -46,8 +47,8 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .merge(home::routes())
 }
 
-async fn get_instance(State(master): State<Master>, query: Query) -> ApiResult {
-    let request = query.get_request()?;
+async fn get_instance(State(master): State<Master>, query: Query, body: OptionalBody) -> ApiResult {
+    let request = query.get_request(&body)?;
     let offer = master.get(&request).await?;
     let response = Json(json!({"instance_id": offer.lease.id, "node": offer.lease.node})).into_response();
     audit::given(&offer.lease.id, &offer.lease.node, request.key.as_deref());
@@ -85,6 +86,14 @@ async fn metadata(State(master): State<Master>, query: Query) -> ApiResult {
 
 async fn probe(State(master): State<Master>, query: Query) -> ApiResult {
     Ok(master.call(query.required("node")?, &query.instance()?, Call::Probe).await?)
+}
+
+async fn storage_state(State(master): State<Master>, query: Query) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, Call::StorageState).await?)
+}
+
+async fn set_storage_state(State(master): State<Master>, query: Query, body: Body) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, body.storage_state()?).await?)
 }
 
 async fn drain(State(master): State<Master>, query: Query) -> ApiResult {

@@ -17,7 +17,7 @@ use super::{
     docs,
     master::accept,
     openapi::Tier,
-    request::{Body, Query},
+    request::{Body, OptionalBody, Query, accept_storage_state},
     response::{ApiResult, drain_status, success},
 };
 use crate::{
@@ -54,7 +54,7 @@ impl NodeApi {
 
 pub(crate) fn node_routes(node: LocalNode, key: Key) -> Router {
     let authenticated = Router::new()
-        .route("/get", post(get_instance))
+        .route("/get", accept_storage_state(post(get_instance)))
         .route("/info", get(info))
         .route("/drain", post(drain))
         .route("/undrain", post(undrain))
@@ -74,11 +74,12 @@ pub(crate) fn instance_calls() -> Router<NodeApi> {
         .route("/step", post(step))
         .route("/metadata", get(metadata))
         .route("/probe", get(probe))
+        .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
         .route("/metrics", get(pool_metrics))
 }
 
-async fn get_instance(State(api): State<NodeApi>, query: Query) -> ApiResult {
-    let lease = api.node.get(&query.get_request()?).await?;
+async fn get_instance(State(api): State<NodeApi>, query: Query, body: OptionalBody) -> ApiResult {
+    let lease = api.node.get(&query.get_request(&body)?).await?;
     let response = Json(json!({"instance_id": lease.id()})).into_response();
     lease.deliver();
     Ok(response)
@@ -123,6 +124,14 @@ async fn metadata(State(api): State<NodeApi>, query: Query) -> ApiResult {
 
 async fn probe(State(api): State<NodeApi>, query: Query) -> ApiResult {
     Ok(api.node.call(&api.id(&query)?, Call::Probe).await?)
+}
+
+async fn storage_state(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, Call::StorageState).await?)
+}
+
+async fn set_storage_state(State(api): State<NodeApi>, query: Query, body: Body) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, body.storage_state()?).await?)
 }
 
 async fn pool_metrics(State(api): State<NodeApi>) -> Response {

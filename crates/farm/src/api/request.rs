@@ -3,11 +3,15 @@
 use std::{collections::HashMap, str::FromStr, time::Duration};
 
 use axum::{
+    Extension,
     body::Bytes,
-    extract::{FromRequest, FromRequestParts, RawQuery, Request, rejection::BytesRejection},
+    extract::{
+        DefaultBodyLimit, FromRequest, FromRequestParts, RawQuery, Request, rejection::BytesRejection,
+    },
     http::{StatusCode, request::Parts},
+    routing::MethodRouter,
 };
-use proto::{Command, ImageFormat, InstanceId, InteractionMode};
+use proto::{Command, ImageFormat, InstanceId, InteractionMode, SessionOptions};
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
@@ -27,6 +31,17 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of a body in bytes, for the error message. A layer adds it to every request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyLimit(pub(crate) usize);
+
+/// The maximum size of a body with a storage state.
+const MAX_STATE_BYTES: usize = 16 << 20;
+
+/// Lets the body of a route hold a storage state.
+pub(crate) fn accept_storage_state<S: Clone + Send + Sync + 'static>(
+    route: MethodRouter<S>,
+) -> MethodRouter<S> {
+    let route: MethodRouter<S> = route.layer(Extension(BodyLimit(MAX_STATE_BYTES)));
+    route.layer(DefaultBodyLimit::max(MAX_STATE_BYTES))
+}
 
 /// The query parameters of a request.
 pub(crate) struct Query(HashMap<String, String>);
@@ -60,7 +75,8 @@ impl Query {
         Ok(self.required("instance_id")?.parse()?)
     }
 
-    pub(crate) fn get_request(&self) -> Result<GetRequest, ApiError> {
+    /// Parses the parameters and the body of `/get`.
+    pub(crate) fn get_request(&self, body: &OptionalBody) -> Result<GetRequest, ApiError> {
         let accepted = format!("a number of seconds from 0 to {MAX_WAIT_SECS}");
         let wait: Option<f64> = self.optional("wait_secs", &accepted)?;
         if let Some(wait) = wait.filter(|wait| !(0.0..=MAX_WAIT_SECS).contains(wait)) {
@@ -76,6 +92,8 @@ impl Query {
             lifetime_mins: self.optional("lifetime_mins", "a whole number of minutes")?.unwrap_or(60),
             wait: wait.map(Duration::from_secs_f64),
             key,
+            options: SessionOptions::from_json(&body.0)
+                .map_err(|error| ApiError::BadRequest(error.to_string()))?,
         })
     }
 
@@ -93,15 +111,33 @@ pub(crate) struct Body(pub(crate) Map<String, Value>);
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = ErrorResponse;
     async fn from_request(request: Request, state: &S) -> Result<Self, ErrorResponse> {
-        let limit = request.extensions().get::<BodyLimit>().copied();
-        let read = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await;
-        let too_slow = |_| ApiError::BadRequest(format!("the body was not received within {BODY_TIMEOUT:?}"));
-        let bytes = read.map_err(too_slow)?.map_err(|error| read_error(&error, limit))?;
-        match serde_json::from_slice(&bytes) {
-            Ok(Value::Object(map)) => Ok(Self(map)),
-            Ok(_) => Err(ApiError::BadRequest("the body must be a JSON object".into()).into()),
-            Err(error) => Err(ApiError::BadRequest(format!("the body is not valid JSON: {error}")).into()),
-        }
+        Ok(Self(parse_object(&read_body(request, state).await?)?))
+    }
+}
+
+/// A body that is a JSON object, or empty.
+pub(crate) struct OptionalBody(Map<String, Value>);
+
+impl<S: Send + Sync> FromRequest<S> for OptionalBody {
+    type Rejection = ErrorResponse;
+    async fn from_request(request: Request, state: &S) -> Result<Self, ErrorResponse> {
+        let bytes = read_body(request, state).await?;
+        if bytes.trim_ascii().is_empty() { Ok(Self(Map::new())) } else { Ok(Self(parse_object(&bytes)?)) }
+    }
+}
+
+async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    let limit = request.extensions().get::<BodyLimit>().copied();
+    let read = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await;
+    let too_slow = |_| ApiError::BadRequest(format!("the body was not received within {BODY_TIMEOUT:?}"));
+    read.map_err(too_slow)?.map_err(|error| read_error(&error, limit))
+}
+
+fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(ApiError::BadRequest("the body must be a JSON object".into())),
+        Err(error) => Err(ApiError::BadRequest(format!("the body is not valid JSON: {error}"))),
     }
 }
 
@@ -133,6 +169,14 @@ impl Body {
 
     pub(crate) fn command(&self) -> Result<Call, ApiError> {
         Ok(Call::Execute(Command::from_json(&self.0, &["node", "instance_id"])?))
+    }
+
+    /// Parses the body of `PUT /storage_state`.
+    pub(crate) fn storage_state(self) -> Result<Call, ApiError> {
+        let options = Map::from_iter([("storage_state".to_owned(), Value::Object(self.0))]);
+        let options =
+            SessionOptions::from_json(&options).map_err(|error| ApiError::BadRequest(error.to_string()))?;
+        Ok(Call::SetStorageState(Box::new(options.storage_state.unwrap_or_default())))
     }
 
     pub(crate) fn observe(&self, step: bool, accept: Option<&str>) -> Result<Call, ApiError> {

@@ -3,6 +3,8 @@
 
 mod address;
 mod proxy;
+mod upstream;
 
 pub use address::{is_public, refusal_reason};
-pub(crate) use proxy::{EgressProxy, resolve};
+pub(crate) use proxy::{ConnectError, EgressProxy, resolve};
+pub(crate) use upstream::Upstream;

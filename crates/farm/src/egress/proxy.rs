@@ -22,9 +22,13 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::address::refusal_reason;
+use super::{address::refusal_reason, upstream::Upstream};
 use crate::{options::NetworkRules, tasks::Tasks};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -36,34 +40,74 @@ const HOP_HEADERS: &[&str] = &["proxy-connection", "proxy-authorization", "keep-
 const REFUSED_MESSAGE: &str =
     "webgym: pages may not reach this address (see --allow-host and --allow-private-network)";
 
+/// A running proxy. Dropping it closes its port.
 pub(crate) struct EgressProxy {
     address: SocketAddr,
     refused: Arc<AtomicU64>,
+    _close_on_drop: DropGuard,
+}
+
+impl std::fmt::Debug for EgressProxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EgressProxy({})", self.address)
+    }
 }
 
 struct ProxyInner {
     rules: NetworkRules,
+    /// Through which proxy it connects; `None` connects directly.
+    upstream: Option<Upstream>,
     refused: Arc<AtomicU64>,
 }
+
+/// A connection to a site.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 type ProxyResponse = Response<Either<Incoming, Full<Bytes>>>;
 
 /// Why a site cannot be connected to.
-enum ConnectError {
+pub(crate) enum ConnectError {
     Refused(String),
+    Unresolved(String),
     Failed(String),
 }
 
 impl EgressProxy {
+    /// Starts the proxy of a pool, which counts the connections that it refuses.
     pub(crate) async fn start(rules: NetworkRules, tasks: &Tasks) -> io::Result<Self> {
+        Self::start_with(rules, None, Arc::default(), tasks).await
+    }
+
+    /// Starts the proxy of a lease, which connects through the proxy that the client chose.
+    pub(crate) async fn start_for_lease(
+        rules: NetworkRules,
+        upstream: Upstream,
+        refused: Arc<AtomicU64>,
+        tasks: &Tasks,
+    ) -> io::Result<Self> {
+        Self::start_with(rules, Some(upstream), refused, tasks).await
+    }
+
+    async fn start_with(
+        rules: NetworkRules,
+        upstream: Option<Upstream>,
+        refused: Arc<AtomicU64>,
+        tasks: &Tasks,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let refused = Arc::new(AtomicU64::new(0));
-        let inner = Arc::new(ProxyInner { rules, refused: Arc::clone(&refused) });
+        let inner = Arc::new(ProxyInner { rules, upstream, refused: Arc::clone(&refused) });
         let connection_tasks = tasks.clone();
+        let closed = CancellationToken::new();
+        let close_on_drop = closed.clone().drop_guard();
         tasks.spawn_until_stopped("egress proxy", async move {
             loop {
-                match listener.accept().await {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    () = closed.cancelled() => return,
+                };
+                match accepted {
                     Ok((stream, _)) => {
                         let serving = serve(stream, Arc::clone(&inner), connection_tasks.clone());
                         connection_tasks.spawn_until_stopped("proxied connection", serving);
@@ -76,7 +120,17 @@ impl EgressProxy {
                 }
             }
         });
-        Ok(Self { address, refused })
+        Ok(Self { address, refused, _close_on_drop: close_on_drop })
+    }
+
+    /// The address of the proxy, as a browser context takes it.
+    pub(crate) fn server(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The counter of refused connections.
+    pub(crate) fn refused_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.refused)
     }
 
     /// Returns the flags that make Chromium use the proxy for everything, including loopback.
@@ -119,19 +173,28 @@ async fn respond(request: Request<Incoming>, inner: &ProxyInner, tasks: &Tasks) 
     } else {
         forward(request, inner).await
     };
-    outcome.unwrap_or_else(|error| match error {
+    outcome.unwrap_or_else(|error| error_response(error, inner))
+}
+
+/// The header tells our own browsers that the response is not the site's.
+fn error_response(error: ConnectError, inner: &ProxyInner) -> ProxyResponse {
+    let (status, text, net_error) = match error {
         ConnectError::Refused(reason) => {
             inner.refused.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(%reason, "refused a connection of a page");
             // The page may read this response, so it must not reveal what internal names resolve to.
-            let mut response = text_response(StatusCode::FORBIDDEN, REFUSED_MESSAGE);
-            response.headers_mut().insert(browser::REFUSED_HEADER, HeaderValue::from_static("1"));
-            response
+            (StatusCode::FORBIDDEN, REFUSED_MESSAGE.to_owned(), "BlockedByClient")
         }
-        ConnectError::Failed(reason) => {
-            text_response(StatusCode::BAD_GATEWAY, &format!("webgym: the site cannot be reached: {reason}"))
-        }
-    })
+        ConnectError::Unresolved(reason) => (StatusCode::BAD_GATEWAY, reason, "NameNotResolved"),
+        ConnectError::Failed(reason) => (
+            StatusCode::BAD_GATEWAY,
+            format!("webgym: the site cannot be reached: {reason}"),
+            "ConnectionFailed",
+        ),
+    };
+    let mut response = text_response(status, &text);
+    response.headers_mut().insert(browser::PROXY_ERROR_HEADER, HeaderValue::from_static(net_error));
+    response
 }
 
 fn text_response(status: StatusCode, text: &str) -> ProxyResponse {
@@ -155,7 +218,7 @@ async fn tunnel(
     tasks: &Tasks,
 ) -> Result<ProxyResponse, ConnectError> {
     let (host, port) = host_and_port(request.uri(), 443)?;
-    let mut site = connect(&inner.rules, &host, port).await?;
+    let mut site = open_tunnel(inner, &host, port).await?;
     tasks.spawn_until_stopped("tunnel", async move {
         if let Ok(upgraded) = hyper::upgrade::on(&mut request).await {
             let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(upgraded), &mut site).await;
@@ -169,7 +232,13 @@ async fn forward(mut request: Request<Incoming>, inner: &ProxyInner) -> Result<P
         return Err(ConnectError::Failed("only absolute http:// URLs are forwarded".into()));
     }
     let (host, port) = host_and_port(request.uri(), 80)?;
-    let site = connect(&inner.rules, &host, port).await?;
+    let site = match &inner.upstream {
+        Some(upstream) => {
+            check_destination(&inner.rules, &host, port).await?;
+            upstream.connect(&inner.rules).await?
+        }
+        None => connect_directly(&inner.rules, &host, port).await?,
+    };
     let failed = |error: hyper::Error| ConnectError::Failed(error.to_string());
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .preserve_header_case(true)
@@ -186,16 +255,46 @@ async fn forward(mut request: Request<Incoming>, inner: &ProxyInner) -> Result<P
     if let Ok(value) = HeaderValue::from_str(&authority) {
         request.headers_mut().entry(HOST).or_insert(value);
     }
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    *request.uri_mut() =
-        path.parse().map_err(|_| ConnectError::Failed("the path cannot be forwarded".into()))?;
+    if let Some(upstream) = &inner.upstream {
+        // A proxy takes the whole URL.
+        upstream.authorize(&mut request);
+    } else {
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        *request.uri_mut() =
+            path.parse().map_err(|_| ConnectError::Failed("the path cannot be forwarded".into()))?;
+    }
     let response = sender.send_request(request).await.map_err(failed)?;
     Ok(response.map(|body: Incoming| Either::Left(body)))
 }
 
-async fn connect(rules: &NetworkRules, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
-    let addresses =
-        resolve(host, port).await.map_err(|error| ConnectError::Failed(format!("{host}: {error}")))?;
+async fn open_tunnel(inner: &ProxyInner, host: &str, port: u16) -> Result<Box<dyn Stream>, ConnectError> {
+    match &inner.upstream {
+        Some(upstream) => {
+            check_destination(&inner.rules, host, port).await?;
+            upstream.tunnel(&inner.rules, host, port).await
+        }
+        None => Ok(Box::new(connect_directly(&inner.rules, host, port).await?)),
+    }
+}
+
+/// Refuses a destination whose name resolves to forbidden addresses here. The proxy of the lease resolves the name again,
+/// and a name that only it knows is left to it.
+async fn check_destination(rules: &NetworkRules, host: &str, port: u16) -> Result<(), ConnectError> {
+    let addresses = resolve(host, port).await.unwrap_or_default();
+    match addresses.iter().find_map(|address| refusal_reason(rules, host, port, *address)) {
+        Some(reason) => Err(ConnectError::Refused(reason)),
+        None => Ok(()),
+    }
+}
+
+pub(super) async fn connect_directly(
+    rules: &NetworkRules,
+    host: &str,
+    port: u16,
+) -> Result<TcpStream, ConnectError> {
+    let addresses = resolve(host, port)
+        .await
+        .map_err(|error| ConnectError::Unresolved(format!("webgym: {host}: {error}")))?;
     let mut refused = None;
     let mut failed = format!("{host} has no address");
     for address in addresses {
@@ -279,6 +378,77 @@ mod tests {
             assert!(response.starts_with("HTTP/1.1 403"), "{request}: {response}");
         }
         assert_eq!(proxy.refused(), 7);
+    }
+
+    /// Starts a proxy for a lease whose upstream responds with the head of the request that it gets.
+    async fn start_lease_proxy(allow_upstream: bool, tasks: &Tasks) -> EgressProxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut head = [0; 1024];
+                    let read = stream.read(&mut head).await.unwrap_or(0);
+                    let head = String::from_utf8_lossy(&head[..read]).to_lowercase();
+                    let response = if head.starts_with("connect") {
+                        format!("HTTP/1.1 200 OK\r\n\r\n{head}")
+                    } else {
+                        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{head}", head.len())
+                    };
+                    let _ = stream.write_all(response.as_bytes()).await;
+                });
+            }
+        });
+        let allow_hosts = if allow_upstream { vec![format!("127.0.0.1:{port}")] } else { Vec::new() };
+        let rules = NetworkRules { allow_private: false, allow_hosts };
+        let proxy = proto::session_options::Proxy {
+            server: format!("http://127.0.0.1:{port}"),
+            username: Some("user".into()),
+            password: Some(proto::session_options::Secret("pass".into())),
+        };
+        let upstream = Upstream::new(&proxy).unwrap();
+        EgressProxy::start_for_lease(rules, upstream, Arc::default(), tasks).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn lease_proxy_connects_through_its_upstream() {
+        let tasks = Tasks::default();
+        let proxy = start_lease_proxy(true, &tasks).await;
+        let plain = send(&proxy, "GET http://known-to-the-proxy.test/x HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        assert!(plain.contains("get http://known-to-the-proxy.test/x http/1.1"), "{plain}");
+        assert!(plain.contains("proxy-authorization: basic dxnlcjpwyxnz"), "{plain}");
+        let mut stream = TcpStream::connect(proxy.address).await.unwrap();
+        stream.write_all(b"CONNECT secure.test:443 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let mut received = String::new();
+        stream.read_to_string(&mut received).await.unwrap();
+        assert!(received.starts_with("HTTP/1.1 200"), "{received}");
+        assert!(received.contains("connect secure.test:443 http/1.1"), "{received}");
+        assert!(received.contains("proxy-authorization: basic dxnlcjpwyxnz"), "{received}");
+    }
+
+    #[tokio::test]
+    async fn lease_proxy_obeys_the_rules() {
+        let tasks = Tasks::default();
+        let allowed = start_lease_proxy(true, &tasks).await;
+        for request in [
+            "GET http://10.0.0.1/ HTTP/1.1\r\nhost: a\r\n\r\n",
+            "CONNECT 169.254.169.254:443 HTTP/1.1\r\nhost: a\r\n\r\n",
+        ] {
+            assert!(send(&allowed, request).await.starts_with("HTTP/1.1 403"), "{request}");
+        }
+        let forbidden = start_lease_proxy(false, &tasks).await;
+        for request in [
+            "GET http://public.test/ HTTP/1.1\r\nhost: a\r\n\r\n",
+            "CONNECT public.test:443 HTTP/1.1\r\nhost: a\r\n\r\n",
+        ] {
+            let response = send(&forbidden, request).await;
+            assert!(response.starts_with("HTTP/1.1 403"), "the proxy itself is private: {response}");
+        }
+        let address = allowed.address;
+        drop(allowed);
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

@@ -124,6 +124,10 @@ impl Master {
         }
         let mut full = ApiError::NoCapacity(None);
         for entry in schedule::order(&self.table().distinct()) {
+            if !request.options.is_default() && !entry.accepts_options() {
+                full = ApiError::NoCapacity(Some("no node with a free slot accepts session options".into()));
+                continue;
+            }
             match self.ask(&entry, request).await {
                 Ok(Leased::Offer(offer)) => return Ok(offer),
                 Ok(Leased::Duplicate { key }) => {

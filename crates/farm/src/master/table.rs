@@ -73,6 +73,11 @@ impl NodeEntry {
         self.status().healthy
     }
 
+    /// Whether the node applies session options. Nodes of the Python system, which report no version, ignore them.
+    pub(crate) fn accepts_options(&self) -> bool {
+        self.info().version.is_some()
+    }
+
     /// Returns the node's slots and leases: current if it is local, else as last known.
     pub(crate) fn info(&self) -> NodeInfo {
         match &self.node {

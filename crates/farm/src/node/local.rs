@@ -22,7 +22,7 @@ pub(crate) struct LocalNode(pub(crate) Pool);
 impl Node for LocalNode {
     async fn get(&self, request: &GetRequest) -> Result<PendingLease, ApiError> {
         let lifetime = self.0.lifetime(request.lifetime_mins)?;
-        self.0.lease(lifetime, request.key.as_deref(), request.wait).await
+        self.0.lease_with(lifetime, request).await
     }
 
     async fn reset(&self, id: &InstanceId) -> Result<(), ApiError> {
@@ -81,6 +81,8 @@ fn operation(call: &Call) -> Operation {
         Call::Execute(command) => Operation::Execute(command.clone()),
         Call::Metadata => Operation::Size,
         Call::Probe => Operation::Probe,
+        Call::StorageState => Operation::StorageState,
+        Call::SetStorageState(state) => Operation::SetStorageState(state.clone()),
         Call::Observe { call, .. } => call.operation(),
     }
 }

@@ -6,7 +6,7 @@ mod remote;
 use std::{future::Future, time::Duration};
 
 use axum::response::Response;
-use proto::{Command, ImageFormat, InstanceId, InteractionMode};
+use proto::{Command, ImageFormat, InstanceId, InteractionMode, SessionOptions, StorageState};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use local::LocalNode;
@@ -25,6 +25,7 @@ pub(crate) struct GetRequest {
     pub(crate) key: Option<String>,
     /// How long to wait for a free slot; `None` uses the default.
     pub(crate) wait: Option<Duration>,
+    pub(crate) options: SessionOptions,
 }
 
 /// A call to a leased instance.
@@ -34,6 +35,8 @@ pub(crate) enum Call {
     Execute(Command),
     Metadata,
     Probe,
+    StorageState,
+    SetStorageState(Box<StorageState>),
     Observe { call: ObserveCall, encoding: Encoding },
 }
 

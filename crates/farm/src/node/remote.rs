@@ -59,6 +59,8 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much longer than its own wait a node may take to answer `/get`.
 const GET_MARGIN: Duration = Duration::from_secs(5);
+/// The same for a lease with session options, for which the node creates an instance.
+const CONFIGURE_MARGIN: Duration = Duration::from_mins(1);
 
 #[derive(Deserialize)]
 struct GetResponse {
@@ -186,8 +188,12 @@ impl Node for RemoteNode {
         if let Some(key) = &request.key {
             query.push(("idempotency_key", key));
         }
-        let timeout = wait + GET_MARGIN;
-        let response = self.request(Method::POST, "/get", &query, None, None, timeout).await?;
+        let (options, margin) = if request.options.is_default() {
+            (None, GET_MARGIN)
+        } else {
+            (Some(request.options.to_json()), CONFIGURE_MARGIN)
+        };
+        let response = self.request(Method::POST, "/get", &query, options, None, wait + margin).await?;
         let GetResponse { instance_id } = self.json(response).await?;
         let node = self.clone();
         Ok(PendingLease::new(instance_id, move |id| {
@@ -223,6 +229,12 @@ impl Node for RemoteNode {
                 self.request(post, "/execute", &[id], Some(command.to_json().into()), None, timeout).await?
             }
             Call::Metadata => self.request(get, "/metadata", &[id], None, None, timeout).await?,
+            Call::StorageState => self.request(get, "/storage_state", &[id], None, None, timeout).await?,
+            Call::SetStorageState(state) => {
+                let state =
+                    serde_json::to_value(state).map_err(|error| ApiError::Internal(error.to_string()))?;
+                self.request(Method::PUT, "/storage_state", &[id], Some(state), None, timeout).await?
+            }
             Call::Probe => self.request(get, "/probe", &[id], None, None, timeout).await?,
             Call::Observe { call, encoding } => {
                 let path = if call.command.is_some() { "/step" } else { "/observe" };

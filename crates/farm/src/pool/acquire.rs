@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use proto::{InstanceId, LeaseId};
+use proto::{InstanceId, LeaseId, SessionOptions};
 
-use super::{PendingLease, Pool};
+use super::{Operation, PendingLease, Pool};
 use crate::{
     audit::{self, LeaseEnd},
+    egress::{EgressProxy, Upstream},
     error::ApiError,
+    node::GetRequest,
 };
 
 impl Pool {
@@ -48,8 +50,44 @@ impl Pool {
         }))
     }
 
+    /// Grants a lease with the given session options.
+    pub(crate) async fn lease_with(
+        &self,
+        lifetime: Duration,
+        request: &GetRequest,
+    ) -> Result<PendingLease, ApiError> {
+        // Checked first: an invalid option must not take a slot.
+        let upstream = request.options.proxy.as_ref().map(Upstream::new).transpose()?;
+        let lease = self.lease(lifetime, request.key.as_deref(), request.wait).await?;
+        if lease.is_new() && !request.options.is_default() {
+            self.configure(lease.id(), request.options.clone(), upstream).await?;
+        }
+        Ok(lease)
+    }
+
+    /// Gives a new lease an instance with the given options.
+    async fn configure(
+        &self,
+        id: &InstanceId,
+        options: SessionOptions,
+        upstream: Option<Upstream>,
+    ) -> Result<(), ApiError> {
+        let proxy = match upstream {
+            Some(upstream) => Some(self.start_lease_proxy(upstream).await?),
+            None => None,
+        };
+        self.perform(id, Operation::Configure { options: Box::new(options), proxy }).await.map(drop)
+    }
+
+    async fn start_lease_proxy(&self, upstream: Upstream) -> Result<EgressProxy, ApiError> {
+        let refused = self.0.proxy.as_ref().map(EgressProxy::refused_counter).unwrap_or_default();
+        EgressProxy::start_for_lease(self.0.options.network.clone(), upstream, refused, &self.0.tasks)
+            .await
+            .map_err(|error| ApiError::Internal(format!("cannot start the proxy of the lease: {error}")))
+    }
+
     /// Grants a lease as soon as a slot is free, first come first served, until the wait is over.
-    pub(crate) async fn lease(
+    async fn lease(
         &self,
         lifetime: Duration,
         key: Option<&str>,

@@ -21,6 +21,11 @@ impl PendingLease {
         Self { id, release: None }
     }
 
+    /// Whether the lease was granted by this request.
+    pub(crate) fn is_new(&self) -> bool {
+        self.release.is_some()
+    }
+
     pub(crate) fn id(&self) -> &InstanceId {
         &self.id
     }

@@ -8,15 +8,15 @@ use std::{
 };
 
 use browser::{BrowserError, Instance, Observation, ObserveRequest, Screenshot, Settled, StepResult};
-use proto::{Command, InstanceId};
-use serde_json::Value;
+use proto::{Command, InstanceId, SessionOptions, StorageState};
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::ApiError, tasks::Tasks};
+use crate::{egress::EgressProxy, error::ApiError, tasks::Tasks};
 
 /// What a client can ask its instance to do.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Operation {
     Execute(Command),
     Observe(ObserveRequest),
@@ -31,6 +31,13 @@ pub(crate) enum Operation {
     },
     Size,
     Probe,
+    /// Replaces the clean instance of a new lease by one with these options.
+    Configure {
+        options: Box<SessionOptions>,
+        proxy: Option<EgressProxy>,
+    },
+    StorageState,
+    SetStorageState(Box<StorageState>),
 }
 
 impl Operation {
@@ -41,6 +48,9 @@ impl Operation {
             Self::Observe(request) if request.screenshot && !request.metadata => "screenshot",
             Self::Observe(_) => "observe",
             Self::Step { .. } | Self::Refused { .. } => "step",
+            Self::Configure { .. } => "configure",
+            Self::StorageState => "storage_state",
+            Self::SetStorageState(_) => "set_storage_state",
             Self::Size => "metadata",
             Self::Probe => "probe",
         }
@@ -80,6 +90,8 @@ struct Session {
     /// `None` once the tenancy has ended.
     instance: Option<Instance>,
     last_screenshot_hash: Option<u64>,
+    /// The egress proxy of a lease with a proxy of its own.
+    proxy: Option<EgressProxy>,
 }
 
 const DISPOSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -87,7 +99,7 @@ const DISPOSE_TIMEOUT: Duration = Duration::from_secs(10);
 impl Tenancy {
     pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration) -> Self {
         let now = Instant::now();
-        let session = Session { instance: Some(instance), last_screenshot_hash: None };
+        let session = Session { instance: Some(instance), last_screenshot_hash: None, proxy: None };
         Self {
             id,
             lifetime,
@@ -174,6 +186,23 @@ impl Session {
             Operation::Probe => {
                 instance.probe().await?;
                 OperationResult::Alive
+            }
+            Operation::Configure { options, proxy } => {
+                let server = proxy.as_ref().map(EgressProxy::server);
+                let configured = instance.create_sibling(*options, server).await?;
+                let unused = std::mem::replace(instance, configured);
+                self.proxy = proxy;
+                drop(unused);
+                OperationResult::Alive
+            }
+            Operation::StorageState => {
+                let state = instance.storage_state().await?;
+                let answer = serde_json::to_value(state);
+                OperationResult::Answer(answer.map_err(|error| ApiError::Internal(error.to_string()))?)
+            }
+            Operation::SetStorageState(state) => {
+                instance.set_storage_state(&state).await?;
+                OperationResult::Answer(json!({"status": "success"}))
             }
             Operation::Observe(request) => self.observe(&request, None).await?,
             Operation::Refused { error, observe } => self.observe(&observe, Some(Err(error))).await?,

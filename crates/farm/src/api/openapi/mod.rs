@@ -3,6 +3,7 @@
 mod bodies;
 mod commands;
 mod operation;
+mod session;
 
 use proto::ErrorCode;
 use serde_json::{Map, Value, json};
@@ -31,7 +32,8 @@ impl Tier {
 pub fn document(tier: Tier) -> Value {
     let mut paths = Map::new();
     for (path, method, operation) in operations(tier) {
-        paths.insert(path.to_owned(), json!({ method: operation }));
+        let methods = paths.entry(path).or_insert_with(|| json!({}));
+        methods[method] = operation;
     }
     json!({
         "openapi": "3.1.0",
@@ -48,6 +50,8 @@ pub fn document(tier: Tier) -> Value {
             "schemas": {
                 "Error": error_schema(),
                 "Command": commands::schema(),
+                "SessionOptions": session::options(),
+                "StorageState": session::storage_state(),
                 "Success": {
                     "type": "object", "required": ["status"], "properties": {"status": {"const": "success"}},
                 },
@@ -89,6 +93,7 @@ fn operations(tier: Tier) -> Vec<PathOperation> {
 fn lease_operations(tier: Tier) -> Vec<PathOperation> {
     let get = Operation::new("Acquire an instance")
         .parameters(bodies::get_parameters())
+        .optional_body(reference("SessionOptions"))
         .response(bodies::lease(tier));
     let reset = Operation::new("Release an instance; its slot gets a clean one")
         .parameters(instance_parameters(tier))
@@ -113,6 +118,11 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
         "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}},
     });
     let metadata = on_instance("Get the size of the viewport").response(json_response("Size", &size));
+    let state = on_instance("Get cookies, localStorage and IndexedDB in Playwright's format")
+        .response(json_response("The storage state", &reference("StorageState")));
+    let set_state = on_instance("Replace cookies, localStorage and IndexedDB; the page is not reloaded")
+        .body(reference("StorageState"))
+        .response(success());
     let probe = on_instance("Check that the browser of the lease is alive").response(success());
     vec![
         ("/screenshot", "get", screenshot.build()),
@@ -121,6 +131,8 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
         ("/step", "post", observe("Execute a command, settle and observe in one round trip", true)),
         ("/metadata", "get", metadata.build()),
         ("/probe", "get", probe.build()),
+        ("/storage_state", "get", state.build()),
+        ("/storage_state", "put", set_state.build()),
     ]
 }
 
@@ -180,6 +192,7 @@ mod tests {
                 "/info",
                 "/observe",
                 "/step",
+                "/storage_state",
             ] {
                 assert!(document["paths"][path].is_object(), "{path}");
             }

@@ -20,12 +20,13 @@ pub(super) struct Operation {
     summary: &'static str,
     parameters: Vec<Value>,
     body: Option<Value>,
+    body_required: bool,
     response: Value,
 }
 
 impl Operation {
     pub(super) fn new(summary: &'static str) -> Self {
-        Self { summary, parameters: Vec::new(), body: None, response: Value::Null }
+        Self { summary, parameters: Vec::new(), body: None, body_required: true, response: Value::Null }
     }
 
     pub(super) fn parameters(mut self, more: Vec<Value>) -> Self {
@@ -36,6 +37,10 @@ impl Operation {
     pub(super) fn body(mut self, schema: Value) -> Self {
         self.body = Some(schema);
         self
+    }
+
+    pub(super) fn optional_body(self, schema: Value) -> Self {
+        Self { body_required: false, ..self.body(schema) }
     }
 
     pub(super) fn response(mut self, response: Value) -> Self {
@@ -50,7 +55,7 @@ impl Operation {
             json!({"summary": self.summary, "parameters": self.parameters, "responses": responses});
         if let Some(schema) = self.body {
             let content = json!({"application/json": {"schema": schema}});
-            operation["requestBody"] = json!({"required": true, "content": content});
+            operation["requestBody"] = json!({"required": self.body_required, "content": content});
         }
         operation
     }
