@@ -7,7 +7,7 @@ use client::{
     farm::{FarmClient, FarmClientOptions, ObserveOptions},
     http::Deadline,
 };
-use proto::{Command, InteractionMode};
+use proto::{Command, InteractionMode, SessionOptions};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -17,7 +17,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let deadline = Deadline::after(Duration::from_secs(60));
 
     // A repeated request with the same idempotency key returns the same lease.
-    let lease = farm.acquire(10, Some(30), "drive-a-browser", deadline).await?;
+    let options = SessionOptions::default();
+    let lease = farm.acquire(10, Some(30), "drive-a-browser", &options, deadline).await?;
     let include = ObserveOptions::for_step(InteractionMode::SetOfMarks);
     let observation = farm.step(&lease, &Command::VisitPage { url }, &include, deadline).await;
     farm.release(&lease, deadline).await?;

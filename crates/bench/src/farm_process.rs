@@ -11,7 +11,7 @@ use client::{
     farm::{ClientError, FarmClient, FarmClientOptions, Lease, ObserveOptions},
     http::{Deadline, RetryPolicy},
 };
-use proto::{Command, InteractionMode};
+use proto::{Command, InteractionMode, SessionOptions};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -95,7 +95,10 @@ impl FarmProcess {
 
     pub(crate) async fn acquire(&self) -> Result<Lease, BenchError> {
         let key = uuid::Uuid::new_v4().to_string();
-        self.client.acquire(60, Some(60), &key, Deadline::after(CALL_TIMEOUT)).await.map_err(BenchError::from)
+        self.client
+            .acquire(60, Some(60), &key, &SessionOptions::default(), Deadline::after(CALL_TIMEOUT))
+            .await
+            .map_err(BenchError::from)
     }
 
     pub(crate) async fn release(&self, lease: &Lease) -> Result<(), BenchError> {

@@ -30,6 +30,10 @@ fn write_tasks(folder: &Path, sites: &Sites) {
 }
 
 fn webgym(folder: &Path, policy: &str, mode: &str, more: &[&str]) -> Webgym {
+    webgym_with(folder, policy, mode, more, &[])
+}
+
+fn webgym_with(folder: &Path, policy: &str, mode: &str, more: &[&str], variables: &[(&str, &str)]) -> Webgym {
     let own = [
         format!("save_path={}", folder.join("run").display()),
         format!("data_path={}", folder.display()),
@@ -49,7 +53,7 @@ fn webgym(folder: &Path, policy: &str, mode: &str, more: &[&str]) -> Webgym {
     ];
     let arguments: Vec<&str> =
         fixed.iter().copied().chain(more.iter().copied()).chain(own.iter().map(String::as_str)).collect();
-    Webgym::spawn(env!("CARGO_BIN_EXE_webgym"), &arguments)
+    Webgym::spawn_with(env!("CARGO_BIN_EXE_webgym"), &arguments, variables)
 }
 
 /// Returns the mark of the first link in the numbered elements of the current page.
@@ -107,6 +111,72 @@ async fn collect(mode: &'static str) {
     assert!(root.join("tensorboard").read_dir().unwrap().count() > 0);
     assert!(!root.join("navigation_error_websites.txt").exists() && !root.join("blocklist.jsonl").exists());
     check_metrics_command(&root, &finished["metrics"]).await;
+}
+
+/// Session options come from the configuration and from the task; secrets are read from files and variables and stay
+/// there.
+#[tokio::test(flavor = "multi_thread")]
+async fn session_options_reach_the_browser() {
+    let folder = tempfile::tempdir().unwrap();
+    let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let task = json!({
+        "task_id": 1, "task_name": "read the headers", "website": sites.url("/echo/headers"), "domain": "d", "subdomain": "s",
+        "difficulty": 1, "evaluator_reference": ["seen"], "definite_answer": "42",
+        "session": {"locale": "fr-FR", "storage_state": "login.json"},
+    });
+    std::fs::write(folder.path().join("tasks.jsonl"), task.to_string()).unwrap();
+    let login = json!({"cookies": [{"name": "sid", "value": "hunter2", "domain": "127.0.0.1"}]});
+    std::fs::write(folder.path().join("login.json"), login.to_string()).unwrap();
+    let (sender, mut prompts) = tokio::sync::mpsc::unbounded_channel();
+    let policy = SimModel::start(move |request| {
+        sender.send(request.text.clone()).unwrap();
+        ModelReply::call("computer_use", &json!({"action": "answer", "text": "42"}))
+    })
+    .await;
+    let more = [
+        "context_config.page_text_lines=60",
+        "env_config.session.user_agent=Tester/1.0",
+        "env_config.session.locale=de-DE",
+        "env_config.session.extra_http_headers={x-team-token: env:WEBGYM_TEST_TOKEN}",
+    ];
+    let variables = [("WEBGYM_TEST_TOKEN", "correct horse")];
+    let mut run = webgym_with(folder.path(), &policy.url(), "coordinates", &more, &variables);
+    let status = run.wait_for_exit(LIMIT).await;
+    assert_eq!(status.code(), Some(0), "{}", run.log());
+    let prompt = prompts.recv().await.unwrap();
+    for expected in ["Tester/1.0", "fr-FR", "sid=hunter2", "correct horse"] {
+        assert!(prompt.contains(expected), "{expected}: {prompt}");
+    }
+    let stored = std::fs::read_to_string(folder.path().join("run/hyperparameters.yaml")).unwrap();
+    assert!(stored.contains("env:WEBGYM_TEST_TOKEN") && !stored.contains("correct horse"), "{stored}");
+    let log = run.log();
+    assert!(!log.contains("correct horse") && !log.contains("hunter2"), "{log}");
+    assert_eq!(read_saved(folder.path())[0].task.extra["session"]["storage_state"], "login.json");
+}
+
+/// Invalid options and missing files are reported before anything starts.
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_session_options_stop_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    write_tasks(folder.path(), &sites);
+    let policy = SimModel::start(|request| act(request, false)).await;
+    for (option, expected) in [
+        ("env_config.session.locle=de-DE", "did you mean env_config.session.locale"),
+        ("env_config.session.proxy={server: p.test:1, password: hunter2}", "never the secret itself"),
+        ("env_config.session.storage_state=missing.json", "missing.json"),
+        (
+            "env_config.session.extra_http_headers={x-key: env:NO_SUCH_VARIABLE}",
+            "NO_SUCH_VARIABLE is not set",
+        ),
+    ] {
+        let mut run = webgym(folder.path(), &policy.url(), "coordinates", &[option]);
+        let status = run.wait_for_exit(LIMIT).await;
+        let log = run.log();
+        assert_ne!(status.code(), Some(0), "{option}: {log}");
+        assert!(log.contains(expected), "{option}: {log}");
+        assert!(!log.contains("hunter2"), "{log}");
+    }
 }
 
 fn check_trajectory(trajectory: &Trajectory, marks: bool) {

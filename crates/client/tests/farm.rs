@@ -11,7 +11,7 @@ use client::{
     http::{Deadline, RetryPolicy},
 };
 use proto::{
-    Command, ImageFormat, InteractionMode,
+    Command, ImageFormat, InteractionMode, SessionOptions,
     command::{Point, Scroll},
 };
 use serde::Serialize;
@@ -62,7 +62,7 @@ async fn lease_is_acquired_and_released() {
     let granted = json!({"instance_id": "u-1:9000", "node": "http://10.0.0.1:8080"});
     let server = Server::start(vec![json_response(200, &granted), success()]).await;
     let farm = client(&server);
-    assert_eq!(farm.acquire(50, Some(5), "key-1", deadline()).await, Ok(lease()));
+    assert_eq!(farm.acquire(50, Some(5), "key-1", &SessionOptions::default(), deadline()).await, Ok(lease()));
     assert_eq!(farm.release(&lease(), deadline()).await, Ok(()));
     let requests = server.requests();
     assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/get"));
@@ -80,11 +80,13 @@ async fn full_farm_is_retried_until_the_deadline() {
     let granted = json_response(200, &json!({"instance_id": "a:1", "node": "n"}));
     let script = vec![full.clone(), full.clone(), full.clone(), full.clone(), full.clone(), granted];
     let server = Server::start(script).await;
-    assert!(client(&server).acquire(60, None, "k", deadline()).await.is_ok());
+    assert!(client(&server).acquire(60, None, "k", &SessionOptions::default(), deadline()).await.is_ok());
     assert_eq!(server.requests().len(), 6);
     let server = Server::start(vec![full]).await;
-    let error =
-        client(&server).acquire(60, None, "k", Deadline::after(Duration::from_secs(1))).await.unwrap_err();
+    let error = client(&server)
+        .acquire(60, None, "k", &SessionOptions::default(), Deadline::after(Duration::from_secs(1)))
+        .await
+        .unwrap_err();
     assert!(matches!(error, ClientError::Full(_)) && error.is_infrastructure(), "{error}");
 }
 

@@ -354,6 +354,7 @@ fn episode_context(
         announcer: Announcer::new(vec![Arc::clone(state) as _]),
         leases: Some(LeaseLog::open(root).unwrap()),
         journal,
+        sessions: rollout::session_options::SessionSource::default(),
         settings: Settings {
             prompts: Arc::default(),
             prompting: PromptOptions {

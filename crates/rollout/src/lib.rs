@@ -17,3 +17,5 @@ pub mod policy;
 pub mod prompts;
 /// Runs a plan's episodes to the end: workers, leases, state, events, results.
 pub mod run;
+/// The session options of an episode.
+pub mod session_options;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use proto::{Command, ImageFormat, InteractionMode};
+use proto::{Command, ImageFormat, InteractionMode, SessionOptions};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -28,6 +28,7 @@ impl FarmClient {
         lifetime_mins: u32,
         wait_secs: Option<u32>,
         idempotency_key: &str,
+        options: &SessionOptions,
         deadline: Deadline,
     ) -> Result<Lease, ClientError> {
         let wait = wait_secs.map(|wait| wait.min(deadline.remaining().as_secs() as u32));
@@ -37,7 +38,11 @@ impl FarmClient {
                 ("idempotency_key", idempotency_key.to_owned()),
             ];
             query.extend(wait.map(|wait| ("wait_secs", wait.to_string())));
-            self.request(Method::POST, "/get").query(&query)
+            let request = self.request(Method::POST, "/get").query(&query);
+            if options.is_default() {
+                return request;
+            }
+            request.header("content-type", "application/json").body(options.to_json().to_string())
         };
         let timeout = self.options.operation_timeout + Duration::from_secs(u64::from(wait.unwrap_or(0)));
         self.call_within(timeout, deadline, Repeat::Safe, request, |response| {

@@ -1,7 +1,8 @@
 //! The default of every key.
 
 use indexmap::IndexMap;
-use proto::InteractionMode;
+use proto::{InteractionMode, SessionOptions};
+use serde_json::Value;
 
 use super::schema::{
     Config, ContextConfig, EnvConfig, HttpPools, ImageTransport, JudgeKind, JudgeOverride, MaxSteps,
@@ -90,6 +91,7 @@ impl Default for EnvConfig {
             cpu_cluster_token_env_var: "CPU_CLUSTER_TOKEN".into(),
             vllm_server_url: "http://localhost:8999".into(),
             image_transport: ImageTransport::Auto,
+            session: SessionOptions::names().map(|name| (name.to_owned(), Value::Null)).collect(),
             server_size: 64,
             max_vllm_sessions: 64,
             http_pools: HttpPools::default(),

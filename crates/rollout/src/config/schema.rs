@@ -113,6 +113,8 @@ pub struct EnvConfig {
     pub cpu_cluster_token_env_var: String,
     pub vllm_server_url: String,
     pub image_transport: ImageTransport,
+    /// The session options of every episode; a task's own `session` overrides them.
+    pub session: IndexMap<String, serde_json::Value>,
     pub server_size: usize,
     pub max_vllm_sessions: usize,
     pub http_pools: HttpPools,

@@ -1,5 +1,7 @@
 //! Rules for values that have the right type. Each rule names its key.
 
+use crate::session_options;
+
 use super::schema::{
     Config, EnvConfig, JudgeOverride, MaxSteps, OpenaiConfig, PolicyConfig, RatioClass, SamplerKind, Split,
 };
@@ -12,6 +14,7 @@ pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
     env_counts(&mut rules, env);
     env_numbers(&mut rules, env);
     env_addresses(&mut rules, env);
+    env_session(&mut rules, env);
     env_tasks(&mut rules, env);
     env_ranks(&mut rules, env);
     openai(&mut rules, &config.openai_config);
@@ -105,6 +108,13 @@ fn env_numbers(rules: &mut Rules, env: &EnvConfig) {
     rules.not_negative(&env_key("merge_wait_minutes"), env.merge_wait_minutes);
     rules.above_zero_up_to(&env_key("completion_threshold"), env.completion_threshold, 1.0);
     rules.above_zero_up_to(&env_key("save_every_percent"), env.save_every_percent, 100.0);
+}
+
+fn env_session(rules: &mut Rules, env: &EnvConfig) {
+    let options = env.session.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    if let Err(reason) = session_options::check(&options) {
+        rules.check(&env_key("session"), false, reason);
+    }
 }
 
 fn env_addresses(rules: &mut Rules, env: &EnvConfig) {

@@ -10,6 +10,7 @@ use crate::{
     policy::PromptOptions,
     prompts::PolicyPrompts,
     run::{event::Announcer, leases::LeaseLog, permits::RequestPermits},
+    session_options::SessionSource,
 };
 
 /// What all episodes of a run share.
@@ -20,6 +21,7 @@ pub struct EpisodeContext {
     pub announcer: Announcer,
     pub leases: Option<LeaseLog>,
     pub journal: Journal,
+    pub sessions: SessionSource,
     pub settings: Settings,
 }
 

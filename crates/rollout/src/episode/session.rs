@@ -8,7 +8,7 @@ use client::{
     farm::{ClientError, Lease, Observation, ObserveOptions, read_screenshot_info},
     http::Deadline,
 };
-use proto::{Command, InteractionMode, page::ScreenshotInfo};
+use proto::{Command, InteractionMode, page::ScreenshotInfo, trajectory::Task};
 use serde_json::Value;
 use tokio::{sync::SemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -46,15 +46,16 @@ impl BrowserSession {
     /// Acquires a lease, waiting until `until` at most.
     pub(crate) async fn acquire(
         context: &Arc<EpisodeContext>,
-        index: usize,
+        task: &Task,
         until: Instant,
         cancelled: &CancellationToken,
     ) -> Result<Self, Ending> {
+        let index = usize::try_from(task.trajectory_index).unwrap_or(0);
         let lease = tokio::select! {
             biased;
             () = cancelled.cancelled() => return Err(Ending::Cancelled),
             () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
-            lease = acquire_lease(context, index, Deadline::at(until)) => lease?,
+            lease = acquire_lease(context, task, index, Deadline::at(until)) => lease?,
         };
         if let Some(log) = &context.leases {
             log.record_acquired(&lease);
@@ -209,12 +210,18 @@ impl BrowserSession {
     }
 }
 
-async fn acquire_lease(context: &EpisodeContext, index: usize, deadline: Deadline) -> Result<Lease, Ending> {
+async fn acquire_lease(
+    context: &EpisodeContext,
+    task: &Task,
+    index: usize,
+    deadline: Deadline,
+) -> Result<Lease, Ending> {
+    let options = context.sessions.options(task).map_err(Ending::Lost)?;
     let _permit = permit(context, Operation::Allocate).await?;
     let key = uuid::Uuid::new_v4().to_string();
     let lifetime = context.settings.lifetime_mins;
     let since = std::time::Instant::now();
-    let lease = context.farm.acquire(lifetime, Some(QUEUE_WAIT_SECS), &key, deadline).await;
+    let lease = context.farm.acquire(lifetime, Some(QUEUE_WAIT_SECS), &key, &options, deadline).await;
     context.announcer.announce(&Event::StageTimed { stage: Stage::Allocate, duration: since.elapsed() });
     lease.map_err(|error| {
         let reason = error.to_string();

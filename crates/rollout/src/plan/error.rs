@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use store::JournalError;
 
+use crate::session_options::SessionError;
+
 use super::tasks::TaskError;
 
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +16,8 @@ pub enum PlanError {
     Ranks(&'static str, String),
     #[error("{0}")]
     Tasks(#[from] TaskError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
     #[error("there are no tasks to collect: {0}")]
     NoTasks(String),
     #[error("{0}")]

@@ -20,7 +20,10 @@ use super::{
     shared_plan::Proposal,
     tasks::TaskFile,
 };
-use crate::config::{Config, Resolved};
+use crate::{
+    config::{Config, Resolved},
+    session_options::SessionSource,
+};
 
 /// What to do with a journal that an earlier run left unfinished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,6 +132,7 @@ impl NewRun<'_> {
         };
         let id = IterationId { iteration: selected.iteration, ..id };
         let tasks = selected.selection.load(&file, max_steps(config))?;
+        SessionSource::for_tasks(config, &tasks)?;
         let run = self.run_record(id, &path, &selected, tasks.len());
         // Files are created only now, so that a run that is refused leaves nothing behind.
         let root = self.save_path.root();

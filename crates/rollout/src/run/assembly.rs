@@ -23,6 +23,7 @@ use crate::{
     plan::{self, Plan, PlanError, Unfinished, ranks::Ranks},
     policy::{HISTORY_WINDOW, PromptOptions},
     prompts::{PolicyPrompts, PromptError},
+    session_options::{SessionError, SessionSource},
 };
 
 /// Number of trajectories that may wait for the judge, per judge worker and at least.
@@ -45,6 +46,8 @@ pub enum AssemblyError {
     Farm(#[from] ClientError),
     #[error("cannot record leases in {}: {source}", save_path.display())]
     Leases { save_path: std::path::PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Session(#[from] SessionError),
 }
 
 /// What a run needs beside its configuration.
@@ -114,6 +117,7 @@ impl Run {
             state.add_finished(usize::try_from(*index).unwrap_or(0), *outcome);
         }
         let farm = preflight::farm_client(&config, farm_url, &farm_key)?;
+        let sessions = SessionSource::for_tasks(&config, &plan.tasks)?;
         let root = plan.save_path.root();
         let leases_error = |source| AssemblyError::Leases { save_path: root.to_owned(), source };
         let leases = LeaseLog::open(root).map_err(leases_error)?;
@@ -130,6 +134,7 @@ impl Run {
             announcer: Announcer::new(vec![Arc::clone(&state) as _]),
             leases: Some(leases),
             journal: plan.journal.clone(),
+            sessions,
             settings: settings(&config, prompts, &plan.save_path),
         });
         Ok(ReadyRun { config, plan, queue, state, context })

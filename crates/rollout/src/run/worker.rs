@@ -111,7 +111,7 @@ impl Collector {
             () = self.stop.hard.cancelled() => return Some((Ending::Stopped, episode)),
             // The episode has not started, so nothing is lost by leaving it to a resumed run.
             () = self.stop.soft.cancelled() => return Some((Ending::Stopped, episode)),
-            session = BrowserSession::acquire(context, index, deadline, &self.grace_over) => session,
+            session = BrowserSession::acquire(context, task, deadline, &self.grace_over) => session,
         };
         let session = match session {
             Ok(session) => session,

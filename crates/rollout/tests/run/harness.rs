@@ -152,6 +152,7 @@ impl Harness {
             announcer: Announcer::new(vec![Arc::clone(&self.state) as _]),
             leases: Some(LeaseLog::open(self.root()).unwrap()),
             journal,
+            sessions: rollout::session_options::SessionSource::default(),
             settings: Settings {
                 prompts: Arc::default(),
                 prompting: PromptOptions {

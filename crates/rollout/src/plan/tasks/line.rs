@@ -3,6 +3,8 @@
 use proto::trajectory::{RubricItem, Task, TaskId};
 use serde_json::{Map, Value};
 
+use crate::session_options;
+
 use super::{
     defects::LineDefects,
     fields::{self, kind, string},
@@ -32,6 +34,7 @@ pub(super) fn parse_with_id(line: &[u8]) -> ParsedLine {
 
 fn parse_fields(mut fields: Map<String, Value>) -> ParsedLine {
     let mut defects = LineDefects::default();
+    check_session(&fields, &mut defects);
     let task = Task {
         task_name: defects.check(fields::task_name(&mut fields)),
         evaluator_reference: evaluator_reference(&mut fields, &mut defects),
@@ -50,6 +53,21 @@ fn parse_fields(mut fields: Map<String, Value>) -> ParsedLine {
     };
     let task_id = task.task_id.clone();
     ParsedLine { task: if defects.is_empty() { Ok(task) } else { Err(defects) }, task_id }
+}
+
+/// Checks the session options of the task, if it has any.
+fn check_session(fields: &Map<String, Value>, defects: &mut LineDefects) {
+    match fields.get(session_options::FIELD) {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(options)) => {
+            if let Err(reason) = session_options::check(options) {
+                defects.add(format!("session: {reason}"));
+            }
+        }
+        Some(other) => {
+            defects.add(format!("session must be an object of session options, not {}", kind(other)));
+        }
+    }
 }
 
 /// Reads the rubric, which may be missing if there is a definite answer.
