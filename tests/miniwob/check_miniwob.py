@@ -6,7 +6,11 @@ Exits with 1 if an episode fails. An episode is determined by its task and its s
 
 import json
 import os
+import re
+import shutil
+import signal
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -51,21 +55,28 @@ class Level:
             return self.waiting.pop() if self.waiting else None
 
     def _work(self) -> None:
-        """Runs episodes in one lease. After an error of the farm, takes a new lease."""
-        seed = self._next_seed()
-        while seed is not None:
+        """Runs episodes until none is left, in one lease as long as the farm reports no error."""
+        while (seed := self._next_seed()) is not None:
             try:
-                with Session(self.farm) as session:
-                    while seed is not None:
-                        result = self._episode(session, seed)
-                        self._add(result)
-                        seed = self._next_seed()
-                        if result["fault"] == "farm":
-                            break
+                session = Session(self.farm)
             except FarmError as error:
-                if seed is not None:
-                    self._add({"seed": seed, "fault": "farm", "reason": str(error), "seconds": 0.0})
-                    seed = self._next_seed()
+                self._add({"seed": seed, "fault": "farm", "reason": str(error), "seconds": 0.0})
+                continue
+            self._work_in(session, seed)
+
+    def _work_in(self, session: Session, seed: int | None) -> None:
+        result = None
+        while seed is not None:
+            result = self._episode(session, seed)
+            self._add(result)
+            if result["fault"] == "farm":
+                break
+            seed = self._next_seed()
+        try:
+            session.release()
+        except FarmError as error:
+            result["fault"] = "farm"
+            result["reason"] = "; ".join(filter(None, [result["reason"], str(error)]))
 
     def _add(self, result: dict) -> None:
         with self.lock:
@@ -118,6 +129,19 @@ class Level:
         }
 
 
+def versions(webgym: Path, html: Path) -> dict[str, str]:
+    def output(*arguments: str) -> str:
+        return subprocess.run([webgym, *arguments], check=False, capture_output=True, text=True, timeout=60).stdout
+
+    browser = re.search(r"Chromium: (\S+/[\d.]+)", output("doctor"))
+    package = next(html.parents[1].glob("miniwob-*.dist-info")).name
+    return {
+        "webgym": output("--version").removeprefix("webgym ").strip(),
+        "browser": browser.group(1) if browser else "unknown",
+        "miniwob": package.removeprefix("miniwob-").removesuffix(".dist-info"),
+    }
+
+
 def report_line(summary: dict) -> str:
     median = "-" if summary["median_seconds"] is None else f"{summary['median_seconds']:.2f} s"
     return (
@@ -127,6 +151,9 @@ def report_line(summary: dict) -> str:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A shell starts background processes with SIGINT ignored.
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
     html, webgym = Path(sys.argv[1]), Path(os.environ["WEBGYM"])
     names = os.environ.get("TASKS", "").split() or list(TASKS)
     if unknown := [name for name in names if name not in TASKS]:
@@ -136,7 +163,10 @@ def main() -> int:
     levels = [int(level) for level in (os.environ.get("LEVELS") or "4 8").split()]
     given = [int(seed) for seed in os.environ.get("SEEDS", "").split()]
 
-    FAILURES.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(FAILURES, ignore_errors=True)
+    FAILURES.mkdir(parents=True)
+    used = versions(webgym, html)
+    say(", ".join(f"{name} {version}" for name, version in used.items()))
     site = Site(html)
     farm = Farm(webgym, INSTANCES, OUT / "farm.log")
     summaries = []
@@ -148,13 +178,21 @@ def main() -> int:
             summaries.append(summary)
             say(report_line(summary))
             for failure in summary["failures"]:
-                say(f"  seed {failure['seed']} ({failure['fault']}): {failure['reason']}; instruction: {failure.get('instruction')}")
+                say(f"  seed {failure['seed']} ({failure['fault']}): {failure['reason']}; {failure.get('instruction')}")
     farm.stop()
 
     failed = sum(summary["episodes"] - summary["successes"] for summary in summaries)
     total = sum(summary["episodes"] for summary in summaries)
     minutes = round((time.monotonic() - started) / 60, 1)
-    report = {"episode_limit_ms": EPISODE_LIMIT_MS, "episodes": total, "failed": failed, "minutes": minutes, "levels": summaries}
+    report = {
+        "versions": used,
+        "cores": os.cpu_count(),
+        "episode_limit_ms": EPISODE_LIMIT_MS,
+        "episodes": total,
+        "failed": failed,
+        "minutes": minutes,
+        "levels": summaries,
+    }
     (OUT / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     say(f"{total - failed} of {total} episodes solved in {minutes} minutes; report: target/miniwob/report.json")
     return 1 if failed else 0

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 
 from farm import Session
 from site_pages import Site
@@ -115,9 +116,9 @@ class Episode:
 
 
 def spread(corners: tuple[Point, ...]) -> list[Point]:
-    """Returns points on the path that are at most PATH_STEP apart."""
+    """Returns points on the path that are about PATH_STEP apart."""
     points = [corners[0]]
-    for (x0, y0), (x1, y1) in zip(corners, corners[1:]):
+    for (x0, y0), (x1, y1) in pairwise(corners):
         steps = max(1, round(max(abs(x1 - x0), abs(y1 - y0)) / PATH_STEP))
         points += [(x0 + (x1 - x0) * step / steps, y0 + (y1 - y0) * step / steps) for step in range(1, steps + 1)]
     return points

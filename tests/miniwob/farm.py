@@ -85,9 +85,3 @@ class Session:
 
     def release(self) -> None:
         self.farm.request("POST", "/reset", self.lease)
-
-    def __enter__(self) -> "Session":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.release()

@@ -190,7 +190,11 @@ def grid_index(phrase: str, source: int) -> int:
 
 
 def solve_drag_items_grid(episode: Episode) -> None:
-    """Leaves the grid on one side and enters the row of the target from there, so that only this row is reordered."""
+    """Leaves the grid on one side and enters the row of the target from there, so that only this row is reordered.
+
+    Ends with a vertical move: while the first item is dragged, jQuery UI takes the grid for a column and looks only at
+    vertical moves.
+    """
     name, phrase = words_of(r"Drag (\S+) (.+)\.", episode.instruction)
     items = episode.start.all("#sortable li")
     source = [item.text for item in items].index(name)
@@ -198,8 +202,9 @@ def solve_drag_items_grid(episode: Episode) -> None:
     is_forward = target > source
     outside = items[0].x - 5 if is_forward else items[2].x + items[2].width + 5
     grip = items[source].centre
-    end = items[target].at(0.8 if is_forward else 0.2, 0.5)
-    episode.drag(grip, (outside, grip[1]), (outside, end[1]), end)
+    share = 0.8 if is_forward else 0.2
+    entry, end = items[target].at(share, 0.5), items[target].at(share, share)
+    episode.drag(grip, (outside, grip[1]), (outside, entry[1]), entry, end)
 
 
 def solve_drag_sort_numbers(episode: Episode) -> None:
@@ -269,32 +274,41 @@ def key_slider(episode: Episode, slider: Slider, goal: int, low: int, high: int)
 
 
 def set_slider(episode: Episode, slider: Slider, goal: int, low: int, high: int) -> None:
-    """Sets a slider, by `drag`, by keys, by mouse_down, mouse_move and mouse_up, and by keys, in alternation."""
-    move = drag_slider if episode.variant % 4 in (0, 1) else key_slider
+    """Sets a slider by the mouse or by keys, in alternation."""
+    move = drag_slider if is_by_mouse(episode) else key_slider
     move(episode, slider, goal, low, high)
     value = slider_value(episode, slider)
     if value != goal:
         raise SolverError(f"the slider {slider.track} is at {value}, not {goal}")
 
 
-def solve_use_slider(episode: Episode) -> None:
-    (goal,) = words_of(r"Select (-?\d+) with", episode.instruction)
-    low, high = slider_range(episode)
-    set_slider(episode, Slider("#slider", "#slider .ui-slider-handle", "#val"), int(goal), low, high)
-    episode.submit()
+def is_by_mouse(episode: Episode) -> bool:
+    """Seeds 0 and 1 of four use the mouse, one in each way of `Episode.drag`; 2 and 3 use keys."""
+    return episode.variant % 4 < 2
 
 
-def slider_range(episode: Episode) -> tuple[int, int]:
-    """Reads the range of the slider, which the page does not show, by the keys for its ends."""
-    slider = Slider("#slider", "#slider .ui-slider-handle", "#val")
-    handle = episode.start.one(slider.handle).centre
-    episode.hover(handle)
-    episode.click(handle)
+def slider_range(episode: Episode, slider: Slider) -> tuple[int, int]:
+    """Moves the handle to both ends and reads the range there, because the page does not show it."""
     ends = []
-    for key in ["home", "end"]:
-        episode.session.execute("keypress", keys=[key])
+    for key, share in [("home", 0), ("end", 1)]:
+        state = episode.read()
+        track, handle = state.one(slider.track), state.one(slider.handle).centre
+        if is_by_mouse(episode):
+            is_vertical = "ui-slider-vertical" in track.attributes["class"]
+            episode.drag(handle, track.at(0.5, 1 - share) if is_vertical else track.at(share, 0.5))
+        else:
+            episode.hover(handle)
+            episode.click(handle)
+            episode.session.execute("keypress", keys=[key])
         ends.append(slider_value(episode, slider))
     return ends[0], ends[1]
+
+
+def solve_use_slider(episode: Episode) -> None:
+    (goal,) = words_of(r"Select (-?\d+) with", episode.instruction)
+    slider = Slider("#slider", "#slider .ui-slider-handle", "#val")
+    set_slider(episode, slider, int(goal), *slider_range(episode, slider))
+    episode.submit()
 
 
 def solve_use_slider_2(episode: Episode) -> None:
@@ -307,8 +321,11 @@ def solve_use_slider_2(episode: Episode) -> None:
 
 SHAPES = ["svg rect", "svg circle", "svg polygon"]
 LIST = ["#sortable li"]
-SLIDERS_2 = [f"#{name}-{number}{inner}" for number in (1, 2, 3) for name, inner in
-             [("slider", ""), ("slider", " .ui-slider-handle"), ("val", "")]]
+SLIDERS_2 = [
+    selector
+    for number in (1, 2, 3)
+    for selector in (f"#slider-{number}", f"#slider-{number} .ui-slider-handle", f"#val-{number}")
+]
 
 TASKS = {
     "copy-paste": Task(["#to-copy", "#answer-input"], solve_copy_paste),
