@@ -155,6 +155,38 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Returns a number of notches of the mouse wheel.
+    pub(crate) fn wheel_notches(
+        &self,
+        name: &'static str,
+        default: Option<f64>,
+    ) -> Result<f64, CommandError> {
+        const EXPECTED: &str = "a number of wheel notches from 0 to 1000";
+        if default.is_none() {
+            self.get(name)?;
+        }
+        self.number_within(name, default.unwrap_or_default(), 0.0..=1000.0, EXPECTED)
+    }
+
+    /// Whether an argument was given.
+    pub(crate) fn has(&self, name: &'static str) -> bool {
+        self.optional(name).is_some()
+    }
+
+    /// Returns a list of exactly `N` numbers.
+    pub(crate) fn numbers<const N: usize>(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+    ) -> Result<[f64; N], CommandError> {
+        let value = self.get(name)?;
+        let numbers: Option<Vec<f64>> =
+            value.as_array().and_then(|list| list.iter().map(number_from_json).collect());
+        numbers
+            .and_then(|numbers| <[f64; N]>::try_from(numbers).ok())
+            .ok_or_else(|| self.invalid(name, expected, value))
+    }
+
     /// Like [`Self::keys`]; no keys if the argument is missing or empty.
     pub(crate) fn keys_or_none(&self) -> Result<Vec<String>, CommandError> {
         match self.optional("keys") {
@@ -212,7 +244,7 @@ fn point_from_json(value: &Value) -> Option<Point> {
 }
 
 /// Splits a chord such as `ctrl+a` into its keys. A `+` at the end is the key of that name.
-fn split_chord(chord: &str) -> Vec<String> {
+pub(crate) fn split_chord(chord: &str) -> Vec<String> {
     let (keys, plus) = match chord.strip_suffix('+') {
         Some(rest) => (rest.strip_suffix('+').unwrap_or(rest), true),
         None => (chord, false),

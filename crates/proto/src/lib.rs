@@ -1,9 +1,10 @@
-//! Data types shared by all tiers and the collector: ids, commands, page data, trajectories, error codes.
+//! Data types shared by all tiers and the collector: ids, commands, action dialects, page data, trajectories, error codes.
 //! Plain data with parsing and formatting; no I/O, no clocks, no tasks.
 
 mod args;
 pub mod command;
 mod command_specs;
+pub mod dialect;
 pub mod error;
 pub mod ids;
 pub mod judgment;
