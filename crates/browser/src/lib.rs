@@ -28,8 +28,8 @@ pub use error::BrowserError;
 pub use host::Host;
 pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot, StepResult};
 pub use options::{Options, SettleOptions};
-pub use page::PROXY_ERROR_HEADER;
 pub use page::settle::Settled;
+pub use page::{PROXY_ERROR_HEADER, View};
 
 pub use cdp::{
     BrowserKind, Connection, Executable, FindError, Launch, LaunchError, Sandbox, SessionEnd, find_browser,

@@ -70,6 +70,7 @@ methods! {
     PAGE_CRASH = "Page.crash";
     PAGE_CREATE_ISOLATED_WORLD = "Page.createIsolatedWorld";
     PAGE_ENABLE = "Page.enable";
+    PAGE_GET_LAYOUT_METRICS = "Page.getLayoutMetrics";
     PAGE_GET_NAVIGATION_HISTORY = "Page.getNavigationHistory";
     PAGE_HANDLE_JAVASCRIPT_DIALOG = "Page.handleJavaScriptDialog";
     PAGE_NAVIGATE = "Page.navigate";

@@ -4,6 +4,7 @@
 mod advertise;
 pub mod api;
 mod audit;
+mod computer;
 pub mod egress;
 mod error;
 mod idempotency;

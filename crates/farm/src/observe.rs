@@ -73,6 +73,7 @@ impl ObserveCall {
             screenshot: has("screenshot"),
             metadata: has("metadata"),
             elements: has("ac_tree") || has("rects"),
+            view: None,
         };
         Ok(Self { command, request, ac_tree: has("ac_tree"), rects: has("rects") })
     }

@@ -28,6 +28,8 @@ pub enum ErrorCode {
     NavigationFailed,
     /// The URL has a scheme that is not allowed, or leads to an address that pages may not reach.
     UrlRefused,
+    /// The action exists in the dialect of the model, but a browser session cannot do it.
+    UnsupportedAction,
     /// The page did not answer in time.
     Timeout,
     /// The farm is stopping and accepts no new work.
@@ -38,7 +40,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::BadRequest,
         Self::NotFound,
         Self::MissingKey,
@@ -52,6 +54,7 @@ impl ErrorCode {
         Self::ElementNotFound,
         Self::NavigationFailed,
         Self::UrlRefused,
+        Self::UnsupportedAction,
         Self::Timeout,
         Self::ShuttingDown,
         Self::TooLarge,
@@ -73,6 +76,7 @@ impl ErrorCode {
             Self::ElementNotFound => "element_not_found",
             Self::NavigationFailed => "navigation_failed",
             Self::UrlRefused => "url_refused",
+            Self::UnsupportedAction => "unsupported_action",
             Self::Timeout => "timeout",
             Self::ShuttingDown => "shutting_down",
             Self::TooLarge => "too_large",
@@ -96,7 +100,7 @@ impl ErrorCode {
             Self::MissingKey | Self::WrongKey => 401,
             Self::NotFound => 404,
             Self::TooLarge => 413,
-            Self::ElementNotFound | Self::NavigationFailed => 422,
+            Self::ElementNotFound | Self::NavigationFailed | Self::UnsupportedAction => 422,
             Self::Internal | Self::InstanceLost => 500,
             Self::NodeUnreachable => 502,
             Self::NoCapacity | Self::ShuttingDown => 503,

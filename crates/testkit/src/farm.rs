@@ -13,13 +13,14 @@ pub enum Tier {
 }
 
 /// The endpoints of every tier that need the API key.
-pub const ENDPOINTS: [(&str, Method); 12] = [
+pub const ENDPOINTS: [(&str, Method); 13] = [
     ("/get", Method::POST),
     ("/reset", Method::POST),
     ("/screenshot", Method::GET),
     ("/execute", Method::POST),
     ("/observe", Method::POST),
     ("/step", Method::POST),
+    ("/computer", Method::POST),
     ("/metadata", Method::GET),
     ("/probe", Method::GET),
     ("/storage_state", Method::GET),
@@ -130,6 +131,11 @@ impl Farm {
 
     pub async fn step(&self, lease: &Lease, body: Value) -> Reply {
         self.post_observation("/step", lease, body, &[]).await
+    }
+
+    /// Sends a model's turn to `/computer`.
+    pub async fn computer(&self, lease: &Lease, body: Value) -> Reply {
+        self.post_observation("/computer", lease, body, &[]).await
     }
 
     /// Calls `/observe` or `/step` with extra headers.

@@ -11,10 +11,11 @@ use std::{
 };
 
 use cdp::{CallError, PendingCall, Session};
+use proto::command::Point;
 
 use crate::error::BrowserError;
 
-/// The buttons and modifier keys that are pressed between commands.
+/// Where the mouse is, and the buttons and modifier keys that are pressed between commands.
 #[derive(Debug, Default)]
 pub(crate) struct Held(Mutex<HeldState>);
 
@@ -23,6 +24,29 @@ pub(crate) struct Held(Mutex<HeldState>);
 struct HeldState {
     buttons: u8,
     modifiers: u32,
+    mouse: MousePosition,
+}
+
+/// Where the last mouse event was; before the first one, the top left corner.
+#[derive(Clone, Copy, Debug)]
+struct MousePosition(Point);
+
+impl Default for MousePosition {
+    fn default() -> Self {
+        Self(Point { x: 0.0, y: 0.0 })
+    }
+}
+
+impl Held {
+    /// The state of a page that replaces another: no key or button is pressed, and the mouse is where it was.
+    pub(crate) fn with_mouse_of(other: &Self) -> Self {
+        let mouse = other.lock().mouse;
+        Self(Mutex::new(HeldState { mouse, ..HeldState::default() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HeldState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The input devices of one page.
@@ -38,7 +62,12 @@ impl<'a> Input<'a> {
     }
 
     fn held(&self) -> MutexGuard<'_, HeldState> {
-        self.held.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
+    }
+
+    /// Returns where the mouse is.
+    pub(crate) fn mouse_position(&self) -> Point {
+        self.held().mouse.0
     }
 
     /// Waits until the page has handled the events. A hung page never does.

@@ -4,7 +4,7 @@ use cdp::{PendingCall, protocol as p};
 use proto::command::{Direction, MouseButton, Point};
 use serde_json::{Value, json};
 
-use super::Input;
+use super::{Input, MousePosition};
 use crate::error::BrowserError;
 
 /// Checks that a point is inside the viewport. Points on its right and bottom edges are moved to the last pixel.
@@ -40,7 +40,8 @@ const fn pressed_button(buttons: u8) -> &'static str {
 
 impl Input<'_> {
     fn move_event(&self, point: Point) -> PendingCall {
-        let held = self.held();
+        let mut held = self.held();
+        held.mouse = MousePosition(point);
         let params = json!({
             "type": "mouseMoved", "x": point.x, "y": point.y, "button": pressed_button(held.buttons), "buttons": held.buttons,
             "modifiers": held.modifiers,
@@ -107,6 +108,13 @@ impl Input<'_> {
         self.held().buttons & button_bit(MouseButton::Left) != 0
     }
 
+    /// Records where the mouse is, and returns the pressed modifiers.
+    fn move_to(&self, point: Point) -> u32 {
+        let mut held = self.held();
+        held.mouse = MousePosition(point);
+        held.modifiers
+    }
+
     /// Sends an event of a drag whose data the browser has handed over.
     pub(crate) async fn drag_event(
         &self,
@@ -114,7 +122,7 @@ impl Input<'_> {
         point: Point,
         data: &Value,
     ) -> Result<(), BrowserError> {
-        let modifiers = self.held().modifiers;
+        let modifiers = self.move_to(point);
         let params = json!({"type": kind, "x": point.x, "y": point.y, "data": data, "modifiers": modifiers});
         self.wait_handled([self.session.send(p::INPUT_DISPATCH_DRAG_EVENT, &params)]).await
     }
@@ -136,7 +144,7 @@ impl Input<'_> {
     }
 
     pub(crate) async fn wheel_by(&self, point: Point, dx: f64, dy: f64) -> Result<(), BrowserError> {
-        let modifiers = self.held().modifiers;
+        let modifiers = self.move_to(point);
         let params = json!({"type": "mouseWheel", "x": point.x, "y": point.y, "deltaX": dx, "deltaY": dy, "modifiers": modifiers});
         self.wait_handled([self.session.send(p::INPUT_DISPATCH_MOUSE_EVENT, &params)]).await
     }

@@ -10,7 +10,7 @@ mod tabs;
 use std::sync::Arc;
 
 use cdp::{Connection, SessionEnd, protocol as p};
-use proto::{Command, SessionOptions, StorageState, page::ScreenshotInfo};
+use proto::{Command, SessionOptions, StorageState, command::Point, page::ScreenshotInfo};
 use serde_json::{Value, json};
 
 pub use inspect::Inspector;
@@ -142,6 +142,16 @@ impl Instance {
     /// Returns the size of the viewport, as the page sees it.
     pub async fn viewport_size(&self) -> Result<(u32, u32), BrowserError> {
         self.page.viewport_size().await
+    }
+
+    /// Returns the configured size of the viewport.
+    pub fn viewport(&self) -> (u32, u32) {
+        self.options.viewport
+    }
+
+    /// Returns where the mouse is, in CSS pixels of the viewport.
+    pub fn mouse_position(&self) -> Point {
+        self.page.input().mouse_position()
     }
 
     /// Why the instance is lost for good; `None` while it is usable. A page that closed itself is replaced, not lost.

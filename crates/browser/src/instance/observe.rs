@@ -3,14 +3,18 @@
 use bytes::Bytes;
 use proto::{
     ImageFormat, InteractionMode,
-    page::{PageMetadata, ScreenshotInfo},
+    page::{PageMetadata, Rect, ScreenshotInfo},
 };
 
 use super::{Instance, LastMarks, tabs::is_page_closed};
-use crate::{error::BrowserError, marks, page::elements::Mark};
+use crate::{
+    error::BrowserError,
+    marks,
+    page::{View, elements::Mark},
+};
 
 /// What an observation should contain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ObserveRequest {
     pub mode: InteractionMode,
     pub format: ImageFormat,
@@ -19,12 +23,21 @@ pub struct ObserveRequest {
     /// The interactive elements. In set-of-marks mode a screenshot includes them anyway; their mark ids are valid from then
     /// on, with or without a screenshot.
     pub elements: bool,
+    /// The part of the viewport that a screenshot without marks shows, and its scale; `None` is the whole at scale 1.
+    pub view: Option<View>,
 }
 
 impl ObserveRequest {
     /// Requests a PNG screenshot and nothing else.
     pub fn screenshot(mode: InteractionMode) -> Self {
-        Self { mode, format: ImageFormat::Png, screenshot: true, metadata: false, elements: false }
+        Self {
+            mode,
+            format: ImageFormat::Png,
+            screenshot: true,
+            metadata: false,
+            elements: false,
+            view: None,
+        }
     }
 }
 
@@ -65,7 +78,7 @@ impl Instance {
                 if !request.screenshot || draw_marks {
                     return Ok(None);
                 }
-                self.capture(request.format).await.map(Some)
+                self.capture(request.format, request.view).await.map(Some)
             },
             async {
                 if request.elements || draw_marks {
@@ -95,14 +108,17 @@ impl Instance {
 
     /// Captures the viewport. The rows of an open drop-down are drawn onto it, because Chromium shows them in a separate
     /// window.
-    async fn capture(&self, format: ImageFormat) -> Result<Screenshot, BrowserError> {
+    async fn capture(&self, format: ImageFormat, view: Option<View>) -> Result<Screenshot, BrowserError> {
         // Concurrently, because a drop-down is rarely open.
-        let (bytes, rows) = tokio::try_join!(self.page.capture(format), self.page.open_dropdown_rows())?;
+        let (bytes, rows) =
+            tokio::try_join!(self.page.capture(format, view), self.page.open_dropdown_rows())?;
         if rows.is_empty() {
-            let (width, height) = self.options.viewport;
+            let (width, height) = view.map_or(self.options.viewport, |view| view.size());
             return Ok(Screenshot { format, width, height, bytes });
         }
-        self.capture_and_draw(format, move |png| marks::draw_rows(png, &rows, format)).await
+        let to_view = |rect: Rect| view.map_or(rect, |view| view.place(rect));
+        let rows: Vec<_> = rows.into_iter().map(|(rect, row)| (to_view(rect), row)).collect();
+        self.capture_and_draw(format, view, move |png| marks::draw_rows(png, &rows, format)).await
     }
 
     async fn capture_with_marks(
@@ -110,16 +126,17 @@ impl Instance {
         format: ImageFormat,
         marks: Vec<Mark>,
     ) -> Result<Screenshot, BrowserError> {
-        self.capture_and_draw(format, move |png| marks::draw_marks(png, &marks, format)).await
+        self.capture_and_draw(format, None, move |png| marks::draw_marks(png, &marks, format)).await
     }
 
     /// Captures the viewport and draws onto it, outside the async threads.
     async fn capture_and_draw(
         &self,
         format: ImageFormat,
+        view: Option<View>,
         draw: impl FnOnce(&[u8]) -> Result<marks::DrawnImage, String> + Send + 'static,
     ) -> Result<Screenshot, BrowserError> {
-        let png = self.page.capture(ImageFormat::Png).await?;
+        let png = self.page.capture(ImageFormat::Png, view).await?;
         let drawn = tokio::task::spawn_blocking(move || draw(&png)).await;
         let drawn =
             drawn.map_err(|error| BrowserError::Internal(format!("drawing the marks failed: {error}")))?;

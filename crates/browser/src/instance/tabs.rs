@@ -123,7 +123,8 @@ impl Instance {
     }
 
     /// Makes `page` the page of this instance and returns the old one.
-    fn replace_page(&mut self, page: Page) -> Page {
+    fn replace_page(&mut self, mut page: Page) -> Page {
+        page.take_mouse_from(&self.page);
         let old = std::mem::replace(&mut self.page, page);
         self.context.set_page(&self.page);
         self.last_marks = None;

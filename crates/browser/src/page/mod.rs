@@ -28,6 +28,7 @@ use crate::{
     options::{INPUT_TIMEOUT, Options},
 };
 
+pub use capture::View;
 pub use events::PROXY_ERROR_HEADER;
 pub(crate) use events::accept_dialog;
 use events::{PageEvents, Visit, VisitFailure};
@@ -159,6 +160,11 @@ impl Page {
     /// The number of the current document; it changes with every committed navigation.
     pub(crate) fn document(&self) -> u64 {
         self.tracker.state().document
+    }
+
+    /// Continues with the mouse where it is on the page that this one replaces.
+    pub(crate) fn take_mouse_from(&mut self, other: &Self) {
+        self.held = Held::with_mouse_of(&other.held);
     }
 
     /// The mouse and the keyboard of the page.

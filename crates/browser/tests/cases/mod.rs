@@ -14,6 +14,7 @@ mod session;
 mod settling;
 mod step;
 mod typing;
+mod view;
 mod windows;
 
 use std::collections::BTreeSet;

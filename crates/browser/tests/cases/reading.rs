@@ -232,6 +232,7 @@ fn screenshots_have_requested_size_and_format() {
                     screenshot: true,
                     metadata: true,
                     elements: true,
+                    view: None,
                 };
                 let observation = tester.instance.observe(&request).await.unwrap();
                 let screenshot = observation.screenshot.unwrap();

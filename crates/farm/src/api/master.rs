@@ -32,6 +32,7 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/execute", post(execute))
         .route("/observe", post(observe))
         .route("/step", post(step))
+        .route("/computer", post(computer))
         .route("/metadata", get(metadata))
         .route("/probe", get(probe))
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
@@ -78,6 +79,10 @@ async fn observe(State(master): State<Master>, headers: HeaderMap, body: Body) -
 
 async fn step(State(master): State<Master>, headers: HeaderMap, body: Body) -> ApiResult {
     Ok(master.call(body.node()?, &body.instance()?, body.observe(true, accept(&headers))?).await?)
+}
+
+async fn computer(State(master): State<Master>, body: Body) -> ApiResult {
+    Ok(master.call(body.node()?, &body.instance()?, body.computer()?).await?)
 }
 
 async fn metadata(State(master): State<Master>, query: Query) -> ApiResult {

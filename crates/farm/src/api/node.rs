@@ -72,6 +72,7 @@ pub(crate) fn instance_calls() -> Router<NodeApi> {
         .route("/execute", post(execute))
         .route("/observe", post(observe))
         .route("/step", post(step))
+        .route("/computer", post(computer))
         .route("/metadata", get(metadata))
         .route("/probe", get(probe))
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
@@ -116,6 +117,10 @@ async fn observe(State(api): State<NodeApi>, query: Query, headers: HeaderMap, b
 
 async fn step(State(api): State<NodeApi>, query: Query, headers: HeaderMap, body: Body) -> ApiResult {
     Ok(api.node.call(&api.id_or_body(&query, &body)?, body.observe(true, accept(&headers))?).await?)
+}
+
+async fn computer(State(api): State<NodeApi>, query: Query, body: Body) -> ApiResult {
+    Ok(api.node.call(&api.id_or_body(&query, &body)?, body.computer()?).await?)
 }
 
 async fn metadata(State(api): State<NodeApi>, query: Query) -> ApiResult {

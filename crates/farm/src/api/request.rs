@@ -17,6 +17,7 @@ use url::form_urlencoded;
 
 use super::response::ErrorResponse;
 use crate::{
+    computer::ComputerCall,
     error::ApiError,
     node::{Call, GetRequest},
     observe::{Encoding, ObserveCall},
@@ -177,6 +178,10 @@ impl Body {
         let options =
             SessionOptions::from_json(&options).map_err(|error| ApiError::BadRequest(error.to_string()))?;
         Ok(Call::SetStorageState(Box::new(options.storage_state.unwrap_or_default())))
+    }
+
+    pub(crate) fn computer(&self) -> Result<Call, ApiError> {
+        Ok(Call::Computer(Box::new(ComputerCall::parse(&self.0)?)))
     }
 
     pub(crate) fn observe(&self, step: bool, accept: Option<&str>) -> Result<Call, ApiError> {

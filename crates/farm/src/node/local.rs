@@ -39,6 +39,7 @@ impl Node for LocalNode {
                 Ok(axum::Json(json!({"status": "success", "message": "Probe successful"})).into_response())
             }
             OperationResult::Observed(observed) => observation_response(call, *observed),
+            OperationResult::Computer(turn) => Ok(axum::Json(turn.into_json()).into_response()),
         }
     }
 
@@ -84,6 +85,7 @@ fn operation(call: &Call) -> Operation {
         Call::StorageState => Operation::StorageState,
         Call::SetStorageState(state) => Operation::SetStorageState(state.clone()),
         Call::Observe { call, .. } => call.operation(),
+        Call::Computer(call) => Operation::Computer(call.clone()),
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) use local::LocalNode;
 pub(crate) use remote::{HttpClient, RemoteNode};
 
 use crate::{
+    computer::ComputerCall,
     error::ApiError,
     observe::{Encoding, ObserveCall},
     pool::{DrainStatus, PendingLease},
@@ -38,6 +39,7 @@ pub(crate) enum Call {
     StorageState,
     SetStorageState(Box<StorageState>),
     Observe { call: ObserveCall, encoding: Encoding },
+    Computer(Box<ComputerCall>),
 }
 
 /// The response of a node to `/info`. Nodes of the Python system omit the fields with a default.

@@ -235,6 +235,9 @@ impl Node for RemoteNode {
                     serde_json::to_value(state).map_err(|error| ApiError::Internal(error.to_string()))?;
                 self.request(Method::PUT, "/storage_state", &[id], Some(state), None, timeout).await?
             }
+            Call::Computer(call) => {
+                self.request(post, "/computer", &[id], Some(call.to_json()), None, timeout).await?
+            }
             Call::Probe => self.request(get, "/probe", &[id], None, None, timeout).await?,
             Call::Observe { call, encoding } => {
                 let path = if call.command.is_some() { "/step" } else { "/observe" };

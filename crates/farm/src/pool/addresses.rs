@@ -20,6 +20,14 @@ impl Pool {
                 let refused = self.check_address(url).await.err();
                 Ok(refused.map_or(operation, |error| Operation::Refused { error, observe }))
             }
+            Operation::Computer(mut call) => {
+                for url in call.addresses() {
+                    if let Err(refused) = self.check_address(&url).await {
+                        call.refuse(url, refused);
+                    }
+                }
+                Ok(Operation::Computer(call))
+            }
             other => Ok(other),
         }
     }

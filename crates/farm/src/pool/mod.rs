@@ -3,6 +3,7 @@
 
 mod acquire;
 mod addresses;
+mod computer;
 mod drain;
 mod group;
 mod inspect;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use proto::InstanceId;
 
 use super::{Operation, OperationResult, Pool};
-use crate::error::ApiError;
+use crate::{computer::TurnError, error::ApiError};
 
 impl Pool {
     /// Explains the error of a visit, alone or as part of a step.
@@ -20,6 +20,15 @@ impl Pool {
                     observed.result = Some(Err(self.explain_redirect(error).await));
                 }
                 Ok(OperationResult::Observed(observed))
+            }
+            Ok(OperationResult::Computer(mut turn)) => {
+                turn.error = match turn.error {
+                    Some(TurnError::Browser(error)) => {
+                        Some(TurnError::Browser(self.explain_redirect(error).await))
+                    }
+                    other => other,
+                };
+                Ok(OperationResult::Computer(turn))
             }
             other => other,
         }

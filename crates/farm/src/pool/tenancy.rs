@@ -13,7 +13,13 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{egress::EgressProxy, error::ApiError, tasks::Tasks};
+use super::computer;
+use crate::{
+    computer::{ComputerCall, ComputerResult},
+    egress::EgressProxy,
+    error::ApiError,
+    tasks::Tasks,
+};
 
 /// What a client can ask its instance to do.
 #[derive(Debug)]
@@ -38,6 +44,7 @@ pub(crate) enum Operation {
     },
     StorageState,
     SetStorageState(Box<StorageState>),
+    Computer(Box<ComputerCall>),
 }
 
 impl Operation {
@@ -51,6 +58,7 @@ impl Operation {
             Self::Configure { .. } => "configure",
             Self::StorageState => "storage_state",
             Self::SetStorageState(_) => "set_storage_state",
+            Self::Computer(_) => "computer",
             Self::Size => "metadata",
             Self::Probe => "probe",
         }
@@ -64,6 +72,7 @@ pub(crate) enum OperationResult {
     Size(u32, u32),
     Alive,
     Observed(Box<ObserveResult>),
+    Computer(Box<ComputerResult>),
 }
 
 /// An observation, and for a step the result of its command.
@@ -203,6 +212,9 @@ impl Session {
             Operation::SetStorageState(state) => {
                 instance.set_storage_state(&state).await?;
                 OperationResult::Answer(json!({"status": "success"}))
+            }
+            Operation::Computer(call) => {
+                OperationResult::Computer(Box::new(computer::perform(instance, &call).await?))
             }
             Operation::Observe(request) => self.observe(&request, None).await?,
             Operation::Refused { error, observe } => self.observe(&observe, Some(Err(error))).await?,

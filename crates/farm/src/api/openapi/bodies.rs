@@ -109,7 +109,7 @@ pub(super) fn info(tier: Tier) -> Value {
 }
 
 /// The properties of a body that identify the instance.
-fn address(tier: Tier) -> Map<String, Value> {
+pub(super) fn address(tier: Tier) -> Map<String, Value> {
     let mut address = Map::from_iter([("instance_id".to_owned(), name())]);
     if tier == Tier::Master {
         address.insert("node".into(), name());

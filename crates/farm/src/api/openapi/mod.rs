@@ -2,12 +2,14 @@
 
 mod bodies;
 mod commands;
+mod computer;
 mod operation;
 mod session;
 
 use proto::ErrorCode;
 use serde_json::{Map, Value, json};
 
+use bodies::address;
 use operation::{Operation, json_response, parameter, public, reference};
 
 /// A tier of the farm. The tiers differ in the parameter `node`, in ids and in `/info`.
@@ -113,6 +115,10 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
     let observe = |summary, step| {
         Operation::new(summary).body(bodies::observe(tier, step)).response(bodies::observed()).build()
     };
+    let computer =
+        Operation::new("Carry out a model's turn in its own dialect and return what the model expects")
+            .body(computer::request(address(tier)))
+            .response(computer::response());
     let size = json!({
         "type": "object", "required": ["width", "height"],
         "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}},
@@ -129,6 +135,7 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
         ("/execute", "post", execute.build()),
         ("/observe", "post", observe("Get screenshot, metadata and elements in one round trip", false)),
         ("/step", "post", observe("Execute a command, settle and observe in one round trip", true)),
+        ("/computer", "post", computer.build()),
         ("/metadata", "get", metadata.build()),
         ("/probe", "get", probe.build()),
         ("/storage_state", "get", state.build()),
@@ -192,6 +199,7 @@ mod tests {
                 "/info",
                 "/observe",
                 "/step",
+                "/computer",
                 "/storage_state",
             ] {
                 assert!(document["paths"][path].is_object(), "{path}");
