@@ -29,7 +29,7 @@ pub(crate) fn mark_of(info: &Value, name: &str) -> Option<String> {
 }
 
 /// Returns the centre of the element with this name.
-fn centre_of(info: &Value, name: &str) -> (f64, f64) {
+pub(crate) fn centre_of(info: &Value, name: &str) -> (f64, f64) {
     let mark = mark_of(info, name).unwrap_or_else(|| panic!("no {name} in {info}"));
     let element = info["id_mapping"][&mark].as_str().expect("an element id");
     let rect = &info["interactive_regions"][element]["rects"][0];

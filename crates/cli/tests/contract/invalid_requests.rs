@@ -69,7 +69,7 @@ async fn malformed_bodies_are_refused(context: Context) {
     let farm = &context.farm;
     let lease = farm.get().await;
     let query = [("instance_id", lease.id.as_str())];
-    for path in ["/execute", "/observe", "/step"] {
+    for path in ["/execute", "/observe", "/step", "/computer"] {
         for body in ["", "{", "[]", "null", "\"back\"", "{\"back\":{}", "\u{0}", "{\"back\": {}} x"] {
             let reply = farm.http.send(Method::POST, path, &query, body, &[]).await;
             assert_eq!(

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod commands;
+mod computer;
 mod invalid_requests;
 mod leases;
 mod observation;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
             leases::CHECKS,
             observation::CHECKS,
             commands::CHECKS,
+            computer::CHECKS,
             invalid_requests::CHECKS,
             self_description::CHECKS,
             sessions::CHECKS,

@@ -54,8 +54,7 @@ async fn openapi_describes_every_endpoint(context: Context) {
     let open = context.farm.http.with_key(None);
     let api = open.get("/openapi.json", &[]).await.ok();
     assert_eq!(api["openapi"], "3.1.0");
-    let paths =
-        "/get /reset /screenshot /execute /observe /step /metadata /probe /info /metrics /healthz /readyz";
+    let paths = "/get /reset /screenshot /execute /observe /step /computer /metadata /probe /info /metrics /healthz /readyz";
     for path in paths.split(' ') {
         assert!(api["paths"][path].is_object(), "{path}");
     }

@@ -127,7 +127,7 @@ async fn malformed_bodies_are_refused(env: Arc<Environment>) {
         nested.as_bytes(),
         wide.as_bytes(),
     ];
-    for path in ["/execute", "/observe", "/step"] {
+    for path in ["/execute", "/observe", "/step", "/computer"] {
         for body in bodies {
             for kind in [
                 "application/json",
