@@ -363,6 +363,7 @@ fn episode_context(
                 version: PromptVersion::Complete,
                 include_ac_tree: false,
                 window: rollout::policy::HISTORY_WINDOW,
+                dialect: None,
             },
             page_text_lines: 0,
             model: "sim".into(),

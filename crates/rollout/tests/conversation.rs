@@ -14,7 +14,7 @@ use rollout::{
 use serde_json::{Value, json};
 
 fn prompt_options(mode: InteractionMode, model_type: ModelType, version: PromptVersion) -> PromptOptions {
-    PromptOptions { mode, model_type, version, include_ac_tree: true, window: HISTORY_WINDOW }
+    PromptOptions { mode, model_type, version, include_ac_tree: true, window: HISTORY_WINDOW, dialect: None }
 }
 
 fn task() -> Task {

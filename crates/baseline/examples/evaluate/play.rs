@@ -48,6 +48,7 @@ impl Player {
             version,
             include_ac_tree: true,
             window: rollout::policy::HISTORY_WINDOW,
+            dialect: None,
         };
         Self { instance, page_text, prompting, verbose }
     }

@@ -37,6 +37,7 @@ impl Episode {
             version: PromptVersion::Complete,
             include_ac_tree: true,
             window: rollout::policy::HISTORY_WINDOW,
+            dialect: None,
         };
         let task = Task {
             task_name: task.to_owned(),

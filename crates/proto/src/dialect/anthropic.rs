@@ -41,7 +41,7 @@ const BROWSER: &str = "browser";
 
 pub(super) fn read(value: &Value) -> Result<RawTurn, DialectError> {
     let to_actions = |name: &str, arguments: &Map<String, Value>| vec![action_of(name, arguments)];
-    if let Some(turn) = chat::read(value, to_actions)? {
+    if let Some(turn) = chat::read_with_text(value, to_actions)? {
         return Ok(turn);
     }
     let blocks = match value.get("content") {

@@ -6,6 +6,7 @@ use super::{
     DialectError, Form,
     output::{CallResult, Image, PageState},
     raw::{self, RawAction, RawCall, RawTurn},
+    tagged_text,
 };
 
 /// Reads a turn if it has this form. `to_actions` reads the arguments of one function.
@@ -32,6 +33,28 @@ pub(super) fn read(
     let calls: Vec<RawCall> =
         calls.into_iter().map(|call| read_call(call, &to_actions)).collect::<Result<_, _>>()?;
     Ok(Some(RawTurn { calls, answer: answer.map(str::to_owned), form: Form::Chat }))
+}
+
+/// Like [`read`]; also reads calls that were left in the text, as `{"name": …, "arguments": …}` in `<tool_call>` tags.
+pub(super) fn read_with_text(
+    value: &Value,
+    to_actions: impl Fn(&str, &Map<String, Value>) -> Vec<RawAction>,
+) -> Result<Option<RawTurn>, DialectError> {
+    let Some(text) = value.as_str() else { return read(value, to_actions) };
+    let blocks = tagged_text::blocks(tagged_text::after_thinking(text).unwrap_or_default(), "tool_call");
+    if blocks.is_empty() {
+        return Ok(None);
+    }
+    let call = |block: &str| match serde_json::from_str::<Value>(block) {
+        Ok(function @ Value::Object(_)) => read_call(&json!({ "function": function }), &to_actions),
+        _ => {
+            let problem =
+                "the content of <tool_call> must be a JSON object with name and arguments".to_owned();
+            Ok(RawCall::new(None, RawAction::unreadable("tool_call", problem)))
+        }
+    };
+    let calls = blocks.into_iter().map(call).collect::<Result<_, _>>()?;
+    Ok(Some(RawTurn { calls, answer: None, form: Form::Chat }))
 }
 
 fn read_call(

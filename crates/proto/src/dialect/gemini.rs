@@ -59,7 +59,7 @@ const SEARCH_PAGE: &str = "https://www.google.com";
 
 pub(super) fn read(value: &Value) -> Result<RawTurn, DialectError> {
     let to_actions = |name: &str, arguments: &Map<String, Value>| vec![RawAction::new(name, arguments)];
-    if let Some(mut turn) = chat::read(value, to_actions)? {
+    if let Some(mut turn) = chat::read_with_text(value, to_actions)? {
         turn.calls.iter_mut().for_each(take_safety_decision);
         return Ok(turn);
     }

@@ -23,7 +23,7 @@ mod version;
 use serde_json::Value;
 
 pub use output::{CallResult, Image, PageState};
-pub use screen::{Region, Screen, Size, check_display};
+pub use screen::{Region, Screen, Size, check_display, coordinate_size};
 pub use version::{Dialect, Version};
 
 use crate::{

@@ -25,7 +25,7 @@ pub(super) fn read(value: &Value) -> Result<RawTurn, DialectError> {
         "computer" | "computer_use" | "computer_use_preview" => actions_of(arguments),
         other => vec![RawAction::new(other, arguments)],
     };
-    if let Some(turn) = chat::read(value, to_actions)? {
+    if let Some(turn) = chat::read_with_text(value, to_actions)? {
         return Ok(turn);
     }
     let items = raw::objects(value)?;

@@ -90,18 +90,20 @@ pub(super) struct Pointer {
     truncates: bool,
 }
 
+/// Returns the size of the coordinate system in which a model sees a display.
+pub fn coordinate_size(dialect: Dialect, version: Option<Version>, display: Size) -> Size {
+    match (dialect, version) {
+        (Dialect::OpenAi | Dialect::Anthropic, _) => display,
+        (Dialect::Qwen, Some(Version::Qwen25)) => smart_resize(display, QWEN_MIN_PIXELS),
+        (Dialect::UiTars, None | Some(Version::UiTars15)) => smart_resize(display, UI_TARS_MIN_PIXELS),
+        (Dialect::Gemini | Dialect::Qwen | Dialect::UiTars, _) => GRID,
+    }
+}
+
 impl Pointer {
     pub(super) fn new(options: &ParseOptions) -> Self {
-        let display = options.screen.display;
-        let (units, truncates) = match (options.dialect, options.version) {
-            (Dialect::OpenAi | Dialect::Anthropic, _) => (display, false),
-            (Dialect::Qwen, Some(Version::Qwen25)) => (smart_resize(display, QWEN_MIN_PIXELS), false),
-            (Dialect::UiTars, None | Some(Version::UiTars15)) => {
-                (smart_resize(display, UI_TARS_MIN_PIXELS), true)
-            }
-            (Dialect::Qwen, _) => (GRID, false),
-            (Dialect::Gemini | Dialect::UiTars, _) => (GRID, true),
-        };
+        let units = coordinate_size(options.dialect, options.version, options.screen.display);
+        let truncates = matches!(options.dialect, Dialect::Gemini | Dialect::UiTars);
         Self { screen: options.screen, units, truncates }
     }
 

@@ -256,6 +256,12 @@ fn calls_are_read_in_every_form() {
         ),
         ("gemini", chat("click", &json!({"x": 1, "y": 3}))),
         (
+            "gemini",
+            json!(
+                "I click.<tool_call>{\"name\": \"click\", \"arguments\": {\"x\": 1, \"y\": 3}}</tool_call>"
+            ),
+        ),
+        (
             "qwen",
             json!({"name": "computer_use", "arguments": {"action": "left_click", "coordinate": [1, 3]}}),
         ),

@@ -2,9 +2,13 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// A format of computer actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Dialect {
+    #[serde(rename = "openai")]
     OpenAi,
     Anthropic,
     Gemini,
@@ -126,6 +130,22 @@ impl Version {
             Self::GeminiLegacy | Self::GeminiCurrent => Dialect::Gemini,
             Self::Qwen25 | Self::Qwen3 | Self::Qwen35 => Dialect::Qwen,
             Self::UiTars10 | Self::UiTars15 | Self::Doubao | Self::UiTars2 => Dialect::UiTars,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_the_serde_form() {
+        for dialect in Dialect::ALL {
+            assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.as_str());
+            assert_eq!(dialect.as_str().parse(), Ok(dialect));
+            for version in dialect.versions() {
+                assert_eq!(dialect.version(version.as_str()), Ok(version));
+            }
         }
     }
 }

@@ -44,6 +44,8 @@ impl Default for PolicyConfig {
             min_p: 0.0,
             api_key_env_var: "VLLM_API_KEY".into(),
             prompt_template: None,
+            dialect: None,
+            dialect_version: None,
             huggingface_token_env_var: Some("HF_TOKEN".into()),
         }
     }

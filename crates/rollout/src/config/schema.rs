@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
-use proto::InteractionMode;
+use proto::{InteractionMode, dialect::Dialect};
 use serde::{Deserialize, Serialize};
 use store::metrics::DifficultyClass;
 
@@ -67,6 +67,10 @@ pub struct PolicyConfig {
     pub api_key_env_var: String,
     /// A file with other prompts than the built-in ones.
     pub prompt_template: Option<PathBuf>,
+    /// The dialect of computer actions that the model speaks; unset for the built-in actions.
+    pub dialect: Option<Dialect>,
+    /// The version of the dialect.
+    pub dialect_version: Option<String>,
     /// Accepted for compatibility; models are not downloaded.
     pub huggingface_token_env_var: Option<String>,
 }

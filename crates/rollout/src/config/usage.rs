@@ -6,8 +6,10 @@ use std::{
 };
 
 use client::chat::{ChatRequest, Images, Message};
+use proto::dialect::Size;
 
 use super::schema::{Config, ImageDetail, ImageTransport, PolicyConfig, Split};
+use crate::policy::DialectOptions;
 
 /// The kinds of question that the judge answers; each may go to another model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +27,9 @@ pub struct JudgeEndpoint {
     /// The request without its messages: model and sampling settings.
     pub request: ChatRequest,
 }
+
+/// The viewport of a session without options.
+const DEFAULT_VIEWPORT: Size = Size { width: 1280, height: 768 };
 
 /// The default of `openai_config.base_url`. It requires a key; other servers may not.
 pub const OPENAI_URL: &str = "https://api.openai.com/v1";
@@ -64,6 +69,26 @@ impl Config {
         Some(match self.env_config.master_port {
             443 => format!("https://{host}"),
             port => format!("http://{host}:{port}"),
+        })
+    }
+
+    /// Returns the dialect of the policy, if it has one. A version that does not exist is reported when the configuration is
+    /// checked.
+    pub fn dialect(&self) -> Option<DialectOptions> {
+        let dialect = self.policy_config.dialect?;
+        let version = self.policy_config.dialect_version.as_deref();
+        let side = |name: &str| {
+            let side = self.env_config.session.get("viewport")?.get(name)?.as_u64()?;
+            u32::try_from(side).ok()
+        };
+        let viewport = match (side("width"), side("height")) {
+            (Some(width), Some(height)) => Size { width, height },
+            _ => DEFAULT_VIEWPORT,
+        };
+        Some(DialectOptions {
+            dialect,
+            version: version.and_then(|name| dialect.version(name).ok()),
+            viewport,
         })
     }
 

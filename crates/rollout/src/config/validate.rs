@@ -1,5 +1,7 @@
 //! Rules for values that have the right type. Each rule names its key.
 
+use proto::{InteractionMode, dialect::Version};
+
 use crate::session_options;
 
 use super::schema::{
@@ -10,6 +12,7 @@ use super::schema::{
 pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
     let mut rules = Rules::default();
     policy(&mut rules, &config.policy_config);
+    dialect(&mut rules, config);
     let env = &config.env_config;
     env_counts(&mut rules, env);
     env_numbers(&mut rules, env);
@@ -73,6 +76,26 @@ fn policy(rules: &mut Rules, policy: &PolicyConfig) {
     rules.check(&key("top_k"), policy.top_k >= -1, "must be -1, 0 (no limit) or more");
     let p = policy.min_p;
     rules.check(&key("min_p"), (0.0..=1.0).contains(&p), format!("must be between 0 and 1, not {p}"));
+}
+
+fn dialect(rules: &mut Rules, config: &Config) {
+    let PolicyConfig { dialect, dialect_version, .. } = &config.policy_config;
+    let coordinates = config.context_config.interaction_mode == InteractionMode::Coordinates;
+    rules.check(
+        "policy_config.dialect",
+        dialect.is_none() || coordinates,
+        "needs context_config.interaction_mode=coordinates: its positions are on screenshots without marks",
+    );
+    let Some(name) = dialect_version else { return };
+    let key = "policy_config.dialect_version";
+    match dialect.map(|dialect| dialect.version(name)) {
+        None => rules.check(key, false, "needs policy_config.dialect"),
+        Some(Err(reason)) => rules.check(key, false, reason),
+        Some(Ok(Version::BrowserToolset)) => {
+            rules.check(key, false, "the browser toolset is only available through the farm's /computer");
+        }
+        Some(Ok(_)) => {}
+    }
 }
 
 fn env_key(name: &str) -> String {

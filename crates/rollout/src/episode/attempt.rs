@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Instant};
 
 use client::http::Deadline;
-use proto::trajectory::{Action, Observation, Step as Record, Task};
+use proto::{
+    command::Point,
+    dialect::Size,
+    trajectory::{Action, Observation, Step as Record, Task},
+};
 
 use super::{
     BrowserSession, Ending, EpisodeContext, fingerprint::Fingerprint, screenshots::ScreenshotStore,
@@ -25,6 +29,8 @@ pub struct Episode {
     pub(crate) steps: Vec<Record>,
     /// How prompts are built. The window shrinks when a prompt does not fit the model.
     pub(super) prompting: PromptOptions,
+    /// Where the mouse is, for dialects with actions at its position.
+    pub(super) cursor: Point,
 }
 
 /// What the agent currently sees. The screenshot is on disk; only its fingerprint is kept, to compare the next one with.
@@ -44,7 +50,8 @@ impl Episode {
         deadline: Deadline,
     ) -> Self {
         let prompting = context.settings.prompting;
-        Self { context, task, attempt, screenshots, deadline, steps: Vec::new(), prompting }
+        let cursor = Point { x: 0.0, y: 0.0 };
+        Self { context, task, attempt, screenshots, deadline, steps: Vec::new(), prompting, cursor }
     }
 
     pub(super) fn index(&self) -> usize {
@@ -80,6 +87,9 @@ impl Episode {
         let since = Instant::now();
         let (width, height) = session.viewport().await?;
         self.announce_duration(Stage::Metadata, since);
+        if let Some(dialect) = &mut self.prompting.dialect {
+            dialect.viewport = Size { width, height };
+        }
         let start_url = self.task.website.clone();
         let is_open = self.open_start_page(session, &start_url).await?;
         let mut view = self.observe_first(session, is_open).await?;

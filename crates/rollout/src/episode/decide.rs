@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{Ending, Episode, Settings, attempt::View};
 use crate::{
-    policy::{Reply, build_conversation_with, text_form},
+    policy::{Reply, build_conversation_with, parse_reply, text_form},
     run::event::{Event, Stage},
 };
 
@@ -60,7 +60,10 @@ impl Episode {
             text,
         );
         let messages = messages.map_err(|error| Failure::Prompt(error.to_string()))?;
-        let request = settings.policy.request(&settings.model, messages);
+        let mut request = settings.policy.request(&settings.model, messages);
+        if let Some(functions) = self.prompting.dialect.and_then(|dialect| dialect.functions()) {
+            request.extra.insert("tools".to_owned(), functions.into());
+        }
         // The deadline covers waiting for a session, which may take long; each attempt has its own timeout.
         self.context.policy.complete_with_prompt(request, self.deadline).await.map_err(Failure::Model)
     }
@@ -72,8 +75,15 @@ impl Episode {
         shown > 0
     }
 
-    fn parse(&self, completion: Completion, raw_prompt: String, millis: f64) -> Decision {
-        let reply = Reply::parse(&completion.text, self.context.settings.prompting.mode);
+    fn parse(&mut self, completion: Completion, raw_prompt: String, millis: f64) -> Decision {
+        let reply = match &self.prompting.dialect {
+            Some(dialect) => {
+                let (reply, cursor) = parse_reply(&completion.text, dialect, self.cursor);
+                self.cursor = cursor;
+                reply
+            }
+            None => Reply::parse(&completion.text, self.prompting.mode),
+        };
         let answering_tokens = reply.answering_tokens();
         Decision {
             action: reply.action,

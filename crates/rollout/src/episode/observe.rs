@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use proto::trajectory::{Action, Observation};
+use proto::{
+    Command,
+    trajectory::{Action, Observation},
+};
 use serde_json::Value;
 
 use super::{
@@ -74,6 +77,7 @@ impl Episode {
         let since = Instant::now();
         let (failure, page) = match resolved {
             Ok(ResolvedAction::Command(command)) => session.act(self.steps.len(), &command).await?,
+            Ok(ResolvedAction::Commands(commands)) => self.perform_all(session, &commands).await?,
             Ok(ResolvedAction::Wait { seconds }) => {
                 tokio::time::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
                 (None, session.observe(self.steps.len()).await?)
@@ -89,6 +93,23 @@ impl Episode {
             step.extras.timings_ms.insert("execute".to_owned(), Value::from(millis));
         }
         Ok((failure, page))
+    }
+
+    /// Executes commands in order, up to the first that fails, and observes the page.
+    async fn perform_all(
+        &self,
+        session: &BrowserSession,
+        commands: &[Command],
+    ) -> Result<(Option<String>, PageObservation), Ending> {
+        let Some((last, earlier)) = commands.split_last() else {
+            return Ok((None, session.observe(self.steps.len()).await?));
+        };
+        for command in earlier {
+            if let Some(reason) = session.try_execute(command).await? {
+                return Ok((Some(reason), session.observe(self.steps.len()).await?));
+            }
+        }
+        session.act(self.steps.len(), last).await
     }
 
     /// Keeps showing the page before a navigation that led to a blank page, and records that the navigation failed.

@@ -150,6 +150,16 @@ impl BrowserSession {
         }
     }
 
+    /// Runs a command without observing the page.
+    pub(super) async fn try_execute(&self, command: &Command) -> Result<CommandFailure, Ending> {
+        let _permit = self.permit(Operation::Execute).await?;
+        match self.execute(command).await {
+            Ok(_) => Ok(None),
+            Err(error) if is_session_lost(&error) => Err(lost(error)),
+            Err(error) => Ok(Some(error.to_string())),
+        }
+    }
+
     fn observe_options(&self) -> ObserveOptions {
         ObserveOptions::for_step(self.context.settings.prompting.mode)
     }

@@ -5,11 +5,13 @@ use std::sync::LazyLock;
 
 use proto::{
     InteractionMode,
+    command::Point,
     trajectory::{Observation, Step, Task},
 };
 
 use super::{
     action::text_form,
+    dialect::parse_reply,
     reply::Reply,
     sanitize::{escape_markers, escape_template_tokens, fenced_content, single_line},
     think_block::split_thinking,
@@ -116,7 +118,7 @@ fn turn(
     Turn {
         step: index + 1,
         max_steps: task.max_steps,
-        problem: previous.and_then(|step| reply_problem(step, options.mode)).unwrap_or_default(),
+        problem: previous.and_then(|step| reply_problem(step, options)).unwrap_or_default(),
         outcome: previous.and_then(stored_outcome).unwrap_or_default(),
         title: clean_title(observation),
         url: single_line(&observation.url, MAX_URL_CHARS),
@@ -125,9 +127,15 @@ fn turn(
 }
 
 /// Returns why a reply could not be used; the step then waited instead.
-fn reply_problem(step: &Step, mode: InteractionMode) -> Option<String> {
+fn reply_problem(step: &Step, options: PromptOptions) -> Option<String> {
     step.action.as_ref().filter(|action| action.key == "wait")?;
-    let problem = Reply::parse(&step.response.raw_response, mode).problem?;
+    let raw = &step.response.raw_response;
+    let reply = match &options.dialect {
+        // Whether a reply can be used does not depend on the position of the mouse.
+        Some(dialect) => parse_reply(raw, dialect, Point { x: 0.0, y: 0.0 }).0,
+        None => Reply::parse(raw, options.mode),
+    };
+    let problem = reply.problem?;
     Some(single_line(&problem, MAX_ACTION_CHARS))
 }
 

@@ -6,6 +6,7 @@ mod action_text;
 mod arguments;
 mod call_search;
 mod conversation;
+mod dialect;
 mod headings;
 mod lenient_json;
 mod reply;
@@ -17,6 +18,8 @@ mod tool_definition;
 
 pub use action::{ActionKey, text_form};
 pub use conversation::{HISTORY_WINDOW, build_conversation, build_conversation_with, describe_outcome};
+pub use dialect::DialectOptions;
+pub(crate) use dialect::parse_reply;
 pub use reply::Reply;
 pub use resolve::{
     ActionContext, ActionError, DEFAULT_WAIT_SECS, MAX_WAIT_SECS, ResolvedAction, grid_to_pixel,

@@ -7,7 +7,7 @@ use proto::{
 };
 use serde_json::Value;
 
-use super::{action::ActionKey, arguments};
+use super::{action::ActionKey, arguments, dialect::commands_of};
 use crate::address;
 
 /// Length of a wait for which the model gives no time.
@@ -19,6 +19,8 @@ pub const MAX_WAIT_SECS: f64 = 60.0;
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResolvedAction {
     Command(Command),
+    /// The commands of a turn in a dialect, in order; none if the model only wants a screenshot.
+    Commands(Vec<Command>),
     /// The collector waits; nothing is sent to the browser.
     Wait {
         seconds: f64,
@@ -51,6 +53,9 @@ const WHOLE_PAGE: Scroll = Scroll { amount: 200.0, full_page: true };
 impl ResolvedAction {
     /// Translates an action in the given context.
     pub fn resolve(action: &Action, context: &ActionContext<'_>) -> Result<Self, ActionError> {
+        if let Some(commands) = commands_of(action) {
+            return Ok(Self::Commands(commands));
+        }
         let key = ActionKey::from_key(&action.key).ok_or_else(|| ActionError::Unknown(action.key.clone()))?;
         let arguments = Arguments { action, context };
         Ok(Self::Command(match (key, context.mode) {

@@ -3,7 +3,7 @@
 use proto::InteractionMode;
 use serde_json::{Value, json};
 
-use super::tool_call::tool_name;
+use super::{dialect::DialectOptions, tool_call::tool_name};
 use crate::config::{ModelType, PromptVersion};
 
 /// The settings that an episode's prompts depend on.
@@ -15,6 +15,8 @@ pub struct PromptOptions {
     pub include_ac_tree: bool,
     /// Number of past steps that are sent with screenshot and reply. Earlier steps are only summarized.
     pub window: usize,
+    /// The dialect of the policy; `None` for the built-in actions.
+    pub dialect: Option<DialectOptions>,
 }
 
 /// Returns the definition of the tool, with its parameters as a JSON schema.

@@ -30,6 +30,7 @@ pub enum PromptError {
 /// `openai_config.prompt_templates`.
 pub fn built_in() -> Vec<BuiltIn> {
     let mut files = vec![("policy.jinja", policy::BUILT_IN)];
+    files.extend(policy::DIALECTS);
     files.extend(judge::BUILT_IN.iter().map(|(_, path, text)| (*path, *text)));
     files
 }

@@ -6,6 +6,7 @@ use client::chat::Part;
 use minijinja::Value;
 use proto::{
     InteractionMode,
+    dialect::Dialect,
     trajectory::{Observation, Task},
 };
 use serde::Serialize;
@@ -21,9 +22,30 @@ use crate::{
 };
 
 pub(super) const BUILT_IN: &str = include_str!("templates/policy.jinja");
+const FUNCTIONS: &str = include_str!("templates/dialects/functions.jinja");
+const QWEN: &str = include_str!("templates/dialects/qwen.jinja");
+const UI_TARS: &str = include_str!("templates/dialects/ui_tars.jinja");
 
-const COMMON: [&str; 7] =
-    ["mode", "model_type", "prompt_version", "tool_name", "tool_definition", "task", "website"];
+/// The built-in files for dialects, by their paths below the folder of an export.
+pub(super) const DIALECTS: [super::BuiltIn; 3] = [
+    ("dialects/functions.jinja", FUNCTIONS),
+    ("dialects/qwen.jinja", QWEN),
+    ("dialects/ui_tars.jinja", UI_TARS),
+];
+
+const COMMON: [&str; 11] = [
+    "mode",
+    "model_type",
+    "prompt_version",
+    "tool_name",
+    "tool_definition",
+    "task",
+    "website",
+    "dialect",
+    "dialect_version",
+    "display_width",
+    "display_height",
+];
 
 /// The sections of the file, with the variables that only they have.
 const SECTIONS: [(&str, &[&str]); 5] = [
@@ -59,11 +81,19 @@ pub struct PromptVariables {
     tool_definition: String,
     task: String,
     website: String,
+    /// Empty for the built-in actions.
+    dialect: &'static str,
+    dialect_version: &'static str,
+    /// The size of the model's coordinate system.
+    display_width: u32,
+    display_height: u32,
 }
 
 impl PromptVariables {
     /// `task` and `website` must be free of text that could be taken for a part of the prompt.
     pub(crate) fn new(options: PromptOptions, task: String, website: String) -> Self {
+        let grid = proto::dialect::Size { width: 1000, height: 1000 };
+        let display = options.dialect.map_or(grid, |dialect| dialect.coordinate_size());
         Self {
             mode: match options.mode {
                 InteractionMode::Coordinates => "coordinates",
@@ -78,9 +108,19 @@ impl PromptVariables {
                 PromptVersion::Vanilla => "vanilla",
             },
             tool_name: tool_name(options.mode),
-            tool_definition: tool_definition(options.mode).to_string(),
+            tool_definition: match options.dialect {
+                Some(dialect) => dialect.tool_definition(),
+                None => tool_definition(options.mode).to_string(),
+            },
             task,
             website,
+            dialect: options.dialect.map_or("", |options| options.dialect.as_str()),
+            dialect_version: options
+                .dialect
+                .and_then(|options| options.version)
+                .map_or("", proto::dialect::Version::as_str),
+            display_width: display.width,
+            display_height: display.height,
         }
     }
 }
@@ -143,24 +183,39 @@ pub struct PolicyPrompts {
 
 impl Default for PolicyPrompts {
     fn default() -> Self {
-        let mut templates = Templates::new();
-        for section in sections(BUILT_IN) {
-            let origin = Origin { path: PathBuf::from("policy.jinja"), lines_before: section.lines_before };
-            let added = templates.add(section.name, &section.text, origin);
-            debug_assert!(added.is_ok(), "{added:?}");
-        }
-        Self { templates }
+        Self::built_in(None)
     }
 }
 
 impl PolicyPrompts {
+    /// Returns the prompts for a dialect, or those for the built-in actions.
+    pub fn built_in(dialect: Option<Dialect>) -> Self {
+        let own = match dialect {
+            None => None,
+            Some(Dialect::OpenAi | Dialect::Anthropic | Dialect::Gemini) => {
+                Some(("functions.jinja", FUNCTIONS))
+            }
+            Some(Dialect::Qwen) => Some(("qwen.jinja", QWEN)),
+            Some(Dialect::UiTars) => Some(("ui_tars.jinja", UI_TARS)),
+        };
+        let mut templates = Templates::new();
+        for (name, text) in [("policy.jinja", BUILT_IN)].into_iter().chain(own) {
+            for section in sections(text) {
+                let origin = Origin { path: PathBuf::from(name), lines_before: section.lines_before };
+                let added = templates.add(section.name, &section.text, origin);
+                debug_assert!(added.is_ok(), "{added:?}");
+            }
+        }
+        Self { templates }
+    }
+
     /// Reads the sections of a file and checks them with these options. Sections that the file lacks keep their built-in
     /// text.
     pub fn load(path: &Path, options: PromptOptions) -> Result<Self, PromptError> {
         let read_error =
             |error: std::io::Error| PromptError::Read { path: path.to_path_buf(), reason: error.to_string() };
         let source = std::fs::read_to_string(path).map_err(read_error)?;
-        let mut prompts = Self::default();
+        let mut prompts = Self::built_in(options.dialect.map(|options| options.dialect));
         let found = sections(&source);
         let reject = |reason: String| PromptError::Invalid { path: path.to_path_buf(), reason };
         let names = || SECTIONS.map(|(name, _)| name).join(", ");
@@ -198,7 +253,8 @@ impl PolicyPrompts {
         }
         let asks_for_call = |part: &Part| matches!(part, Part::Text(text) if text.contains("<tool_call>") || text.contains(tool_name(options.mode)));
         let asked = messages.iter().filter(|message| message.role != client::chat::Role::Assistant);
-        if !asked.flat_map(|message| &message.content).any(asks_for_call) {
+        // The reply to a dialect has another form.
+        if options.dialect.is_none() && !asked.flat_map(|message| &message.content).any(asks_for_call) {
             return Err(reject(
                 "no section says how to answer: ask for a JSON object inside <tool_call> tags".to_owned(),
             ));

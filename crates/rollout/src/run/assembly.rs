@@ -269,18 +269,19 @@ fn permits(config: &Config, ranks: &Ranks) -> RequestPermits {
 pub fn load_prompts(config: &Config) -> Result<PolicyPrompts, PromptError> {
     match &config.policy_config.prompt_template {
         Some(path) => PolicyPrompts::load(path, prompt_options(config)),
-        None => Ok(PolicyPrompts::default()),
+        None => Ok(PolicyPrompts::built_in(config.policy_config.dialect)),
     }
 }
 
 /// Returns what the prompts of a run depend on.
-pub const fn prompt_options(config: &Config) -> PromptOptions {
+pub fn prompt_options(config: &Config) -> PromptOptions {
     PromptOptions {
         mode: config.context_config.interaction_mode,
         model_type: config.model_config.model_type,
         version: config.model_config.prompt_version,
         include_ac_tree: config.context_config.include_ac_tree,
         window: HISTORY_WINDOW,
+        dialect: config.dialect(),
     }
 }
 

@@ -15,7 +15,8 @@ use rollout::{
     config::{Config, HttpPools, PolicyConfig, Split},
     episode::{EpisodeContext, Settings},
     judge::{Judge, ModelJudge},
-    policy::PromptOptions,
+    policy::{DialectOptions, PromptOptions},
+    prompts::PolicyPrompts,
     run::{
         self, Collected, RunError, RunLimits, Stop, TaskSource, event::Announcer, leases::LeaseLog,
         permits::RequestPermits, state::RunState,
@@ -40,6 +41,7 @@ pub(crate) struct Harness {
     pub(crate) split: Split,
     pub(crate) mode: InteractionMode,
     pub(crate) page_text_lines: usize,
+    pub(crate) dialect: Option<DialectOptions>,
     pub(crate) limits: RunLimits,
     pub(crate) sessions: usize,
     pub(crate) operation_timeout: Duration,
@@ -88,6 +90,7 @@ impl Harness {
             split: Split::Train,
             mode: InteractionMode::Coordinates,
             page_text_lines: 0,
+            dialect: None,
             limits: RunLimits {
                 episodes: 8,
                 task_timeout: Duration::from_mins(1),
@@ -154,13 +157,14 @@ impl Harness {
             journal,
             sessions: rollout::session_options::SessionSource::default(),
             settings: Settings {
-                prompts: Arc::default(),
+                prompts: Arc::new(PolicyPrompts::built_in(self.dialect.map(|options| options.dialect))),
                 prompting: PromptOptions {
                     mode: self.mode,
                     model_type: rollout::config::ModelType::Instruct,
                     version: rollout::config::PromptVersion::Complete,
                     include_ac_tree: true,
                     window: rollout::policy::HISTORY_WINDOW,
+                    dialect: self.dialect,
                 },
                 page_text_lines: self.page_text_lines,
                 model: "sim".into(),

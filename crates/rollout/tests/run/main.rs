@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper is a failed test")]
 
+mod dialects;
 mod faulty_servers;
 mod harness;
 mod judge_questions;
