@@ -145,6 +145,7 @@ fn wrong_type_error_names_origin() {
         ("env_config.server_size=1.5", "a whole number, 0 or more, is expected"),
         ("env_config.split=tran", "must be one of train, test; did you mean train?"),
         ("model_config.model_type=qwen3", "must be one of qwen3-instruct, qwen3-think"),
+        ("policy_config.dialect=gpt", "must be one of openai, anthropic, gemini, qwen, ui_tars"),
         (
             "env_config.http_pools=4",
             "env_config.http_pools (argument \"env_config.http_pools=4\"): a mapping with the keys metadata",
@@ -180,11 +181,30 @@ fn all_invalid_values_are_reported_together() {
         ("policy_config.temperature=-1", "0 or more"),
         ("policy_config.min_p=2", "between 0 and 1"),
         ("policy_config.max_new_tokens=0", "at least 1"),
+        ("policy_config.dialect_version=qwen3", "needs policy_config.dialect"),
         ("openai_config.base_url=api.example.com", "http://"),
     ];
     for (argument, wanted) in cases {
         let got = load_error(&[argument]);
         assert!(got.contains(wanted) && got.contains(&format!("argument {argument:?}")), "{argument}: {got}");
+    }
+    let dialects = [
+        (
+            ["policy_config.dialect=qwen", "policy_config.dialect_version=qwen9"],
+            "policy_config.dialect_version (argument \"policy_config.dialect_version=qwen9\"): \"qwen9\" is no version of qwen; accepted: qwen2.5, qwen3, qwen3.5",
+        ),
+        (
+            ["policy_config.dialect=anthropic", "policy_config.dialect_version=browser_toolset_20260801"],
+            "only available through the farm's /computer",
+        ),
+        (
+            ["policy_config.dialect=openai", "context_config.interaction_mode=set_of_marks"],
+            "needs context_config.interaction_mode=coordinates",
+        ),
+    ];
+    for (arguments, wanted) in dialects {
+        let got = load_error(&arguments);
+        assert!(got.contains(wanted), "{arguments:?}: {got}");
     }
     let both = load_error(&["env_config.server_size=0", "policy_config.top_p=3"]);
     assert!(both.contains("2 problems"), "{both}");

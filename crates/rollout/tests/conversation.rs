@@ -5,11 +5,16 @@
 use client::chat::{Message, Part, Role, raw_prompt};
 use proto::{
     InteractionMode::{self, Coordinates, SetOfMarks},
+    dialect::{Dialect, Size},
     trajectory::{Observation, Response, Reward, Step, StepExtras, Task},
 };
 use rollout::{
     config::{ModelType, PromptVersion},
-    policy::{HISTORY_WINDOW, PromptOptions, Reply, build_conversation, describe_outcome, tool_definition},
+    policy::{
+        DialectOptions, HISTORY_WINDOW, PromptOptions, Reply, build_conversation, build_conversation_with,
+        describe_outcome, tool_definition,
+    },
+    prompts::PolicyPrompts,
 };
 use serde_json::{Value, json};
 
@@ -102,6 +107,41 @@ fn system_prompts_match_snapshots() {
                 insta::assert_snapshot!(name, format_messages(&messages[..1]));
             }
         }
+    }
+}
+
+/// Formats the whole conversation of a dialect, after steps with these replies.
+fn dialect_conversation(dialect: Dialect, version: Option<&str>, replies: &[&str]) -> String {
+    let viewport = Size { width: 1280, height: 768 };
+    let version = version.map(|version| dialect.version(version).unwrap());
+    let options = PromptOptions {
+        dialect: Some(DialectOptions { dialect, version, viewport }),
+        ..prompt_options(Coordinates, ModelType::Instruct, PromptVersion::Complete)
+    };
+    let history: Vec<Step> =
+        replies.iter().enumerate().map(|(index, reply)| step(index, Coordinates, reply)).collect();
+    let prompts = PolicyPrompts::built_in(Some(dialect));
+    let current = observation(replies.len());
+    let messages = build_conversation_with(&prompts, options, &task(), &history, &current, None).unwrap();
+    format_messages(&messages)
+}
+
+#[test]
+fn conversations_of_dialects_match_snapshots() {
+    let call =
+        "I search.\n<tool_call>\n{\"name\":\"computer\",\"arguments\":{\"type\":\"wait\"}}\n</tool_call>";
+    let qwen = "<tool_call>\n{\"name\":\"computer_use\",\"arguments\":{\"action\":\"wait\",\"time\":1}}\n</tool_call>";
+    let cases = [
+        ("openai", Dialect::OpenAi, None, [call, call]),
+        ("gemini", Dialect::Gemini, None, ["nothing", "<tool_call>{}</tool_call>"]),
+        ("qwen2_5", Dialect::Qwen, Some("qwen2.5"), [qwen, "I wait."]),
+        ("qwen3", Dialect::Qwen, Some("qwen3"), [qwen, qwen]),
+        ("qwen3_5", Dialect::Qwen, Some("qwen3.5"), [qwen, qwen]),
+        ("ui_tars_1_5", Dialect::UiTars, None, ["Action: wait()", "Action: wait()"]),
+        ("ui_tars_doubao", Dialect::UiTars, Some("doubao"), ["Action: wait()", "Action: wait()"]),
+    ];
+    for (name, dialect, version, replies) in cases {
+        insta::assert_snapshot!(format!("dialect_{name}"), dialect_conversation(dialect, version, &replies));
     }
 }
 

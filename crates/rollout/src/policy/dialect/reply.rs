@@ -21,7 +21,7 @@ use super::{
 pub(crate) fn parse_reply(text: &str, options: &DialectOptions, cursor: Point) -> (Reply, Point) {
     let split = split_thinking(text);
     let (thought, tool_call) = without_calls(&split.answer);
-    let (action, problem, cursor) = match read_action(&split.answer, options, cursor) {
+    let (action, problem, cursor) = match read_action(&split.answer, &thought, options, cursor) {
         Ok((action, cursor)) => (action, None, cursor),
         Err(_) if split.is_unfinished => {
             (wait_action(), Some("the reply ended while thinking".to_owned()), cursor)
@@ -42,8 +42,13 @@ pub(crate) fn parse_reply(text: &str, options: &DialectOptions, cursor: Point) -
     (reply, cursor)
 }
 
-/// Returns the action of a reply, or why it has none.
-fn read_action(answer: &str, options: &DialectOptions, cursor: Point) -> Result<(Action, Point), String> {
+/// Returns the action of a reply, or why it has none. `thought` is the text before its calls.
+fn read_action(
+    answer: &str,
+    thought: &str,
+    options: &DialectOptions,
+    cursor: Point,
+) -> Result<(Action, Point), String> {
     let is_text = matches!(options.dialect, Dialect::Qwen | Dialect::UiTars);
     if !is_text && !answer.contains("<tool_call>") {
         let answer = answer.trim();
@@ -57,12 +62,14 @@ fn read_action(answer: &str, options: &DialectOptions, cursor: Point) -> Result<
     if let Some(failure) = turn.calls.iter().find_map(|call| call.failure.as_ref()) {
         return Err(failure.to_string());
     }
-    Ok((turn_action(&turn, options), turn.cursor))
+    Ok((turn_action(&turn, thought, options), turn.cursor))
 }
 
-fn turn_action(turn: &Turn, options: &DialectOptions) -> Action {
+fn turn_action(turn: &Turn, thought: &str, options: &DialectOptions) -> Action {
     match turn.finish() {
         Some((answer, _)) if !answer.trim().is_empty() => answer_action(answer),
+        // Qwen2.5-VL has no action for an answer, so it is the text beside the call.
+        Some(_) if options.dialect == Dialect::Qwen && !thought.is_empty() => answer_action(thought),
         Some((_, true)) => answer_action("The task is done."),
         Some((_, false)) => answer_action("The task cannot be done."),
         None => to_action(turn, options.viewport),
@@ -161,6 +168,9 @@ mod tests {
     fn a_task_can_end_without_an_answer() {
         let (reply, _) =
             parse(Dialect::Qwen, &call("computer_use", &json!({"action": "terminate", "status": "failure"})));
+        assert_eq!(reply.action.text(), Some(&json!("I look.")), "the text beside the call");
+        let call = "<tool_call>{\"name\": \"computer_use\", \"arguments\": {\"action\": \"terminate\", \"status\": \"failure\"}}";
+        let (reply, _) = parse(Dialect::Qwen, call);
         assert_eq!(
             (reply.action.key.as_str(), reply.action.text()),
             ("answer", Some(&json!("The task cannot be done.")))
