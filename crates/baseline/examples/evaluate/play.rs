@@ -93,7 +93,7 @@ impl Player {
             history.push(step_record(&current, &reply, text));
             match action {
                 ResolvedAction::Answer(text) => return Ok(Some(text)),
-                ResolvedAction::Wait { .. } => {}
+                ResolvedAction::Wait { .. } | ResolvedAction::Commands(_) => {}
                 ResolvedAction::Command(command) => {
                     if let Err(error) = self.instance.execute(&command).await {
                         self.log(|| format!("   ! {error}"));

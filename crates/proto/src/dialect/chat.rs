@@ -45,13 +45,12 @@ pub(super) fn read_with_text(
     if blocks.is_empty() {
         return Ok(None);
     }
-    let call = |block: &str| match serde_json::from_str::<Value>(block) {
-        Ok(function @ Value::Object(_)) => read_call(&json!({ "function": function }), &to_actions),
-        _ => {
-            let problem =
-                "the content of <tool_call> must be a JSON object with name and arguments".to_owned();
-            Ok(RawCall::new(None, RawAction::unreadable("tool_call", problem)))
+    let call = |block: &str| {
+        if let Ok(function @ Value::Object(_)) = serde_json::from_str::<Value>(block) {
+            return read_call(&json!({ "function": function }), &to_actions);
         }
+        let problem = "the content of <tool_call> must be a JSON object with name and arguments".to_owned();
+        Ok(RawCall::new(None, RawAction::unreadable("tool_call", problem)))
     };
     let calls = blocks.into_iter().map(call).collect::<Result<_, _>>()?;
     Ok(Some(RawTurn { calls, answer: None, form: Form::Chat }))

@@ -251,6 +251,7 @@ impl Turn {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the last call of a function that returns steps")]
 fn command(command: Command) -> Steps {
     Ok(vec![Step::Command(command)])
 }
@@ -294,6 +295,7 @@ fn with_held(keys: &[String], command: Command) -> Vec<Step> {
     down.chain([command]).chain(up).map(Step::Command).collect()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the last call of a function that returns steps")]
 fn hold(keys: &[String], seconds: f64) -> Steps {
     Ok(with_held(keys, Command::Sleep { seconds: seconds.min(MAX_WAIT_SECS) }))
 }
