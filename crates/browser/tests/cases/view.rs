@@ -53,7 +53,7 @@ async fn check_views(tester: &mut Tester) {
     let half = capture(tester, Some(whole)).await;
     assert_eq!((half.width, half.height), (640, 384));
     assert_eq!((half.at(5, 50), half.at(600, 150), half.at(5, 250)), (RED, GREEN, BLUE));
-    // A display of 1024 by 615 has another height than the viewport at this scale: the picture has the size of the display.
+    // A display of 1024 by 615 has another height than the viewport at this scale: the screenshot has the size of the display.
     let view = View { height: 615.0 / 0.8, scale: 0.8, ..whole };
     let display = capture(tester, Some(view)).await;
     assert_eq!((display.width, display.height), (1024, 615));

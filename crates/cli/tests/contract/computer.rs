@@ -136,9 +136,9 @@ async fn computer_carries_out_turns_in_order(context: Context) {
     let lease = open(&context, "/course/inputs").await;
     let (x, y) = centre(farm, &lease, "Search").await;
     let actions = json!([
-        {"type": "click", "button": "left", "x": x, "y": y}, {"type": "type", "text": "hello"},
+        {"type": "screenshot"}, {"type": "click", "button": "left", "x": x, "y": y}, {"type": "type", "text": "hello"},
         {"type": "keypress", "keys": ["CTRL", "A"]}, {"type": "type", "text": "duck"},
-        {"type": "keypress", "keys": ["ENTER"]}, {"type": "screenshot"},
+        {"type": "keypress", "keys": ["ENTER"]},
     ]);
     let call = json!({"type": "computer_call", "call_id": "1", "actions": actions});
     let answer = act(farm, &lease, "openai", call).await;
@@ -147,6 +147,9 @@ async fn computer_carries_out_turns_in_order(context: Context) {
         commands.iter().flat_map(|command| command.as_object().expect("a command").keys()).collect();
     assert_eq!(names, ["mouse_click", "type_text", "keypress", "type_text", "keypress"]);
     assert_text(farm, &lease, "search=duck").await;
+    let shown = answer["output"][0]["output"]["image_url"].as_str().expect("a URL");
+    let data = answer["screenshot"]["data"].as_str().expect("base64");
+    assert!(shown.ends_with(data), "the screenshot after the batch is sent, not the one inside of it");
     let url = &answer["metadata"]["url"];
     let visit = json!({"name": "navigate", "args": {"url": context.page("/course/buttons")}});
     let answer = act(farm, &lease, "gemini", json!([visit, {"name": "go_back"}])).await;

@@ -120,6 +120,8 @@ impl Run<'_> {
                         wants_screenshot || (is_last && following.is_empty() && call.failure.is_none());
                     let answer = self.execute(command, observes).await?;
                     result.text = answer.get("text").and_then(Value::as_str).map(str::to_owned);
+                    // A screenshot from before this command is outdated.
+                    result.image = None;
                 }
                 Step::Screenshot => {
                     let observation = self.observe().await?;
@@ -146,7 +148,7 @@ impl Run<'_> {
 
     /// Executes a command, and observes in the same step if a screenshot is wanted after it.
     async fn execute(&mut self, command: &Command, observes: bool) -> Result<Value, Stop> {
-        if Instant::now() >= self.deadline {
+        if Instant::now() >= self.deadline && !is_release(command) {
             return Err(Stop::Error(TurnError::Timeout(TURN_TIMEOUT)));
         }
         if let Some(refused) = self.call.refusal(command) {
@@ -175,6 +177,12 @@ impl Run<'_> {
     }
 }
 
+/// Whether a command releases what an earlier command of the turn pressed. It is carried out however late it is: a key that
+/// stays pressed would affect the next turn.
+fn is_release(command: &Command) -> bool {
+    matches!(command, Command::KeyUp { .. } | Command::MouseUp { .. })
+}
+
 /// Enlarges a region as far as it fits on the display.
 fn zoom(region: Region, display: Size) -> View {
     let Region { x, y, width, height } = region;
@@ -185,6 +193,12 @@ fn zoom(region: Region, display: Size) -> View {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn late_turn_still_releases_its_keys() {
+        assert!(is_release(&Command::KeyUp { key: "shift".into() }));
+        assert!(!is_release(&Command::KeyDown { key: "shift".into() }) && !is_release(&Command::Back));
+    }
 
     #[test]
     fn region_is_enlarged_to_fit_the_display() {

@@ -51,10 +51,12 @@ fn read_items(items: &[&Map<String, Value>]) -> Result<RawTurn, DialectError> {
                 if item.contains_key("action") && !item.contains_key("actions") {
                     turn.form = Form::Preview;
                 }
+                // A call without actions only wants a screenshot.
+                let has_actions = ["action", "actions"].iter().any(|name| item.contains_key(*name));
                 turn.calls.push(RawCall {
                     id: raw::id(item, "call_id")?,
                     name: "computer_call".to_owned(),
-                    actions: actions_of(item),
+                    actions: if has_actions { actions_of(item) } else { Vec::new() },
                     safety_checks,
                 });
             }

@@ -183,7 +183,7 @@ fn coordinates_are_scaled_from_the_display() {
 }
 
 #[test]
-fn the_mouse_is_followed_through_a_turn() {
+fn mouse_is_followed_through_a_turn() {
     let blocks = json!([
         {"type": "text", "text": "I drag the slider."},
         {"type": "tool_use", "id": "a", "name": "computer", "input": {"action": "mouse_move", "coordinate": [10, 20]}},
@@ -204,7 +204,7 @@ fn the_mouse_is_followed_through_a_turn() {
 }
 
 #[test]
-fn a_message_without_calls_is_the_answer() {
+fn message_without_calls_is_the_answer() {
     let cases = [
         (
             "openai",
@@ -370,7 +370,7 @@ fn invalid_actions_name_the_argument() {
 }
 
 #[test]
-fn a_request_that_is_no_turn_is_refused() {
+fn malformed_request_is_refused() {
     let wait = json!({"action": "wait", "duration": 30});
     let cases = [
         ("openai", json!("click"), "action must be a JSON object or a list"),
@@ -469,6 +469,14 @@ fn openai_gets_one_output_for_each_call() {
 }
 
 #[test]
+fn call_without_actions_wants_a_screenshot() {
+    let call = json!({"type": "computer_call", "call_id": "call_1", "pending_safety_checks": []});
+    let turn = parse_with("openai", None, &call).unwrap();
+    assert_eq!((turn.calls[0].steps.len(), &turn.calls[0].failure), (0, &None));
+    assert_eq!(output("openai", &call, &[CallResult::default()])[0]["call_id"], "call_1");
+}
+
+#[test]
 fn pending_safety_checks_need_an_acknowledgement() {
     let check = json!([{"id": "1"}]);
     let openai = json!({"type": "computer_call", "pending_safety_checks": check, "action": {"type": "wait"}});
@@ -492,8 +500,8 @@ fn anthropic_gets_one_tool_result_for_each_block() {
         tool_use("c", "left_mouse_up")
     ]);
     let position = CallResult { text: Some("X=1,Y=2".into()), ..CallResult::default() };
-    let shot = CallResult { image: Some(image("BBBB")), ..CallResult::default() };
-    let message = output("anthropic", &blocks, &[position, shot, CallResult::default()]);
+    let screenshot = CallResult { image: Some(image("BBBB")), ..CallResult::default() };
+    let message = output("anthropic", &blocks, &[position, screenshot, CallResult::default()]);
     let shown = |data: &str| json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}});
     assert_eq!(message["role"], "user");
     let result = |id: &str, content: Value| json!({"type": "tool_result", "tool_use_id": id, "toolset_name": "computer", "content": content});

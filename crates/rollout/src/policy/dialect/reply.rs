@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_can_end_without_an_answer() {
+    fn task_can_end_without_an_answer() {
         let (reply, _) =
             parse(Dialect::Qwen, &call("computer_use", &json!({"action": "terminate", "status": "failure"})));
         assert_eq!(reply.action.text(), Some(&json!("I look.")), "the text beside the call");
