@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
+.PHONY: demo test test-chromium test-trainers test-miniwob test-clients web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -13,6 +13,9 @@ demo: ## Install what is needed and run a complete example
 
 test: ## Install what is needed and run the test suite
 	@scripts/test
+
+test-clients: ## Test with Playwright: move logins between it and webgym (WEBGYM=path)
+	@WEBGYM="$(WEBGYM)" scripts/test-clients
 
 web: ## Build the pages of monitor and viewer if they changed
 	@scripts/web
