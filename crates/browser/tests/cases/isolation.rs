@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use browser::{ObserveRequest, Options};
+use browser::{Host, Launch, ObserveRequest, Options};
 use proto::{InteractionMode, SessionOptions};
 use serde_json::json;
 
 use crate::common::{
-    fixture::{Fixture, with_fixture},
+    fixture::{Fixture, executable, with_fixture},
     raw_site::{self, RawResponse},
     table::{Eventually, HasText, Logged, NotLogged, by_id},
     tester::Tester,
@@ -295,5 +295,41 @@ fn drags_and_selections_are_isolated() {
         assert_eq!(other.js("to.value").await, "");
         owner.instance.dispose().await.unwrap();
         other.instance.dispose().await.unwrap();
+    });
+}
+
+/// A site that demands TLS (HSTS) is remembered by the tenant that has seen it, and by nobody else.
+#[test]
+fn hsts_is_isolated() {
+    with_fixture(async |fixture| {
+        let (site, key_hash) = raw_site::start_tls("hsts.test", |_| RawResponse {
+            status: "200 OK",
+            headers: "strict-transport-security: max-age=1000\r\n",
+            body: "secure".into(),
+        })
+        .await;
+        let mut launch = Launch::new(executable(crate::KIND));
+        launch.extra_flags = vec![
+            "--host-resolver-rules=MAP hsts.test 127.0.0.1".to_owned(),
+            format!("--ignore-certificate-errors-spki-list={key_hash}"),
+        ];
+        let host = Host::launch(&launch).await.expect("the browser starts");
+        let new_tenant = async || {
+            let instance = host.instance(&Options::default()).await.expect("an instance");
+            Tester::new(instance, &fixture.sites)
+        };
+        let port = site.port();
+        let plain = json!({"visit_page": {"url": format!("http://hsts.test:{port}/")}});
+        let (mut owner, mut other) = (new_tenant().await, new_tenant().await);
+        assert_eq!(text_at(&mut owner, &format!("https://hsts.test:{port}/")).await, "secure");
+        owner.run(plain.clone()).await;
+        assert_eq!(owner.js("location.protocol").await, "https:", "upgraded for the tenant");
+        other.expect_error(plain.clone()).await;
+        owner.instance.dispose().await.unwrap();
+        let mut next = new_tenant().await;
+        next.expect_error(plain).await;
+        next.instance.dispose().await.unwrap();
+        other.instance.dispose().await.unwrap();
+        host.close().await;
     });
 }

@@ -2,9 +2,16 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rcgen::PublicKeyData;
+use sha2::{Digest, Sha256};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpListener,
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
 };
 
 /// A request: its path, its head in lower case, and the port of the connection.
@@ -44,7 +51,38 @@ pub(crate) async fn start(
     address
 }
 
-async fn serve(mut stream: TcpStream, connection: u16, respond: Respond) {
+/// Starts a site with TLS. Returns its address and the hash of its key, by which a browser can be told to trust it.
+pub(crate) async fn start_tls(
+    host: &str,
+    respond: impl Fn(&RawRequest) -> RawResponse + Send + Sync + 'static,
+) -> (SocketAddr, String) {
+    let certified = rcgen::generate_simple_self_signed([host.to_owned()]).expect("a certificate");
+    let hash = STANDARD.encode(Sha256::digest(certified.signing_key.subject_public_key_info()));
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("protocol versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.der().clone()], key)
+        .expect("a TLS configuration");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let respond: Respond = Arc::new(respond);
+    tokio::spawn(async move {
+        while let Ok((stream, peer)) = listener.accept().await {
+            let (acceptor, respond) = (acceptor.clone(), Arc::clone(&respond));
+            tokio::spawn(async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    serve(stream, peer.port(), respond).await;
+                }
+            });
+        }
+    });
+    (address, hash)
+}
+
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, connection: u16, respond: Respond) {
     let mut received = Vec::new();
     loop {
         while !received.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
