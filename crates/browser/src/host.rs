@@ -166,7 +166,9 @@ impl Creator {
         }
         let CreatedContext { browser_context_id } =
             root.call(p::TARGET_CREATE_BROWSER_CONTEXT, &params).await?;
-        let context = Context::new(browser_context_id, emulation::calls(options, &self.user_agent));
+        let options = Arc::new(options.clone());
+        let emulation = emulation::calls(&options, &self.user_agent);
+        let context = Context::new(browser_context_id, emulation, Arc::clone(&options));
         let dispose_on_error = DisposeGuard { connection, context: Some(Arc::clone(&context)) };
         self.targets.add(&context);
         let id = context.id();
@@ -175,7 +177,6 @@ impl Creator {
         let granted = emulation::permissions(&options.session);
         let permissions =
             root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": granted, "browserContextId": id}));
-        let options = Arc::new(options.clone());
         let page = Page::open(connection, &context, Arc::clone(&options)).await?;
         downloads.within(SETUP_TIMEOUT).await?;
         permissions.within(SETUP_TIMEOUT).await?;

@@ -66,6 +66,7 @@ methods! {
     NETWORK_SET_BLOCKED_URLS = "Network.setBlockedURLs";
     NETWORK_SET_EXTRA_HTTP_HEADERS = "Network.setExtraHTTPHeaders";
     PAGE_ADD_SCRIPT_TO_EVALUATE_ON_NEW_DOCUMENT = "Page.addScriptToEvaluateOnNewDocument";
+    PAGE_BRING_TO_FRONT = "Page.bringToFront";
     PAGE_CAPTURE_SCREENSHOT = "Page.captureScreenshot";
     PAGE_CRASH = "Page.crash";
     PAGE_CREATE_ISOLATED_WORLD = "Page.createIsolatedWorld";

@@ -59,6 +59,14 @@ impl<'a> Args<'a> {
         }
     }
 
+    pub(crate) fn optional_text(&self, name: &'static str) -> Result<Option<String>, CommandError> {
+        self.optional(name).map(|_| self.text(name)).transpose()
+    }
+
+    pub(crate) fn optional_id(&self) -> Result<Option<String>, CommandError> {
+        self.optional("id").map(|_| self.id()).transpose()
+    }
+
     pub(crate) fn number(&self, name: &'static str) -> Result<f64, CommandError> {
         let value = self.get(name)?;
         number_from_json(value).ok_or_else(|| self.invalid(name, "a number", value))

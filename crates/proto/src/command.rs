@@ -133,6 +133,18 @@ pub enum Command {
     },
     Back,
     Forward,
+    /// Lists the tabs of the session.
+    ListTabs,
+    OpenTab {
+        url: Option<String>,
+    },
+    SwitchTab {
+        id: String,
+    },
+    /// Closes a tab; without an id, the current one.
+    CloseTab {
+        id: Option<String>,
+    },
     ClickCoords {
         point: Point,
     },
@@ -288,6 +300,10 @@ impl Command {
             Self::VisitPage { url } => ("visit_page", json!({ "url": url })),
             Self::Back => ("back", json!({})),
             Self::Forward => ("forward", json!({})),
+            Self::ListTabs => ("list_tabs", json!({})),
+            Self::OpenTab { url } => ("open_tab", json!({ "url": url })),
+            Self::SwitchTab { id } => ("switch_tab", json!({ "id": id })),
+            Self::CloseTab { id } => ("close_tab", json!({ "id": id })),
             Self::ClickCoords { point } => ("click_coords", json!({"x": point.x, "y": point.y})),
             Self::ClickId { id } => ("click_id", json!({ "id": id })),
             Self::FillCoords { point, fill } => (

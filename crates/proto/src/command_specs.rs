@@ -28,6 +28,18 @@ pub(crate) const SPECS: &[CommandSpec] = &[
     },
     CommandSpec { name: "back", accepted: &[], parse: |_| Ok(Command::Back) },
     CommandSpec { name: "forward", accepted: &[], parse: |_| Ok(Command::Forward) },
+    CommandSpec { name: "list_tabs", accepted: &[], parse: |_| Ok(Command::ListTabs) },
+    CommandSpec {
+        name: "open_tab",
+        accepted: &["url"],
+        parse: |a| Ok(Command::OpenTab { url: a.optional_text("url")? }),
+    },
+    CommandSpec { name: "switch_tab", accepted: &["id"], parse: |a| Ok(Command::SwitchTab { id: a.id()? }) },
+    CommandSpec {
+        name: "close_tab",
+        accepted: &["id"],
+        parse: |a| Ok(Command::CloseTab { id: a.optional_id()? }),
+    },
     CommandSpec {
         name: "click_coords",
         accepted: &["x", "y"],

@@ -31,6 +31,9 @@ impl Instance {
             Command::VisitPage { url } => self.visit(url).await,
             Command::Back => self.page.back().await,
             Command::Forward => self.page.forward().await,
+            Command::OpenTab { url } => self.open_tab(url.as_deref()).await,
+            Command::SwitchTab { id } => self.switch_tab(id).await,
+            Command::CloseTab { id } => self.close_tab(id.as_deref()).await,
             Command::ClickCoords { point } => self.click_point(*point).await,
             Command::ClickId { id } => self.click_id(id).await,
             Command::FillCoords { point, fill } => self.fill_point(*point, fill).await,
@@ -84,7 +87,8 @@ impl Instance {
                 tokio::time::sleep(Duration::try_from_secs_f64(*seconds).unwrap_or(max).min(max)).await;
                 Ok(())
             }
-            Command::GetPageMetadata
+            Command::ListTabs
+            | Command::GetPageMetadata
             | Command::GetWebpageText { .. }
             | Command::GetInteractiveRects
             | Command::GetScreenshotInfo
@@ -116,7 +120,7 @@ impl Instance {
         input.with_modifiers(&click.keys, input.click_with(point, click.button, click.clicks)).await
     }
 
-    async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
+    pub(super) async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
         self.page.visit(url).await?;
         self.page.wait_loaded(self.options.load_timeout).await
     }
@@ -248,5 +252,14 @@ impl Instance {
 
 /// Whether a command sends mouse or keyboard input to the page.
 fn sends_input(command: &Command) -> bool {
-    !matches!(command, Command::VisitPage { .. } | Command::Back | Command::Forward | Command::Sleep { .. })
+    !matches!(
+        command,
+        Command::VisitPage { .. }
+            | Command::Back
+            | Command::Forward
+            | Command::OpenTab { .. }
+            | Command::SwitchTab { .. }
+            | Command::CloseTab { .. }
+            | Command::Sleep { .. }
+    )
 }

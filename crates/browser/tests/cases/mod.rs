@@ -13,6 +13,7 @@ mod select;
 mod session;
 mod settling;
 mod step;
+mod tabs;
 mod typing;
 mod windows;
 
@@ -50,6 +51,10 @@ const OTHER_TESTS: &[(&str, &str)] = &[
     ("/course/settle/nothing", "click_coords"),
     ("/course/hidden", "click_id"),
     ("/course/clipboard", "keypress"),
+    ("/", "list_tabs"),
+    ("/", "open_tab"),
+    ("/", "switch_tab"),
+    ("/", "close_tab"),
 ];
 
 #[test]
