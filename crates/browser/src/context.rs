@@ -4,11 +4,15 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use cdp::{Connection, EventHandler, Session, SessionEnd, protocol as p};
-use proto::{StorageState, session_options::Tabs};
+use proto::{
+    StorageState,
+    session_options::{Downloads, Tabs},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -17,6 +21,7 @@ use crate::{
     clipboard::Clipboard,
     emulation::EmulationCall,
     error::BrowserError,
+    files::SessionFiles,
     options::Options,
     page::{Page, SETUP_TIMEOUT, accept_dialog, tracker::Tracker},
 };
@@ -68,6 +73,7 @@ impl MainPage {
 pub(crate) struct Context {
     id: String,
     clipboard: Clipboard,
+    files: SessionFiles,
     /// The setup calls of every page and window, from the options of the session.
     emulation: Vec<EmulationCall>,
     options: Arc<Options>,
@@ -82,9 +88,18 @@ const MAX_UNDECIDED_WINDOWS: usize = 4;
 const MAX_ANNOUNCED_WINDOWS: usize = 64;
 
 impl Context {
-    pub(crate) fn new(id: String, emulation: Vec<EmulationCall>, options: Arc<Options>) -> Arc<Self> {
+    /// Creates the context. The files of the session lie in `folder`.
+    pub(crate) fn new(
+        id: String,
+        emulation: Vec<EmulationCall>,
+        options: Arc<Options>,
+        folder: &Path,
+    ) -> Arc<Self> {
+        let keeps_downloads = options.session.downloads == Some(Downloads::Keep);
+        let files = SessionFiles::new(folder.join(&id), keeps_downloads, Arc::clone(&options.files));
         Arc::new(Self {
             id,
+            files,
             options,
             clipboard: Clipboard::new(),
             emulation,
@@ -99,6 +114,10 @@ impl Context {
 
     pub(crate) fn emulation(&self) -> &[EmulationCall] {
         &self.emulation
+    }
+
+    pub(crate) fn files(&self) -> &SessionFiles {
+        &self.files
     }
 
     pub(crate) fn clipboard(&self) -> &Clipboard {

@@ -16,6 +16,7 @@ mod clipboard;
 mod context;
 mod emulation;
 mod error;
+mod files;
 mod host;
 mod input;
 mod instance;
@@ -25,6 +26,7 @@ mod page;
 mod state;
 
 pub use error::BrowserError;
+pub use files::{DownloadState, FileBudget, FileInfo, FileOrigin};
 pub use host::Host;
 pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot, StepResult};
 pub use options::{Options, SettleOptions};

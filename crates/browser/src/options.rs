@@ -1,8 +1,10 @@
 //! The options of an instance, and the fixed timeouts of the parts of an action.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use proto::SessionOptions;
+
+use crate::files::FileBudget;
 
 /// Viewport and timeouts of an instance.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Options {
     pub session: SessionOptions,
     /// The proxy of this instance, `host:port`; `None` uses the browser's.
     pub proxy_server: Option<String>,
+    /// The space for files, shared by the instances of a node.
+    pub files: Arc<FileBudget>,
 }
 
 impl Options {
@@ -60,6 +64,7 @@ impl Default for Options {
             operation_timeout: Duration::from_secs(30),
             session: SessionOptions::default(),
             proxy_server: None,
+            files: Arc::default(),
         }
     }
 }

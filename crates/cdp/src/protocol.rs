@@ -36,11 +36,13 @@ macro_rules! events {
 }
 
 methods! {
+    BROWSER_CANCEL_DOWNLOAD = "Browser.cancelDownload";
     BROWSER_CLOSE = "Browser.close";
     BROWSER_GET_VERSION = "Browser.getVersion";
     BROWSER_GRANT_PERMISSIONS = "Browser.grantPermissions";
     BROWSER_SET_DOWNLOAD_BEHAVIOR = "Browser.setDownloadBehavior";
     DOM_DESCRIBE_NODE = "DOM.describeNode";
+    DOM_SET_FILE_INPUT_FILES = "DOM.setFileInputFiles";
     EMULATION_SET_DEVICE_METRICS_OVERRIDE = "Emulation.setDeviceMetricsOverride";
     EMULATION_SET_GEOLOCATION_OVERRIDE = "Emulation.setGeolocationOverride";
     EMULATION_SET_LOCALE_OVERRIDE = "Emulation.setLocaleOverride";
@@ -107,6 +109,9 @@ events! {
     NETWORK_WEB_SOCKET_CLOSED = "Network.webSocketClosed";
     NETWORK_WEB_SOCKET_FRAME_RECEIVED = "Network.webSocketFrameReceived";
     NETWORK_WEB_SOCKET_FRAME_SENT = "Network.webSocketFrameSent";
+    PAGE_DOWNLOAD_PROGRESS = "Page.downloadProgress";
+    PAGE_DOWNLOAD_WILL_BEGIN = "Page.downloadWillBegin";
+    PAGE_FILE_CHOOSER_OPENED = "Page.fileChooserOpened";
     PAGE_FRAME_ATTACHED = "Page.frameAttached";
     PAGE_FRAME_DETACHED = "Page.frameDetached";
     PAGE_FRAME_NAVIGATED = "Page.frameNavigated";

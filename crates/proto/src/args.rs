@@ -172,6 +172,24 @@ impl<'a> Args<'a> {
         }
     }
 
+    pub(crate) fn has(&self, name: &'static str) -> bool {
+        self.optional(name).is_some()
+    }
+
+    /// Returns a list of names.
+    pub(crate) fn names(
+        &self,
+        name: &'static str,
+        count: RangeInclusive<usize>,
+    ) -> Result<Vec<String>, CommandError> {
+        let value = self.get(name)?;
+        let names: Option<Vec<String>> = value
+            .as_array()
+            .and_then(|list| list.iter().map(|item| item.as_str().map(str::to_owned)).collect());
+        let expected = "a list of 1 to 20 names of uploaded files";
+        names.filter(|names| count.contains(&names.len())).ok_or_else(|| self.invalid(name, expected, value))
+    }
+
     /// Returns a list of points, each `[x, y]` or `{"x": …, "y": …}`.
     pub(crate) fn points(
         &self,

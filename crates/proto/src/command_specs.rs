@@ -2,7 +2,9 @@
 
 use crate::{
     args::Args,
-    command::{Command, CommandError, Direction, Drag, Fill, MouseButton, MouseClick, Point, Scroll, Wheel},
+    command::{
+        Command, CommandError, Direction, Drag, Fill, MouseButton, MouseClick, Point, Scroll, Target, Wheel,
+    },
     page::InteractionMode,
 };
 
@@ -93,6 +95,11 @@ pub(crate) const SPECS: &[CommandSpec] = &[
         name: "keypress",
         accepted: &["keys"],
         parse: |a| Ok(Command::Keypress { keys: a.keys()? }),
+    },
+    CommandSpec {
+        name: "set_files",
+        accepted: &["files", "id", "x", "y"],
+        parse: |a| Ok(Command::SetFiles { files: a.names("files", 1..=20)?, target: target(a)? }),
     },
     CommandSpec { name: "tab_and_enter", accepted: &[], parse: |_| Ok(Command::TabAndEnter) },
     CommandSpec {
@@ -195,6 +202,17 @@ fn scroll(args: &Args<'_>) -> Result<Scroll, CommandError> {
 
 fn direction(args: &Args<'_>, default: Option<Direction>) -> Result<Direction, CommandError> {
     args.parsed("direction", "\"up\", \"down\", \"left\" or \"right\"", default)
+}
+
+/// Returns the element or the point that a command names, if it names one.
+fn target(args: &Args<'_>) -> Result<Option<Target>, CommandError> {
+    if let Some(id) = args.optional_id()? {
+        return Ok(Some(Target::Id(id)));
+    }
+    if args.has("x") || args.has("y") {
+        return Ok(Some(Target::Point(point(args)?)));
+    }
+    Ok(None)
 }
 
 fn button(args: &Args<'_>) -> Result<MouseButton, CommandError> {

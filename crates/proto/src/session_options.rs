@@ -42,6 +42,18 @@ pub struct SessionOptions {
     pub storage_state: Option<StorageState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tabs: Option<Tabs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub downloads: Option<Downloads>,
+}
+
+/// What becomes of downloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Downloads {
+    #[default]
+    Refuse,
+    /// They are files of the session, which the client can fetch.
+    Keep,
 }
 
 /// What becomes of the windows that pages open.
@@ -340,6 +352,10 @@ const OPTIONS: &[(&str, Setter)] = &[
         options.tabs = Some(parse(value, "\"single\" or \"many\"")?);
         Ok(())
     }),
+    ("downloads", |options, value| {
+        options.downloads = Some(parse(value, "\"refuse\" or \"keep\"")?);
+        Ok(())
+    }),
 ];
 
 impl SessionOptions {
@@ -446,7 +462,7 @@ mod tests {
             "extra_http_headers": {"x-team": "blue"}, "permissions": ["geolocation", "background-sync"],
             "blocked_hosts": ["ads.example", "*.track.example"], "blocked_resource_types": ["image", "eventsource"],
             "proxy": {"server": "http://proxy.example:3128", "username": "u", "password": "p"},
-            "storage_state": {"cookies": [], "origins": []}, "tabs": "many",
+            "storage_state": {"cookies": [], "origins": []}, "tabs": "many", "downloads": "keep",
         });
         let options = parsed(&all).unwrap();
         assert_eq!(options.to_json(), all);

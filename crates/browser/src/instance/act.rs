@@ -57,6 +57,7 @@ impl Instance {
                 let names: Vec<&str> = keys.iter().map(String::as_str).collect();
                 self.use_keyboard(keys.len() > 1, self.page.input().press(&names)).await
             }
+            Command::SetFiles { files, target } => self.set_files(files, target.as_ref()).await,
             Command::TypeText { text } => self.use_keyboard(false, self.page.input().type_text(text)).await,
             Command::KeyDown { key } => self.use_keyboard(false, self.page.input().key_pressed(key)).await,
             Command::KeyUp { key } => self.page.input().key_released(key).await,
@@ -157,7 +158,7 @@ impl Instance {
     }
 
     /// Clicks a point. A row of an open drop-down exists only on screenshots, so it is selected instead.
-    async fn click_point(&self, point: Point) -> Result<(), BrowserError> {
+    pub(super) async fn click_point(&self, point: Point) -> Result<(), BrowserError> {
         let point = self.check_point(point)?;
         if self.page.click_dropdown_row(point).await? {
             return Ok(());
@@ -165,7 +166,7 @@ impl Instance {
         self.page.input().click(point).await
     }
 
-    async fn click_id(&mut self, mark: &str) -> Result<(), BrowserError> {
+    pub(super) async fn click_id(&mut self, mark: &str) -> Result<(), BrowserError> {
         match self.page.locate(self.element(mark)?).await? {
             Location::Point(point) => self.page.input().click(self.check_point(point)?).await,
             Location::Option => self.select_option(mark).await,

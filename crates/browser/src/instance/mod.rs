@@ -2,6 +2,7 @@
 //! page, and the marks of the last set-of-marks screenshot.
 
 mod act;
+mod files;
 mod inspect;
 mod observe;
 mod step;

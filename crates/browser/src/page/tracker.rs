@@ -36,6 +36,8 @@ pub(crate) struct PageState {
     requests: HashMap<String, Instant>,
     /// WebSockets on which the page has sent a message that was not answered yet.
     awaited_sockets: HashMap<String, Instant>,
+    /// The file chooser that the page has opened last.
+    pub(crate) file_chooser: Option<FileChooser>,
     /// The data of a drag that the page has started and the browser has handed to us.
     pub(crate) drag: Option<Value>,
     /// Frames with a new document, which are not connected to the clipboard yet.
@@ -89,6 +91,15 @@ struct RequestEvent {
     kind: String,
 }
 
+/// A file chooser that a page has opened.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileChooser {
+    pub(crate) mode: String,
+    /// The file input; a chooser that a script has opened by itself has none.
+    pub(crate) backend_node_id: Option<i64>,
+}
+
 #[derive(Deserialize)]
 struct InterceptedDrag {
     data: Value,
@@ -129,6 +140,25 @@ impl Tracker {
     pub(crate) fn set_ended(&self, end: &SessionEnd) {
         self.state().ended.get_or_insert_with(|| end.clone());
         self.notify();
+    }
+
+    /// Counts a download as an open request.
+    pub(crate) fn begin_download(&self, id: String) {
+        self.state().requests.insert(id, Instant::now());
+        self.notify();
+    }
+
+    pub(crate) fn end_download(&self, id: &str) {
+        self.state().requests.remove(id);
+        self.notify();
+    }
+
+    /// Records that the page has opened a file chooser.
+    pub(crate) fn set_file_chooser(&self, params: &[u8]) {
+        if let Ok(chooser) = cdp::parse_params(params) {
+            self.state().file_chooser = Some(chooser);
+            self.notify();
+        }
     }
 
     /// Records the data of a drag that the page has started.
@@ -219,6 +249,7 @@ impl Tracker {
         state.awaited_sockets.clear();
         state.new_frames.clear();
         state.drag = None;
+        state.file_chooser = None;
         Ok(true)
     }
 

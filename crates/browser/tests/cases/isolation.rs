@@ -133,7 +133,7 @@ fn http_credentials_are_isolated() {
             RawResponse {
                 status: "401 Unauthorized",
                 headers: "www-authenticate: Basic realm=\"vault\"\r\n",
-                body: "who are you?".into(),
+                ..RawResponse::page("who are you?")
             }
         })
         .await;
@@ -171,9 +171,8 @@ fn connections_are_not_shared() {
 fn client_hint_preferences_are_isolated() {
     with_fixture(async |fixture| {
         let site = raw_site::start(|request| RawResponse {
-            status: "200 OK",
             headers: "accept-ch: sec-ch-ua-full-version-list\r\n",
-            body: request.head.contains("sec-ch-ua-full-version-list").to_string(),
+            ..RawResponse::page(request.head.contains("sec-ch-ua-full-version-list").to_string())
         })
         .await;
         let url = format!("http://{site}/");
@@ -303,9 +302,8 @@ fn drags_and_selections_are_isolated() {
 fn hsts_is_isolated() {
     with_fixture(async |fixture| {
         let (site, key_hash) = raw_site::start_tls("hsts.test", |_| RawResponse {
-            status: "200 OK",
             headers: "strict-transport-security: max-age=1000\r\n",
-            body: "secure".into(),
+            ..RawResponse::page("secure")
         })
         .await;
         let mut launch = Launch::new(executable(crate::KIND));

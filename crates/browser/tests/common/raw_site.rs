@@ -19,18 +19,20 @@ pub(crate) struct RawRequest {
     pub(crate) path: String,
     pub(crate) head: String,
     pub(crate) connection: u16,
+    pub(crate) body: Vec<u8>,
 }
 
-/// A response: status line, further headers (each ending in a line break) and an HTML body.
+/// A response: status line, further headers (each ending in a line break) and a body.
 pub(crate) struct RawResponse {
     pub(crate) status: &'static str,
+    pub(crate) content_type: &'static str,
     pub(crate) headers: &'static str,
-    pub(crate) body: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl RawResponse {
-    pub(crate) fn page(body: impl Into<String>) -> Self {
-        Self { status: "200 OK", headers: "", body: body.into() }
+    pub(crate) fn page(body: impl Into<Vec<u8>>) -> Self {
+        Self { status: "200 OK", content_type: "text/html", headers: "", body: body.into() }
     }
 }
 
@@ -85,23 +87,40 @@ pub(crate) async fn start_tls(
 async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, connection: u16, respond: Respond) {
     let mut received = Vec::new();
     loop {
-        while !received.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+        let head_end = loop {
+            if let Some(end) = received.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                break end + 4;
+            }
+            match stream.read_buf(&mut received).await {
+                Ok(read) if read > 0 => {}
+                _ => return,
+            }
+        };
+        let head = String::from_utf8_lossy(&received[..head_end]).to_lowercase();
+        let length =
+            head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.trim().parse().ok());
+        let end = head_end + length.unwrap_or(0);
+        while received.len() < end {
             match stream.read_buf(&mut received).await {
                 Ok(read) if read > 0 => {}
                 _ => return,
             }
         }
-        let head = String::from_utf8_lossy(&std::mem::take(&mut received)).to_lowercase();
+        let rest = received.split_off(end);
+        let body = received.split_off(head_end);
+        received = rest;
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-        let response = respond(&RawRequest { path, head, connection });
-        let text = format!(
-            "HTTP/1.1 {}\r\ncontent-type: text/html\r\ncontent-length: {}\r\ncache-control: no-store\r\n{}\r\n{}",
+        let response = respond(&RawRequest { path, head, connection, body });
+        let head = format!(
+            "HTTP/1.1 {}\r\ncontent-type: {}\r\ncontent-length: {}\r\ncache-control: no-store\r\n{}\r\n",
             response.status,
+            response.content_type,
             response.body.len(),
             response.headers,
-            response.body
         );
-        if stream.write_all(text.as_bytes()).await.is_err() {
+        let mut bytes = head.into_bytes();
+        bytes.extend(response.body);
+        if stream.write_all(&bytes).await.is_err() {
             return;
         }
     }

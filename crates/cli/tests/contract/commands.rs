@@ -273,6 +273,7 @@ async fn ids_refer_to_last_screenshot(context: Context) {
 /// Fails if a command is not used in this file, so that new commands get a check.
 async fn every_command_is_covered(_: Context) {
     let source = include_str!("commands.rs");
+    let source = format!("{source}{}", include_str!("sessions.rs"));
     let named = |name: &&str| source.contains(&format!("{{\"{name}\": {{"));
     let missing: BTreeSet<&str> = Command::names().filter(|name| !named(name)).collect();
     assert!(missing.is_empty(), "commands without a check: {missing:?}");

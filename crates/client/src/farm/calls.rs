@@ -290,6 +290,7 @@ fn repeat(command: &Command) -> Repeat {
         | Command::Screenshot { .. } => Repeat::Safe,
         Command::Back
         | Command::Forward
+        | Command::SetFiles { .. }
         | Command::OpenTab { .. }
         | Command::CloseTab { .. }
         | Command::MouseClick(_)

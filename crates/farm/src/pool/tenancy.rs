@@ -8,6 +8,7 @@ use std::{
 };
 
 use browser::{BrowserError, Instance, Observation, ObserveRequest, Screenshot, Settled, StepResult};
+use bytes::Bytes;
 use proto::{Command, InstanceId, SessionOptions, StorageState};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, oneshot};
@@ -38,6 +39,13 @@ pub(crate) enum Operation {
     },
     StorageState,
     SetStorageState(Box<StorageState>),
+    ListFiles,
+    ReadFile(String),
+    WriteFile {
+        name: String,
+        content: Bytes,
+    },
+    DeleteFile(String),
 }
 
 impl Operation {
@@ -51,6 +59,10 @@ impl Operation {
             Self::Configure { .. } => "configure",
             Self::StorageState => "storage_state",
             Self::SetStorageState(_) => "set_storage_state",
+            Self::ListFiles => "list_files",
+            Self::ReadFile(_) => "read_file",
+            Self::WriteFile { .. } => "write_file",
+            Self::DeleteFile(_) => "delete_file",
             Self::Size => "metadata",
             Self::Probe => "probe",
         }
@@ -63,6 +75,7 @@ pub(crate) enum OperationResult {
     Answer(Value),
     Size(u32, u32),
     Alive,
+    File(Bytes),
     Observed(Box<ObserveResult>),
 }
 
@@ -202,6 +215,16 @@ impl Session {
             }
             Operation::SetStorageState(state) => {
                 instance.set_storage_state(&state).await?;
+                OperationResult::Answer(json!({"status": "success"}))
+            }
+            Operation::ListFiles => OperationResult::Answer(json!({"files": instance.list_files()})),
+            Operation::ReadFile(name) => OperationResult::File(instance.read_file(&name)?),
+            Operation::WriteFile { name, content } => {
+                instance.write_file(&name, &content)?;
+                OperationResult::Answer(json!({"status": "success", "name": name, "size": content.len()}))
+            }
+            Operation::DeleteFile(name) => {
+                instance.delete_file(&name)?;
                 OperationResult::Answer(json!({"status": "success"}))
             }
             Operation::Observe(request) => self.observe(&request, None).await?,

@@ -61,6 +61,7 @@ pub(super) fn options() -> Value {
         ),
         "storage_state": {"anyOf": [{"$ref": "#/components/schemas/StorageState"}, {"type": "null"}]},
         "tabs": {"enum": ["single", "many", null]},
+        "downloads": {"enum": ["refuse", "keep", null]},
     });
     json!({
         "type": "object", "properties": properties, "additionalProperties": false,
