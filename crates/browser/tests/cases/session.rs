@@ -1,7 +1,7 @@
 //! The options of a session, and its storage state.
 
-use browser::{ObserveRequest, Options};
-use proto::{ErrorCode, InteractionMode, SessionOptions};
+use browser::ObserveRequest;
+use proto::{ErrorCode, InteractionMode};
 use serde_json::{Value, json};
 
 use crate::common::{
