@@ -21,6 +21,7 @@ const PAGE_SCRIPT: &str = concat!(
     include_str!("script/frames.js"),
     include_str!("script/interactive.js"),
     include_str!("script/dropdown.js"),
+    include_str!("script/nested.js"),
     include_str!("script/collect.js"),
     include_str!("script/act.js"),
     include_str!("script/read.js"),
