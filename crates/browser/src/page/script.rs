@@ -25,10 +25,11 @@ const PAGE_SCRIPT: &str = concat!(
     include_str!("script/collect.js"),
     include_str!("script/act.js"),
     include_str!("script/read.js"),
+    include_str!("script/building.js"),
     include_str!("script/settle.js"),
     "globalThis.__webgym = { elementById, frameTransform, isFrameTopmostAt, collectElements, openDropdownRows, clickDropdownRow, \
      scrollDropdownAt, locate, chooseOption, focusElement, setFocusedValue, scrollElement, scrollAt, metadata, text, waitUntilQuiet, \
-     changedSinceQuiet, viewportSize };\n})();",
+     changedSinceQuiet, isIncomplete, viewportSize };\n})();",
 );
 
 /// How often a call is repeated because the page navigated while it ran.
