@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
+.PHONY: demo test test-chromium test-trainers test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -23,6 +23,9 @@ test-chromium: ## Run every test of a single instance on the full Chromium
 
 test-trainers: ## Test with vLLM, LLaMA-Factory, verl and the original (ORIGINAL=path); installs about 10 GB below target/trainers
 	@ORIGINAL="$(ORIGINAL)" PARTS="$(PARTS)" WEBGYM="$(WEBGYM)" scripts/test-trainers
+
+test-apps: ## Test with real web applications: is the first observation complete? (PARTS="…", TRIES=26); installs about 1 GB below target/apps
+	@PARTS="$(PARTS)" TRIES="$(TRIES)" WEBGYM="$(WEBGYM)" scripts/test-apps
 
 setup: ## Install what is needed to run and test
 	@scripts/setup --tests
