@@ -14,9 +14,14 @@ const SHORT_REPLY_TIMEOUT: Duration = Duration::from_millis(150);
 /// The longest wait for a connection. Some servers accept it only when what it belongs to has started.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// The open channels of a document, by request id.
+/// The channels of a document.
 #[derive(Debug, Default)]
-pub(crate) struct Channels(HashMap<String, Channel>);
+pub(crate) struct Channels {
+    /// The open ones, by request id.
+    by_id: HashMap<String, Channel>,
+    /// When the page last opened a channel or sent a message, also on a channel that is closed now.
+    last_used: Option<Instant>,
+}
 
 #[derive(Debug)]
 struct Channel {
@@ -39,13 +44,13 @@ enum ChannelState {
 
 impl Channels {
     pub(crate) fn record_opened(&mut self, id: String) {
-        let channel =
-            Channel { state: ChannelState::Connecting, used: Instant::now(), was_unanswered: false };
-        self.0.insert(id, channel);
+        let used = Instant::now();
+        self.last_used = Some(used);
+        self.by_id.insert(id, Channel { state: ChannelState::Connecting, used, was_unanswered: false });
     }
 
     pub(crate) fn record_connected(&mut self, id: &str) {
-        if let Some(channel) = self.0.get_mut(id)
+        if let Some(channel) = self.by_id.get_mut(id)
             && channel.state == ChannelState::Connecting
         {
             (channel.state, channel.used) = (ChannelState::Waiting, Instant::now());
@@ -53,45 +58,43 @@ impl Channels {
     }
 
     pub(crate) fn record_sent(&mut self, id: String) {
-        let now = Instant::now();
-        let channel = self.0.entry(id).or_insert(Channel {
-            state: ChannelState::Answered,
-            used: now,
-            was_unanswered: false,
-        });
+        let used = Instant::now();
+        self.last_used = Some(used);
+        let unknown = Channel { state: ChannelState::Answered, used, was_unanswered: false };
+        let channel = self.by_id.entry(id).or_insert(unknown);
         channel.was_unanswered = channel.has_timed_out();
-        (channel.state, channel.used) = (ChannelState::Waiting, now);
+        (channel.state, channel.used) = (ChannelState::Waiting, used);
     }
 
     /// Records a message of the server. Returns whether the channel was waiting for one.
     pub(crate) fn record_received(&mut self, id: &str) -> bool {
-        let Some(channel) = self.0.get_mut(id) else { return false };
+        let Some(channel) = self.by_id.get_mut(id) else { return false };
         let was_waiting = channel.state != ChannelState::Answered;
         (channel.state, channel.was_unanswered) = (ChannelState::Answered, false);
         was_waiting
     }
 
     pub(crate) fn record_closed(&mut self, id: &str) -> bool {
-        self.0.remove(id).is_some()
+        self.by_id.remove(id).is_some()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        *self = Self::default();
     }
 
     /// The number of channels used since `since` that are connecting or wait for an answer.
     pub(crate) fn waiting_since(&self, since: Instant) -> usize {
-        self.0.values().filter(|channel| channel.used >= since && channel.is_waiting()).count()
+        self.by_id.values().filter(|channel| channel.used >= since && channel.is_waiting()).count()
     }
 
     /// Whether the page is connecting a channel that it opened after `since`.
     pub(crate) fn is_connecting_since(&self, since: Instant) -> bool {
-        self.0.values().any(|channel| channel.used >= since && channel.is_connecting())
+        self.by_id.values().any(|channel| channel.used >= since && channel.is_connecting())
     }
 
     /// Whether the page has opened a channel or sent a message since `since`.
     pub(crate) fn is_used_since(&self, since: Instant) -> bool {
-        self.0.values().any(|channel| channel.used >= since)
+        self.last_used.is_some_and(|used| used >= since)
     }
 }
 
@@ -124,7 +127,7 @@ mod tests {
     /// Lets a channel look as if it had last been used this long ago.
     fn age(channels: &mut Channels, id: &str, age: Duration) -> Instant {
         let used = Instant::now().checked_sub(age).unwrap();
-        channels.0.get_mut(id).unwrap().used = used;
+        channels.by_id.get_mut(id).unwrap().used = used;
         used
     }
 
@@ -149,10 +152,14 @@ mod tests {
         assert_eq!(channels.waiting_since(since), 0, "no answer within the timeout");
         channels.record_sent("s".into());
         assert_eq!(channels.waiting_since(since), 1);
-        assert_eq!(channels.0["s"].reply_timeout(), SHORT_REPLY_TIMEOUT);
+        assert_eq!(channels.by_id["s"].reply_timeout(), SHORT_REPLY_TIMEOUT);
         channels.record_received("s");
         channels.record_sent("s".into());
-        assert_eq!(channels.0["s"].reply_timeout(), REPLY_TIMEOUT, "an answer restores the longer timeout");
+        assert_eq!(
+            channels.by_id["s"].reply_timeout(),
+            REPLY_TIMEOUT,
+            "an answer restores the longer timeout"
+        );
     }
 
     #[test]
@@ -165,8 +172,10 @@ mod tests {
         channels.record_connected("s");
         assert!(!channels.is_connecting_since(since));
         assert_eq!(channels.waiting_since(since), 1, "a server often sends the first message");
+        let opened = channels.last_used.unwrap();
         channels.record_closed("s");
         assert_eq!(channels.waiting_since(since), 0);
+        assert!(channels.is_used_since(opened), "a closed channel was still used");
     }
 
     #[test]

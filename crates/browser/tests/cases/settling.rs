@@ -38,6 +38,7 @@ table! {
     visit_waits_for_code_loaded_on_demand: "/course/settle/app-parts" => [HasText("#result", "done")];
     visit_waits_for_end_of_splash_screen: "/course/settle/app-splash" => [HasText("#result", "done")];
     busy_page_is_waited_for: "/course/settle/app-busy" => [HasText("#result", "done"), by_id("click_id", "#go"), HasText("#result", "again")];
+    click_settles_on_page_that_is_always_busy: "/course/settle/always-busy" => [by_id("click_id", "#go"), HasText("#result", "done")];
     click_settles_with_unanswered_fetch: "/course/settle/never-fetch" => [by_id("click_id", "#go"), HasText("#result", "asked")];
 }
 
