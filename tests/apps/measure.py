@@ -83,6 +83,10 @@ def measure_visit(application: Application, session: Session, url: str, start: s
     return [{"application": application.name, "start": start, **record} for record in records]
 
 
+def is_incomplete(record: dict) -> bool:
+    return "failure" in record or bool(record["missing"])
+
+
 def measure_application(application: Application, farm: Farm, tries: int) -> list[dict]:
     records = []
     for number in range((tries + 1) // 2):
@@ -94,8 +98,10 @@ def measure_application(application: Application, farm: Farm, tries: int) -> lis
         except CheckFailed as failure:
             phase(f"{application.name}: {failure}")
             records.append({"application": application.name, "start": "cold", "step": "start", "failure": str(failure)})
-        incomplete = sum(1 for record in records if record.get("missing") or "failure" in record)
-        phase(f"{application.name}: {2 * number + 2} visits, {incomplete} of {len(records)} observations incomplete")
+        incomplete = [record for record in records if is_incomplete(record)]
+        phase(f"{application.name}: {2 * number + 2} visits, {len(incomplete)} of {len(records)} observations incomplete")
+        # Also readable if the run is interrupted.
+        (RUN / f"{application.name}.json").write_text(json.dumps(records, indent=1))
     return records
 
 
@@ -128,7 +134,7 @@ def report_incomplete(records: list[dict]) -> None:
     """Prints what was missing, the most frequent first."""
     causes = Counter()
     for record in records:
-        if record.get("missing") or "failure" in record:
+        if is_incomplete(record):
             causes[(record["application"], record["start"], record["step"], record.get("failure") or ", ".join(record["missing"][:6]))] += 1
     for (application, start, step, missing), count in causes.most_common():
         print(f"{count} × {application}, {start}, {step}: {missing[:300]}")

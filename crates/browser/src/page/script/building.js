@@ -1,8 +1,13 @@
 // Recognises a page that is not complete: it shows a busy indicator, has no content yet, or is still adding controls.
 
 const BUSY_SELECTOR = '[aria-busy=true i], [role=progressbar]:not([aria-valuenow]), progress:not([value])';
-// Names by which applications call their indicators. Less certain, so only looked for in pages that build themselves.
-const LOADING_SELECTOR = `${BUSY_SELECTOR}, [class*=spinner i], [class*=skeleton i], [data-testid*=skeleton i], [aria-label^=loading i]`;
+// Other indicators, by their usual names ("spinner") and labels ("Running…"). Less certain, so only looked for in pages that
+// build themselves.
+const LOADING_SELECTOR = [
+  BUSY_SELECTOR,
+  '[class*=spinner i], [class*=skeleton i], [data-testid*=skeleton i], [aria-label^=loading i]',
+  ':is([role=img], [role=status]):is([aria-label$="..."], [aria-label$="…"])',
+].join();
 const CONTROL_SELECTOR = 'a[href], button, input, select, textarea, [role], [tabindex]';
 const CONTENT_SELECTOR = 'img, svg, canvas, video, iframe, frame, object, embed, input, select, textarea, button';
 
@@ -17,7 +22,7 @@ const MAX_DOUBT_MS = 1000;
 const lastingIndicators = new WeakSet();
 const scriptStart = performance.now();
 let controlCount = document.querySelectorAll(CONTROL_SELECTOR).length;
-let lastGrowth = scriptStart;
+let lastGrowth = -Infinity;
 let stalls = 0;
 
 const isOnScreen = (element) => {
@@ -59,7 +64,8 @@ const hasText = (root) => {
 const isEmpty = () => {
   const root = document.querySelector('main, [role=main]') ?? document.body;
   if (!root || document.scripts.length === 0 || root.localName === 'frameset') return false;
-  return !hasText(root) && ![...root.querySelectorAll(CONTENT_SELECTOR)].some(isOnScreen) && ![...root.querySelectorAll('*')].some((element) => element.shadowRoot);
+  if (hasText(root) || [...root.querySelectorAll(CONTENT_SELECTOR)].some(isOnScreen)) return false;
+  return ![...root.querySelectorAll('*')].some((element) => element.shadowRoot);
 };
 
 const recordGrowth = () => {
