@@ -39,8 +39,13 @@ impl Options {
 pub struct SettleOptions {
     /// How long nothing may change after the last change.
     pub quiet_period: Duration,
+    /// The same for a page that is building itself: it has loaded parts of its code since the action, or used a WebSocket
+    /// or an event stream.
+    pub build_quiet_period: Duration,
     /// The longest wait for a page that does not become quiet.
     pub budget: Duration,
+    /// The longest wait for a page that is still building itself when `budget` ends.
+    pub build_budget: Duration,
     /// The longest wait while a navigation is in progress.
     pub navigation_budget: Duration,
     /// The budget for a document that has used up its budget before.
@@ -73,7 +78,9 @@ impl Default for SettleOptions {
     fn default() -> Self {
         Self {
             quiet_period: Duration::from_millis(60),
+            build_quiet_period: Duration::from_millis(500),
             budget: Duration::from_secs(3),
+            build_budget: Duration::from_secs(10),
             navigation_budget: Duration::from_secs(10),
             busy_page_budget: Duration::from_millis(800),
         }

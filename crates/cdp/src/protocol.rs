@@ -102,13 +102,16 @@ events! {
     INPUT_DRAG_INTERCEPTED = "Input.dragIntercepted";
     INSPECTOR_TARGET_CRASHED = "Inspector.targetCrashed";
     LOG_ENTRY_ADDED = "Log.entryAdded";
+    NETWORK_EVENT_SOURCE_MESSAGE_RECEIVED = "Network.eventSourceMessageReceived";
     NETWORK_LOADING_FAILED = "Network.loadingFailed";
     NETWORK_LOADING_FINISHED = "Network.loadingFinished";
     NETWORK_REQUEST_WILL_BE_SENT = "Network.requestWillBeSent";
     NETWORK_RESPONSE_RECEIVED = "Network.responseReceived";
     NETWORK_WEB_SOCKET_CLOSED = "Network.webSocketClosed";
+    NETWORK_WEB_SOCKET_CREATED = "Network.webSocketCreated";
     NETWORK_WEB_SOCKET_FRAME_RECEIVED = "Network.webSocketFrameReceived";
     NETWORK_WEB_SOCKET_FRAME_SENT = "Network.webSocketFrameSent";
+    NETWORK_WEB_SOCKET_HANDSHAKE_RESPONSE_RECEIVED = "Network.webSocketHandshakeResponseReceived";
     PAGE_DOWNLOAD_PROGRESS = "Page.downloadProgress";
     PAGE_DOWNLOAD_WILL_BEGIN = "Page.downloadWillBegin";
     PAGE_FILE_CHOOSER_OPENED = "Page.fileChooserOpened";

@@ -2,6 +2,7 @@
 //! through this module.
 
 mod capture;
+mod channels;
 mod drag;
 pub(crate) mod element_actions;
 pub(crate) mod elements;
