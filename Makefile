@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
+.PHONY: demo test test-chromium test-trainers test-miniwob test-clients test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -14,6 +14,9 @@ demo: ## Install what is needed and run a complete example
 test: ## Install what is needed and run the test suite
 	@scripts/test
 
+test-clients: ## Test with Playwright: move logins between it and webgym (WEBGYM=path)
+	@WEBGYM="$(WEBGYM)" scripts/test-clients
+
 web: ## Build the pages of monitor and viewer if they changed
 	@scripts/web
 
@@ -26,6 +29,9 @@ test-trainers: ## Test with vLLM, LLaMA-Factory, verl and the original (ORIGINAL
 
 test-miniwob: ## Solve MiniWoB tasks (drags, sliders, dates, clipboard) through a farm with 4 and 8 leases (TRIES=50 TASKS=… WEBGYM=path)
 	@TRIES="$(TRIES)" TASKS="$(TASKS)" LEVELS="$(LEVELS)" SEEDS="$(SEEDS)" WEBGYM="$(WEBGYM)" scripts/test-miniwob
+
+test-apps: ## Test with real web applications: is the first observation complete? (PARTS="…", TRIES=26); installs about 1 GB below target/apps
+	@PARTS="$(PARTS)" TRIES="$(TRIES)" WEBGYM="$(WEBGYM)" scripts/test-apps
 
 setup: ## Install what is needed to run and test
 	@scripts/setup --tests

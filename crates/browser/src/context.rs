@@ -4,11 +4,15 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use cdp::{Connection, EventHandler, Session, SessionEnd, protocol as p};
-use proto::StorageState;
+use proto::{
+    StorageState,
+    session_options::{Downloads, Tabs},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -17,6 +21,8 @@ use crate::{
     clipboard::Clipboard,
     emulation::EmulationCall,
     error::BrowserError,
+    files::SessionFiles,
+    options::Options,
     page::{Page, SETUP_TIMEOUT, accept_dialog, tracker::Tracker},
 };
 
@@ -41,6 +47,10 @@ struct Windows {
     undecided: Vec<AttachedTarget>,
     /// The window that is to replace the page.
     successor: Option<AttachedTarget>,
+    /// With many tabs: windows that are to become tabs.
+    new_tabs: VecDeque<Page>,
+    /// With many tabs: how many there are, besides the new ones.
+    tabs: usize,
 }
 
 struct MainPage {
@@ -63,20 +73,34 @@ impl MainPage {
 pub(crate) struct Context {
     id: String,
     clipboard: Clipboard,
+    files: SessionFiles,
     /// The setup calls of every page and window, from the options of the session.
     emulation: Vec<EmulationCall>,
+    options: Arc<Options>,
     windows: Mutex<Windows>,
     origins: Mutex<BTreeSet<String>>,
 }
 
+/// The most tabs of an instance; further windows are closed.
+pub(crate) const MAX_TABS: usize = 20;
 const MAX_UNDECIDED_WINDOWS: usize = 4;
 /// Bounds the memory of a page that opens windows faster than they are attached.
 const MAX_ANNOUNCED_WINDOWS: usize = 64;
 
 impl Context {
-    pub(crate) fn new(id: String, emulation: Vec<EmulationCall>) -> Arc<Self> {
+    /// Creates the context. The files of the session lie in `folder`.
+    pub(crate) fn new(
+        id: String,
+        emulation: Vec<EmulationCall>,
+        options: Arc<Options>,
+        folder: &Path,
+    ) -> Arc<Self> {
+        let keeps_downloads = options.session.downloads == Some(Downloads::Keep);
+        let files = SessionFiles::new(folder.join(&id), keeps_downloads, Arc::clone(&options.files));
         Arc::new(Self {
             id,
+            files,
+            options,
             clipboard: Clipboard::new(),
             emulation,
             windows: Mutex::default(),
@@ -90,6 +114,10 @@ impl Context {
 
     pub(crate) fn emulation(&self) -> &[EmulationCall] {
         &self.emulation
+    }
+
+    pub(crate) fn files(&self) -> &SessionFiles {
+        &self.files
     }
 
     pub(crate) fn clipboard(&self) -> &Clipboard {
@@ -156,6 +184,10 @@ impl Context {
             let _ = new_page.send(attached);
             return;
         }
+        if self.has_many_tabs() {
+            self.open_as_tab(&mut windows, connection, &attached);
+            return;
+        }
         let allowed = windows.announced.pop_front().unwrap_or(true)
             && !windows.opened_by_action
             && windows.undecided.len() < MAX_UNDECIDED_WINDOWS;
@@ -178,6 +210,37 @@ impl Context {
         if !allowed {
             close_target(connection, &attached.target);
         }
+    }
+
+    /// Whether windows become tabs.
+    pub(crate) fn has_many_tabs(&self) -> bool {
+        self.options.session.tabs == Some(Tabs::Many)
+    }
+
+    /// Makes a window a tab. The target is set up and runs at once, because its opener waits for it.
+    fn open_as_tab(
+        self: &Arc<Self>,
+        windows: &mut Windows,
+        connection: &Connection,
+        attached: &AttachedTarget,
+    ) {
+        let by_user = windows.announced.pop_front().unwrap_or(true);
+        let opener = windows.page.as_ref().map(|page| page.tracker.state().url.clone());
+        let (page, _) = Page::attach(connection, attached, self, Arc::clone(&self.options), opener);
+        if by_user && windows.tabs + windows.new_tabs.len() < MAX_TABS {
+            windows.new_tabs.push_back(page);
+        } else {
+            close_target(connection, &attached.target);
+        }
+    }
+
+    pub(crate) fn take_new_tab(&self) -> Option<Page> {
+        self.windows().new_tabs.pop_front()
+    }
+
+    /// Records how many tabs the instance has.
+    pub(crate) fn set_tab_count(&self, tabs: usize) {
+        self.windows().tabs = tabs;
     }
 
     /// Loads the URL that an undecided window requested in the page instead, and closes the window.
@@ -215,7 +278,7 @@ impl Context {
     /// Whether any window besides the page is open or about to replace it.
     pub(crate) fn has_windows(&self) -> bool {
         let windows = self.windows();
-        windows.successor.is_some() || !windows.undecided.is_empty()
+        windows.successor.is_some() || !windows.undecided.is_empty() || !windows.new_tabs.is_empty()
     }
 
     pub(crate) fn undecided_windows(&self) -> Vec<AttachedTarget> {

@@ -23,6 +23,10 @@ pub enum BrowserError {
     UrlRefused { url: String, reason: String },
     #[error("{0}")]
     BadArgument(String),
+    #[error("there is no file {0:?}; list the files with GET /files")]
+    FileNotFound(String),
+    #[error("{0}")]
+    TooLarge(String),
     #[error("the page did not answer within {} s: {operation}", after.as_secs())]
     Timeout { operation: String, after: Duration },
     #[error("{0}")]
@@ -41,6 +45,8 @@ impl BrowserError {
             Self::NavigationFailed { .. } => ErrorCode::NavigationFailed,
             Self::UrlRefused { .. } => ErrorCode::UrlRefused,
             Self::BadArgument(_) => ErrorCode::BadRequest,
+            Self::FileNotFound(_) => ErrorCode::NotFound,
+            Self::TooLarge(_) => ErrorCode::TooLarge,
             Self::Timeout { .. } => ErrorCode::Timeout,
             Self::Internal(_) => ErrorCode::Internal,
         }

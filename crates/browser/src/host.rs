@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -98,8 +98,11 @@ impl Host {
 
     /// Creates an isolated instance with its own cookies, storage, cache and page.
     pub async fn instance(&self, options: &Options) -> Result<Instance, BrowserError> {
-        let creator =
-            Creator { targets: Arc::clone(&self.targets), user_agent: self.version().user_agent.clone() };
+        let creator = Creator {
+            targets: Arc::clone(&self.targets),
+            user_agent: self.version().user_agent.clone(),
+            files: self.profile().join("sessions"),
+        };
         creator.create(self.process.connection(), options).await
     }
 
@@ -150,6 +153,8 @@ pub(crate) struct Creator {
     targets: Arc<TargetRouter>,
     /// The user agent of the browser.
     user_agent: String,
+    /// The folder of the files of all sessions.
+    files: PathBuf,
 }
 
 impl Creator {
@@ -166,16 +171,22 @@ impl Creator {
         }
         let CreatedContext { browser_context_id } =
             root.call(p::TARGET_CREATE_BROWSER_CONTEXT, &params).await?;
-        let context = Context::new(browser_context_id, emulation::calls(options, &self.user_agent));
+        let options = Arc::new(options.clone());
+        let emulation = emulation::calls(&options, &self.user_agent);
+        let context = Context::new(browser_context_id, emulation, Arc::clone(&options), &self.files);
         let dispose_on_error = DisposeGuard { connection, context: Some(Arc::clone(&context)) };
         self.targets.add(&context);
         let id = context.id();
-        let downloads =
-            root.send(p::BROWSER_SET_DOWNLOAD_BEHAVIOR, &json!({"behavior": "deny", "browserContextId": id}));
+        if context.files().keeps_downloads() {
+            let created = context.files().create_folder();
+            created.map_err(|error| {
+                BrowserError::Internal(format!("cannot create a folder for downloads: {error}"))
+            })?;
+        }
+        let downloads = root.send(p::BROWSER_SET_DOWNLOAD_BEHAVIOR, &context.files().download_behavior(id));
         let granted = emulation::permissions(&options.session);
         let permissions =
             root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": granted, "browserContextId": id}));
-        let options = Arc::new(options.clone());
         let page = Page::open(connection, &context, Arc::clone(&options)).await?;
         downloads.within(SETUP_TIMEOUT).await?;
         permissions.within(SETUP_TIMEOUT).await?;

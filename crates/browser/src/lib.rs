@@ -9,13 +9,15 @@
 //!    and, for cross-origin frames, `page/frames.rs` (converts the point to page coordinates);
 //! 4. `input/mouse.rs`: sends the mouse events; `input/mod.rs` waits until the page has handled them;
 //! 5. `instance/tabs.rs`: settles, and follows the click if it opened or closed a window;
-//! 6. `page/settle.rs`: waits for navigation and network (`page/tracker.rs`, fed by `page/events.rs`), then for the page
-//!    script to find the page quiet (`script/settle.js`).
+//! 6. `page/settle.rs`: waits for navigation and network (`page/tracker.rs` and `page/channels.rs`, fed by
+//!    `page/events.rs`), then for the page script to find the page quiet (`script/settle.js`) and complete
+//!    (`script/building.js`).
 
 mod clipboard;
 mod context;
 mod emulation;
 mod error;
+mod files;
 mod host;
 mod input;
 mod instance;
@@ -25,6 +27,7 @@ mod page;
 mod state;
 
 pub use error::BrowserError;
+pub use files::{DownloadState, FileBudget, FileInfo, FileOrigin};
 pub use host::Host;
 pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot, StepResult};
 pub use options::{Options, SettleOptions};

@@ -1,8 +1,10 @@
 //! The options of an instance, and the fixed timeouts of the parts of an action.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use proto::SessionOptions;
+
+use crate::files::FileBudget;
 
 /// Viewport and timeouts of an instance.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Options {
     pub session: SessionOptions,
     /// The proxy of this instance, `host:port`; `None` uses the browser's.
     pub proxy_server: Option<String>,
+    /// The space for files, shared by the instances of a node.
+    pub files: Arc<FileBudget>,
 }
 
 impl Options {
@@ -35,8 +39,13 @@ impl Options {
 pub struct SettleOptions {
     /// How long nothing may change after the last change.
     pub quiet_period: Duration,
+    /// The same for a page that is building itself: it has loaded parts of its code since the action, or used a WebSocket
+    /// or an event stream.
+    pub build_quiet_period: Duration,
     /// The longest wait for a page that does not become quiet.
     pub budget: Duration,
+    /// The longest wait for a page that is still building itself when `budget` ends.
+    pub build_budget: Duration,
     /// The longest wait while a navigation is in progress.
     pub navigation_budget: Duration,
     /// The budget for a document that has used up its budget before.
@@ -60,6 +69,7 @@ impl Default for Options {
             operation_timeout: Duration::from_secs(30),
             session: SessionOptions::default(),
             proxy_server: None,
+            files: Arc::default(),
         }
     }
 }
@@ -68,7 +78,9 @@ impl Default for SettleOptions {
     fn default() -> Self {
         Self {
             quiet_period: Duration::from_millis(60),
+            build_quiet_period: Duration::from_millis(500),
             budget: Duration::from_secs(3),
+            build_budget: Duration::from_secs(10),
             navigation_budget: Duration::from_secs(10),
             busy_page_budget: Duration::from_millis(800),
         }

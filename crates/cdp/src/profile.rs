@@ -19,7 +19,8 @@ pub(crate) fn prepare(kind: BrowserKind, profile: &Path) -> io::Result<()> {
     }
     // With no authentication scheme that asks for passwords, the browser shows the server's 401 page.
     let browser = json!({"auth": {"schemes": "negotiate"}});
-    let pages = json!({"policy": {"url_blocklist": ["*"], "url_allowlist": ALLOWED_URLS}});
+    // A PDF is a download, as in the headless shell: its viewer is a page that commands cannot reach.
+    let pages = json!({"plugins": {"always_open_pdf_externally": true}, "policy": {"url_blocklist": ["*"], "url_allowlist": ALLOWED_URLS}});
     fs::write(profile.join("Local State"), browser.to_string())?;
     fs::create_dir(profile.join("Default"))?;
     fs::write(profile.join("Default").join("Preferences"), pages.to_string())

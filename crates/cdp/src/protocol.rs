@@ -36,11 +36,13 @@ macro_rules! events {
 }
 
 methods! {
+    BROWSER_CANCEL_DOWNLOAD = "Browser.cancelDownload";
     BROWSER_CLOSE = "Browser.close";
     BROWSER_GET_VERSION = "Browser.getVersion";
     BROWSER_GRANT_PERMISSIONS = "Browser.grantPermissions";
     BROWSER_SET_DOWNLOAD_BEHAVIOR = "Browser.setDownloadBehavior";
     DOM_DESCRIBE_NODE = "DOM.describeNode";
+    DOM_SET_FILE_INPUT_FILES = "DOM.setFileInputFiles";
     EMULATION_SET_DEVICE_METRICS_OVERRIDE = "Emulation.setDeviceMetricsOverride";
     EMULATION_SET_GEOLOCATION_OVERRIDE = "Emulation.setGeolocationOverride";
     EMULATION_SET_LOCALE_OVERRIDE = "Emulation.setLocaleOverride";
@@ -66,6 +68,7 @@ methods! {
     NETWORK_SET_BLOCKED_URLS = "Network.setBlockedURLs";
     NETWORK_SET_EXTRA_HTTP_HEADERS = "Network.setExtraHTTPHeaders";
     PAGE_ADD_SCRIPT_TO_EVALUATE_ON_NEW_DOCUMENT = "Page.addScriptToEvaluateOnNewDocument";
+    PAGE_BRING_TO_FRONT = "Page.bringToFront";
     PAGE_CAPTURE_SCREENSHOT = "Page.captureScreenshot";
     PAGE_CRASH = "Page.crash";
     PAGE_CREATE_ISOLATED_WORLD = "Page.createIsolatedWorld";
@@ -100,13 +103,19 @@ events! {
     INPUT_DRAG_INTERCEPTED = "Input.dragIntercepted";
     INSPECTOR_TARGET_CRASHED = "Inspector.targetCrashed";
     LOG_ENTRY_ADDED = "Log.entryAdded";
+    NETWORK_EVENT_SOURCE_MESSAGE_RECEIVED = "Network.eventSourceMessageReceived";
     NETWORK_LOADING_FAILED = "Network.loadingFailed";
     NETWORK_LOADING_FINISHED = "Network.loadingFinished";
     NETWORK_REQUEST_WILL_BE_SENT = "Network.requestWillBeSent";
     NETWORK_RESPONSE_RECEIVED = "Network.responseReceived";
     NETWORK_WEB_SOCKET_CLOSED = "Network.webSocketClosed";
+    NETWORK_WEB_SOCKET_CREATED = "Network.webSocketCreated";
     NETWORK_WEB_SOCKET_FRAME_RECEIVED = "Network.webSocketFrameReceived";
     NETWORK_WEB_SOCKET_FRAME_SENT = "Network.webSocketFrameSent";
+    NETWORK_WEB_SOCKET_HANDSHAKE_RESPONSE_RECEIVED = "Network.webSocketHandshakeResponseReceived";
+    PAGE_DOWNLOAD_PROGRESS = "Page.downloadProgress";
+    PAGE_DOWNLOAD_WILL_BEGIN = "Page.downloadWillBegin";
+    PAGE_FILE_CHOOSER_OPENED = "Page.fileChooserOpened";
     PAGE_FRAME_ATTACHED = "Page.frameAttached";
     PAGE_FRAME_DETACHED = "Page.frameDetached";
     PAGE_FRAME_NAVIGATED = "Page.frameNavigated";

@@ -39,7 +39,7 @@ pub(crate) struct BrowserArgs {
     /// The user agent to send instead of the browser's own.
     #[arg(long, value_name = "TEXT")]
     pub(crate) user_agent: Option<String>,
-    /// Maximum time to wait after an action until the page settles.
+    /// Maximum time to wait after an action until the page settles. A page that is still building itself gets up to 10/3 of it.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub(crate) settle_budget: f64,
 }
@@ -72,6 +72,7 @@ impl BrowserArgs {
             )
         })?;
         options.settle.busy_page_budget = options.settle.busy_page_budget.min(options.settle.budget);
+        options.settle.build_budget = options.settle.budget.saturating_mul(10) / 3;
         Ok(options)
     }
 }

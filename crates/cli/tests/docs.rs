@@ -39,6 +39,8 @@ fn names_in_code() -> BTreeSet<String> {
             let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
             names.insert(after[..end].to_owned());
         }
+        // Rows of a table of cases: `name: "/path" => […]`.
+        names.extend(code.lines().filter_map(|line| Some(line.trim().split_once(": \"/")?.0.to_owned())));
     }
     names.insert("tests".to_owned());
     names
@@ -57,16 +59,26 @@ fn quoted_paths(markdown: &str) -> Vec<&str> {
     markdown.split('`').skip(1).step_by(2).filter(is_path).collect()
 }
 
-#[test]
-fn tests_named_in_reliability_md_exist() {
-    let page = fs::read_to_string(root().join("docs/reliability.md")).expect("the page is readable");
-    let (names, quoted) = (names_in_code(), quoted_paths(&page));
-    assert!(quoted.len() > 80, "only {} names were found", quoted.len());
+/// Checks the names of tests on a page, of which there must be at least `min`.
+fn check_test_names(page: &str, min: usize) {
+    let text = fs::read_to_string(root().join(page)).expect("the page is readable");
+    let (names, quoted) = (names_in_code(), quoted_paths(&text));
+    assert!(quoted.len() >= min, "only {} names were found", quoted.len());
     let missing: Vec<&&str> = quoted
         .iter()
         .filter(|path| path.split("::").any(|part| part != "*" && !names.contains(part)))
         .collect();
-    assert!(missing.is_empty(), "not in the code: {missing:#?}");
+    assert!(missing.is_empty(), "{page}: not in the code: {missing:#?}");
+}
+
+#[test]
+fn tests_named_in_reliability_md_exist() {
+    check_test_names("docs/reliability.md", 80);
+}
+
+#[test]
+fn tests_named_in_security_md_exist() {
+    check_test_names("SECURITY.md", 20);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use proto::{
     dialect::{
         self, CallResult, Dialect, Failure, Image, PageState, ParseOptions, Screen, Size, Turn, Version,
     },
-    page::PageMetadata,
+    page::{PageMetadata, TabInfo},
 };
 use serde_json::{Map, Value, json};
 
@@ -183,6 +183,8 @@ pub(crate) struct ComputerResult {
     pub(crate) error: Option<TurnError>,
     pub(crate) screenshot: Screenshot,
     pub(crate) metadata: PageMetadata,
+    /// Empty if the session has a single page.
+    pub(crate) tabs: Vec<TabInfo>,
 }
 
 /// The text that Anthropic prescribes for the calls after a failed one.
@@ -202,7 +204,7 @@ impl ComputerResult {
             ..CallResult::default()
         });
         let image = to_image(&self.screenshot);
-        let page = PageState { title: self.metadata.title, url: self.metadata.url };
+        let page = PageState { title: self.metadata.title, url: self.metadata.url, tabs: self.tabs };
         let output = self.turn.output(&results, &page, &image);
         let finish = self.turn.finish().filter(|_| self.is_finished);
         let scale = |display: u32, viewport: u32| f64::from(display) / f64::from(viewport);

@@ -3,7 +3,10 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use browser::ObserveRequest;
-use proto::{Command, ImageFormat, InteractionMode, page::PageMetadata};
+use proto::{
+    Command, ImageFormat, InteractionMode,
+    page::{PageMetadata, ScreenshotInfo, TabInfo, tab_list},
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -142,10 +145,22 @@ impl ObserveCall {
             settle_ms: observed.settled.map_or(0, |settled| settled.elapsed.as_millis() as u64),
             screenshot,
             metadata: observed.observation.metadata,
-            ac_tree: elements.as_ref().filter(|_| self.ac_tree).map(proto::page::ScreenshotInfo::ac_tree),
+            ac_tree: elements
+                .as_ref()
+                .filter(|_| self.ac_tree)
+                .map(|info| ac_tree(info, observed.observation.tabs.as_deref())),
             screenshot_info: elements.filter(|_| self.rects).and_then(|info| serde_json::to_value(info).ok()),
             unchanged: observed.unchanged,
+            tabs: observed.observation.tabs,
         }
+    }
+}
+
+/// The accessibility text. With many tabs it lists them first.
+fn ac_tree(info: &ScreenshotInfo, tabs: Option<&[TabInfo]>) -> String {
+    match tabs {
+        Some(tabs) => format!("{}\n{}", tab_list(tabs), info.ac_tree()),
+        None => info.ac_tree(),
     }
 }
 
@@ -161,6 +176,9 @@ struct ObserveResponse {
     ac_tree: Option<String>,
     screenshot_info: Option<Value>,
     unchanged: bool,
+    /// Only for sessions with many tabs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tabs: Option<Vec<TabInfo>>,
 }
 
 #[derive(Serialize)]

@@ -59,6 +59,14 @@ impl<'a> Args<'a> {
         }
     }
 
+    pub(crate) fn optional_text(&self, name: &'static str) -> Result<Option<String>, CommandError> {
+        self.optional(name).map(|_| self.text(name)).transpose()
+    }
+
+    pub(crate) fn optional_id(&self) -> Result<Option<String>, CommandError> {
+        self.optional("id").map(|_| self.id()).transpose()
+    }
+
     pub(crate) fn number(&self, name: &'static str) -> Result<f64, CommandError> {
         let value = self.get(name)?;
         number_from_json(value).ok_or_else(|| self.invalid(name, "a number", value))
@@ -194,6 +202,20 @@ impl<'a> Args<'a> {
             Some(Value::Array(list)) if list.is_empty() => Ok(Vec::new()),
             Some(_) => self.keys(),
         }
+    }
+
+    /// Returns a list of names.
+    pub(crate) fn names(
+        &self,
+        name: &'static str,
+        count: RangeInclusive<usize>,
+    ) -> Result<Vec<String>, CommandError> {
+        let value = self.get(name)?;
+        let names: Option<Vec<String>> = value
+            .as_array()
+            .and_then(|list| list.iter().map(|item| item.as_str().map(str::to_owned)).collect());
+        let expected = "a list of 1 to 20 names of uploaded files";
+        names.filter(|names| count.contains(&names.len())).ok_or_else(|| self.invalid(name, expected, value))
     }
 
     /// Returns a list of points, each `[x, y]` or `{"x": …, "y": …}`.

@@ -68,6 +68,13 @@ impl FromStr for Direction {
     }
 }
 
+/// An element by its mark, or a point.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    Id(MarkId),
+    Point(Point),
+}
+
 /// A button of the mouse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MouseButton {
@@ -133,6 +140,18 @@ pub enum Command {
     },
     Back,
     Forward,
+    /// Lists the tabs of the session.
+    ListTabs,
+    OpenTab {
+        url: Option<String>,
+    },
+    SwitchTab {
+        id: String,
+    },
+    /// Closes a tab; without an id, the current one.
+    CloseTab {
+        id: Option<String>,
+    },
     ClickCoords {
         point: Point,
     },
@@ -172,6 +191,11 @@ pub enum Command {
     },
     Keypress {
         keys: Vec<String>,
+    },
+    /// Chooses uploaded files in a file chooser: the one that a click on the target opens, or the one that is open.
+    SetFiles {
+        files: Vec<String>,
+        target: Option<Target>,
     },
     TabAndEnter,
     MouseClick(MouseClick),
@@ -288,6 +312,10 @@ impl Command {
             Self::VisitPage { url } => ("visit_page", json!({ "url": url })),
             Self::Back => ("back", json!({})),
             Self::Forward => ("forward", json!({})),
+            Self::ListTabs => ("list_tabs", json!({})),
+            Self::OpenTab { url } => ("open_tab", json!({ "url": url })),
+            Self::SwitchTab { id } => ("switch_tab", json!({ "id": id })),
+            Self::CloseTab { id } => ("close_tab", json!({ "id": id })),
             Self::ClickCoords { point } => ("click_coords", json!({"x": point.x, "y": point.y})),
             Self::ClickId { id } => ("click_id", json!({ "id": id })),
             Self::FillCoords { point, fill } => (
@@ -318,6 +346,15 @@ impl Command {
                 json!({"x": point.x, "y": point.y, "direction": direction.as_str()}),
             ),
             Self::Keypress { keys } => ("keypress", json!({ "keys": keys })),
+            Self::SetFiles { files, target } => {
+                let mut args = json!({ "files": files });
+                match target {
+                    Some(Target::Id(id)) => args["id"] = id.as_str().into(),
+                    Some(Target::Point(Point { x, y })) => (args["x"], args["y"]) = (json!(x), json!(y)),
+                    None => {}
+                }
+                ("set_files", args)
+            }
             Self::TabAndEnter => ("tab_and_enter", json!({})),
             Self::MouseClick(click) => (
                 "mouse_click",
@@ -455,6 +492,7 @@ mod tests {
             "delete_existing": true, "amount": 3, "full_page": true, "direction": "left", "keys": ["ctrl", "a"],
             "duration": 0.5, "n_lines": 9, "interaction_mode": "coordinates", "button": "middle", "clicks": 2,
             "dx": -5, "dy": 7.5, "path": [[1, 2], [3, 4]], "text": "typed", "key": "shift",
+            "files": ["a.txt"],
         });
         for spec in SPECS {
             let given: Map<_, _> =

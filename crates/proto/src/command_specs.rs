@@ -2,7 +2,9 @@
 
 use crate::{
     args::Args,
-    command::{Command, CommandError, Direction, Drag, Fill, MouseButton, MouseClick, Point, Scroll, Wheel},
+    command::{
+        Command, CommandError, Direction, Drag, Fill, MouseButton, MouseClick, Point, Scroll, Target, Wheel,
+    },
     page::InteractionMode,
 };
 
@@ -28,6 +30,18 @@ pub(crate) const SPECS: &[CommandSpec] = &[
     },
     CommandSpec { name: "back", accepted: &[], parse: |_| Ok(Command::Back) },
     CommandSpec { name: "forward", accepted: &[], parse: |_| Ok(Command::Forward) },
+    CommandSpec { name: "list_tabs", accepted: &[], parse: |_| Ok(Command::ListTabs) },
+    CommandSpec {
+        name: "open_tab",
+        accepted: &["url"],
+        parse: |a| Ok(Command::OpenTab { url: a.optional_text("url")? }),
+    },
+    CommandSpec { name: "switch_tab", accepted: &["id"], parse: |a| Ok(Command::SwitchTab { id: a.id()? }) },
+    CommandSpec {
+        name: "close_tab",
+        accepted: &["id"],
+        parse: |a| Ok(Command::CloseTab { id: a.optional_id()? }),
+    },
     CommandSpec {
         name: "click_coords",
         accepted: &["x", "y"],
@@ -81,6 +95,11 @@ pub(crate) const SPECS: &[CommandSpec] = &[
         name: "keypress",
         accepted: &["keys"],
         parse: |a| Ok(Command::Keypress { keys: a.keys()? }),
+    },
+    CommandSpec {
+        name: "set_files",
+        accepted: &["files", "id", "x", "y"],
+        parse: |a| Ok(Command::SetFiles { files: a.names("files", 1..=20)?, target: target(a)? }),
     },
     CommandSpec { name: "tab_and_enter", accepted: &[], parse: |_| Ok(Command::TabAndEnter) },
     CommandSpec {
@@ -183,6 +202,17 @@ fn scroll(args: &Args<'_>) -> Result<Scroll, CommandError> {
 
 fn direction(args: &Args<'_>, default: Option<Direction>) -> Result<Direction, CommandError> {
     args.parsed("direction", "\"up\", \"down\", \"left\" or \"right\"", default)
+}
+
+/// Returns the element or the point that a command names, if it names one.
+fn target(args: &Args<'_>) -> Result<Option<Target>, CommandError> {
+    if let Some(id) = args.optional_id()? {
+        return Ok(Some(Target::Id(id)));
+    }
+    if args.has("x") || args.has("y") {
+        return Ok(Some(Target::Point(point(args)?)));
+    }
+    Ok(None)
 }
 
 fn button(args: &Args<'_>) -> Result<MouseButton, CommandError> {

@@ -139,6 +139,25 @@ pub struct InteractiveRegion {
     pub rects: Vec<Rect>,
 }
 
+/// One tab of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TabInfo {
+    pub id: String,
+    pub title: String,
+    pub url: String,
+    /// Whether commands and screenshots apply to it.
+    pub current: bool,
+}
+
+/// Formats the tabs for the agent: one line per tab.
+pub fn tab_list(tabs: &[TabInfo]) -> String {
+    let lines = tabs.iter().map(|tab| {
+        let current = if tab.current { " (current)" } else { "" };
+        format!("tab {}{current}: {}, url: {}", tab.id, single_line(&tab.title), single_line(&tab.url))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// The marks of the last set-of-marks screenshot. `id_mapping` maps mark ids to element ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScreenshotInfo {

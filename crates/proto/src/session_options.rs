@@ -40,6 +40,31 @@ pub struct SessionOptions {
     pub proxy: Option<Proxy>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_state: Option<StorageState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tabs: Option<Tabs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub downloads: Option<Downloads>,
+}
+
+/// What becomes of downloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Downloads {
+    #[default]
+    Refuse,
+    /// They are files of the session, which the client can fetch.
+    Keep,
+}
+
+/// What becomes of the windows that pages open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tabs {
+    /// There is one page; it shows what opens in a new window.
+    #[default]
+    Single,
+    /// Each window is a tab.
+    Many,
 }
 
 /// A value that logs and error messages must not show.
@@ -323,6 +348,14 @@ const OPTIONS: &[(&str, Setter)] = &[
         options.storage_state = Some(state);
         Ok(())
     }),
+    ("tabs", |options, value| {
+        options.tabs = Some(parse(value, "\"single\" or \"many\"")?);
+        Ok(())
+    }),
+    ("downloads", |options, value| {
+        options.downloads = Some(parse(value, "\"refuse\" or \"keep\"")?);
+        Ok(())
+    }),
 ];
 
 impl SessionOptions {
@@ -429,7 +462,7 @@ mod tests {
             "extra_http_headers": {"x-team": "blue"}, "permissions": ["geolocation", "background-sync"],
             "blocked_hosts": ["ads.example", "*.track.example"], "blocked_resource_types": ["image", "eventsource"],
             "proxy": {"server": "http://proxy.example:3128", "username": "u", "password": "p"},
-            "storage_state": {"cookies": [], "origins": []},
+            "storage_state": {"cookies": [], "origins": []}, "tabs": "many", "downloads": "keep",
         });
         let options = parsed(&all).unwrap();
         assert_eq!(options.to_json(), all);
@@ -466,6 +499,7 @@ mod tests {
                 json!({"proxy": {"server": "socks5://a:1"}}),
                 "proxy: the server \"socks5://a:1\" is not an HTTP proxy",
             ),
+            (json!({"tabs": "few"}), "tabs: unknown variant `few`"),
             (json!({"proxy": {"server": "a"}}), "proxy: the server \"a\""),
             (json!({"storage_state": {"cookies": [{"name": "a"}]}}), "storage_state: missing field `value`"),
             (

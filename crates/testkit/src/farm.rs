@@ -13,7 +13,7 @@ pub enum Tier {
 }
 
 /// The endpoints of every tier that need the API key.
-pub const ENDPOINTS: [(&str, Method); 13] = [
+pub const ENDPOINTS: [(&str, Method); 17] = [
     ("/get", Method::POST),
     ("/reset", Method::POST),
     ("/screenshot", Method::GET),
@@ -25,6 +25,10 @@ pub const ENDPOINTS: [(&str, Method); 13] = [
     ("/probe", Method::GET),
     ("/storage_state", Method::GET),
     ("/storage_state", Method::PUT),
+    ("/files", Method::GET),
+    ("/files/a.txt", Method::GET),
+    ("/files/a.txt", Method::PUT),
+    ("/files/a.txt", Method::DELETE),
     ("/info", Method::GET),
     ("/metrics", Method::GET),
 ];
@@ -67,6 +71,23 @@ impl Farm {
 
     pub async fn get_with(&self, options: &Value) -> Lease {
         Lease::parse(&self.try_get_with(options).await.ok())
+    }
+
+    pub async fn files(&self, lease: &Lease) -> Value {
+        self.http.get("/files", &self.target(lease)).await.ok()
+    }
+
+    /// Sends a request for one file; the name must be percent-encoded.
+    pub async fn file(
+        &self,
+        lease: &Lease,
+        method: Method,
+        name: &str,
+        content: impl Into<bytes::Bytes>,
+    ) -> Reply {
+        let path = format!("/files/{name}");
+        let headers = [("content-type", "application/octet-stream")];
+        self.http.send(method, &path, &self.target(lease), content.into(), &headers).await
     }
 
     pub async fn storage_state(&self, lease: &Lease) -> Reply {

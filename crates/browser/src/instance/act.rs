@@ -31,6 +31,9 @@ impl Instance {
             Command::VisitPage { url } => self.visit(url).await,
             Command::Back => self.page.back().await,
             Command::Forward => self.page.forward().await,
+            Command::OpenTab { url } => self.open_tab(url.as_deref()).await,
+            Command::SwitchTab { id } => self.switch_tab(id).await,
+            Command::CloseTab { id } => self.close_tab(id.as_deref()).await,
             Command::ClickCoords { point } => self.click_point(*point).await,
             Command::ClickId { id } => self.click_id(id).await,
             Command::FillCoords { point, fill } => self.fill_point(*point, fill).await,
@@ -54,6 +57,7 @@ impl Instance {
                 let names: Vec<&str> = keys.iter().map(String::as_str).collect();
                 self.use_keyboard(keys.len() > 1, self.page.input().press(&names)).await
             }
+            Command::SetFiles { files, target } => self.set_files(files, target.as_ref()).await,
             Command::TypeText { text } => self.use_keyboard(false, self.page.input().type_text(text)).await,
             Command::KeyDown { key } => self.use_keyboard(false, self.page.input().key_pressed(key)).await,
             Command::KeyUp { key } => self.page.input().key_released(key).await,
@@ -84,7 +88,8 @@ impl Instance {
                 tokio::time::sleep(Duration::try_from_secs_f64(*seconds).unwrap_or(max).min(max)).await;
                 Ok(())
             }
-            Command::GetPageMetadata
+            Command::ListTabs
+            | Command::GetPageMetadata
             | Command::GetWebpageText { .. }
             | Command::GetInteractiveRects
             | Command::GetScreenshotInfo
@@ -116,7 +121,7 @@ impl Instance {
         input.with_modifiers(&click.keys, input.click_with(point, click.button, click.clicks)).await
     }
 
-    async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
+    pub(super) async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
         self.page.visit(url).await?;
         self.page.wait_loaded(self.options.load_timeout).await
     }
@@ -153,7 +158,7 @@ impl Instance {
     }
 
     /// Clicks a point. A row of an open drop-down exists only on screenshots, so it is selected instead.
-    async fn click_point(&self, point: Point) -> Result<(), BrowserError> {
+    pub(super) async fn click_point(&self, point: Point) -> Result<(), BrowserError> {
         let point = self.check_point(point)?;
         if self.page.click_dropdown_row(point).await? {
             return Ok(());
@@ -161,7 +166,7 @@ impl Instance {
         self.page.input().click(point).await
     }
 
-    async fn click_id(&mut self, mark: &str) -> Result<(), BrowserError> {
+    pub(super) async fn click_id(&mut self, mark: &str) -> Result<(), BrowserError> {
         match self.page.locate(self.element(mark)?).await? {
             Location::Point(point) => self.page.input().click(self.check_point(point)?).await,
             Location::Option => self.select_option(mark).await,
@@ -248,5 +253,14 @@ impl Instance {
 
 /// Whether a command sends mouse or keyboard input to the page.
 fn sends_input(command: &Command) -> bool {
-    !matches!(command, Command::VisitPage { .. } | Command::Back | Command::Forward | Command::Sleep { .. })
+    !matches!(
+        command,
+        Command::VisitPage { .. }
+            | Command::Back
+            | Command::Forward
+            | Command::OpenTab { .. }
+            | Command::SwitchTab { .. }
+            | Command::CloseTab { .. }
+            | Command::Sleep { .. }
+    )
 }

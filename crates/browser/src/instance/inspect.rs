@@ -58,7 +58,7 @@ impl Instance {
         Ok(self.page_targets().await?.len())
     }
 
-    async fn page_targets(&self) -> Result<Vec<Value>, BrowserError> {
+    pub(super) async fn page_targets(&self) -> Result<Vec<Value>, BrowserError> {
         let filter = json!({"filter": [{"type": "page"}]});
         let mut reply: Value = self.connection.root().call(p::TARGET_GET_TARGETS, &filter).await?;
         Ok(reply["targetInfos"].as_array_mut().map(std::mem::take).unwrap_or_default())

@@ -2,9 +2,11 @@
 //! page, and the marks of the last set-of-marks screenshot.
 
 mod act;
+mod files;
 mod inspect;
 mod observe;
 mod step;
+mod tab_list;
 mod tabs;
 
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use serde_json::{Value, json};
 pub use inspect::Inspector;
 pub use observe::{Observation, ObserveRequest, Screenshot};
 pub use step::StepResult;
+use tab_list::Tabs;
 
 use crate::{
     context::Context,
@@ -32,6 +35,7 @@ pub struct Instance {
     creator: Creator,
     context: Arc<Context>,
     page: Page,
+    tabs: Tabs,
     options: Arc<Options>,
     last_marks: Option<LastMarks>,
     disposed: bool,
@@ -52,7 +56,16 @@ impl Instance {
         options: Arc<Options>,
     ) -> Self {
         context.set_page(&page);
-        Self { connection, creator, context, page, options, last_marks: None, disposed: false }
+        Self {
+            connection,
+            creator,
+            context,
+            page,
+            tabs: Tabs::default(),
+            options,
+            last_marks: None,
+            disposed: false,
+        }
     }
 
     /// Carries out a command and waits until the page has settled.
@@ -100,6 +113,7 @@ impl Instance {
             value.map(Some).map_err(|error| BrowserError::Internal(error.to_string()))
         };
         match command {
+            Command::ListTabs => Ok(Some(json!({"tabs": self.list_tabs().await?}))),
             Command::GetPageMetadata => to_reply(serde_json::to_value(self.page.metadata().await?)),
             Command::GetWebpageText { n_lines } => Ok(Some(json!({"text": self.page.text(*n_lines).await?}))),
             Command::GetInteractiveRects => Ok(Some(self.page.collect_elements().await?.regions().into())),
@@ -149,6 +163,11 @@ impl Instance {
         self.options.viewport
     }
 
+    /// Whether each window is a tab.
+    pub fn has_many_tabs(&self) -> bool {
+        self.context.has_many_tabs()
+    }
+
     /// Returns where the mouse is, in CSS pixels of the viewport.
     pub fn mouse_position(&self) -> Point {
         self.page.input().mouse_position()
@@ -185,6 +204,8 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
+        // A window that was never shown refers to the context, which holds it.
+        while self.context.take_new_tab().is_some() {}
         if !self.disposed {
             dispose_context(&self.connection, &self.context);
         }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proto::{
     ImageFormat, InteractionMode,
-    page::{PageMetadata, Rect, ScreenshotInfo},
+    page::{PageMetadata, Rect, ScreenshotInfo, TabInfo},
 };
 
 use super::{Instance, LastMarks, tabs::is_page_closed};
@@ -56,6 +56,8 @@ pub struct Observation {
     pub screenshot: Option<Screenshot>,
     pub metadata: Option<PageMetadata>,
     pub elements: Option<ScreenshotInfo>,
+    /// The tabs, if the session has many.
+    pub tabs: Option<Vec<TabInfo>>,
 }
 
 impl Instance {
@@ -72,7 +74,7 @@ impl Instance {
     async fn observe_once(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
         let set_of_marks = request.mode == InteractionMode::SetOfMarks;
         let draw_marks = request.screenshot && set_of_marks;
-        let mut observation = Observation::default();
+        let mut observation = Observation { tabs: self.observe_tabs().await?, ..Observation::default() };
         let (screenshot, collected, metadata) = tokio::join!(
             async {
                 if !request.screenshot || draw_marks {

@@ -26,6 +26,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(40);
 enum NextStep {
     /// Replace the page with this window.
     Replace(AttachedTarget),
+    /// Show this new tab.
+    ShowTab(Box<Page>),
     /// Settle again: the page started another navigation.
     SettleAgain,
     Finish,
@@ -43,6 +45,10 @@ impl Instance {
             }
             let Settled { quiet, .. } = settled?;
             match self.next_step(start).await {
+                NextStep::ShowTab(page) => {
+                    self.add_tab(*page);
+                    current_start = ActionStart { document: self.page.document(), ..current_start };
+                }
                 NextStep::Replace(window) => current_start = self.replace_with_window(&window).await?,
                 NextStep::SettleAgain => {
                     current_start = ActionStart { document: self.page.document(), ..current_start };
@@ -56,6 +62,9 @@ impl Instance {
 
     /// Applies what happened to the page since the last command: a pending replacement, or a page that closed itself.
     pub(super) async fn sync_page(&mut self) -> Result<(), BrowserError> {
+        while let Some(page) = self.context.take_new_tab() {
+            self.add_tab(page);
+        }
         if let Some(successor) = self.context.take_successor() {
             let start = self.replace_with_window(&successor).await?;
             self.settle(start).await?;
@@ -76,6 +85,9 @@ impl Instance {
     async fn next_step(&self, start: ActionStart) -> NextStep {
         let deadline = start.time + self.options.settle.budget;
         loop {
+            if let Some(page) = self.context.take_new_tab() {
+                return NextStep::ShowTab(Box::new(page));
+            }
             if let Some(successor) = self.context.take_successor() {
                 return NextStep::Replace(successor);
             }
@@ -112,6 +124,10 @@ impl Instance {
         if let Some(end) = self.connection.close_reason() {
             return Err(BrowserError::Lost(end));
         }
+        if self.context.has_many_tabs() {
+            self.leave_closed_tab().await?;
+            return Ok(self.page.action_start());
+        }
         let page = Page::open(&self.connection, &self.context, Arc::clone(&self.options)).await?;
         let old = self.replace_page(page);
         if let Some(opener) = old.opener()
@@ -123,7 +139,7 @@ impl Instance {
     }
 
     /// Makes `page` the page of this instance and returns the old one.
-    fn replace_page(&mut self, mut page: Page) -> Page {
+    pub(super) fn replace_page(&mut self, mut page: Page) -> Page {
         page.take_mouse_from(&self.page);
         let old = std::mem::replace(&mut self.page, page);
         self.context.set_page(&self.page);

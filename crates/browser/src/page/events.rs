@@ -9,7 +9,7 @@ use serde_json::json;
 use url::Url;
 
 use super::tracker::Tracker;
-use crate::context::Context;
+use crate::{context::Context, files::DownloadChange};
 
 /// The progress of a `visit_page`: the number of redirects, and why it failed.
 #[derive(Default)]
@@ -163,6 +163,18 @@ struct NavigatedFrame {
 }
 
 impl PageEvents {
+    /// Records a download. Its page settles when the download has ended.
+    fn on_download(&self, session: &Session, method: &str, params: &[u8]) {
+        let Some(context) = self.context.upgrade().filter(|context| context.files().keeps_downloads()) else {
+            return;
+        };
+        match context.files().handle_event(session, context.id(), method, params) {
+            Some(DownloadChange::Begun(id)) => self.tracker.begin_download(id),
+            Some(DownloadChange::Ended(id)) => self.tracker.end_download(&id),
+            None => {}
+        }
+    }
+
     /// Remembers the origin of a frame, whose storage is then part of the storage state.
     fn record_origin(&self, params: &[u8]) {
         let Ok(Navigated { frame }) = cdp::parse_params(params) else { return };
@@ -190,6 +202,10 @@ impl EventHandler for PageEvents {
                     context.clipboard().handle_event(session, params);
                 }
             }
+            p::PAGE_DOWNLOAD_WILL_BEGIN | p::PAGE_DOWNLOAD_PROGRESS => {
+                self.on_download(session, method, params);
+            }
+            p::PAGE_FILE_CHOOSER_OPENED => self.tracker.set_file_chooser(params),
             p::INPUT_DRAG_INTERCEPTED => self.tracker.set_intercepted_drag(params),
             p::PAGE_WINDOW_OPEN => {
                 if let (Some(context), Ok(open)) =

@@ -2,6 +2,7 @@
 //! through this module.
 
 mod capture;
+mod channels;
 mod drag;
 pub(crate) mod element_actions;
 pub(crate) mod elements;
@@ -76,7 +77,7 @@ impl Page {
         Self::adopt(connection, &attached, context, options, None).await
     }
 
-    /// Takes over an attached target as the page of `context`: sets its size and focus and disables what could block it. If
+    /// Takes over an attached target as a page of `context`: sets its size and focus and disables what could block it. If
     /// the target waits for the debugger, it starts to run at the end.
     pub(crate) async fn adopt(
         connection: &Connection,
@@ -85,6 +86,21 @@ impl Page {
         options: Arc<Options>,
         opener: Option<String>,
     ) -> Result<Self, BrowserError> {
+        let (page, setup) = Self::attach(connection, attached, context, options, opener);
+        for (option, pending) in setup {
+            check_setup(option, pending.within(SETUP_TIMEOUT).await)?;
+        }
+        Ok(page)
+    }
+
+    /// Like [`Self::adopt`], without waiting. Returns the calls of the setup, each with the session option that it is for.
+    pub(crate) fn attach(
+        connection: &Connection,
+        attached: &AttachedTarget,
+        context: &Arc<Context>,
+        options: Arc<Options>,
+        opener: Option<String>,
+    ) -> (Self, Vec<SetupCall>) {
         let tracker = Arc::new(Tracker::new());
         attached.target.clone_into(&mut tracker.state().main_frame);
         let visit = Arc::new(Visit::default());
@@ -102,7 +118,7 @@ impl Page {
             options,
             opener,
         };
-        let setup: Vec<PendingCall> = [
+        let fixed: [(Method, Value); 7] = [
             (p::PAGE_ENABLE, json!({})),
             (
                 p::NETWORK_ENABLE,
@@ -113,27 +129,16 @@ impl Page {
             (p::PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG, json!({"enabled": true})),
             (p::INPUT_SET_INTERCEPT_DRAGS, json!({"enabled": true})),
             (p::EMULATION_SET_FOCUS_EMULATION_ENABLED, json!({"enabled": true})),
-        ]
-        .iter()
-        .map(|(method, params): &(Method, Value)| page.session.send(*method, params))
-        .collect();
-        let emulation: Vec<(&'static str, PendingCall)> = context
-            .emulation()
-            .iter()
-            .map(|call| (call.option, page.session.send(call.method, &call.params)))
-            .collect();
+        ];
+        let mut setup: Vec<SetupCall> =
+            fixed.iter().map(|(method, params)| (None, page.session.send(*method, params))).collect();
+        let emulation = context.emulation().iter();
+        setup.extend(emulation.map(|call| (Some(call.option), page.session.send(call.method, &call.params))));
         if !page.options.session.blocked_resource_types.is_empty() {
             page.pause_requests(false);
         }
-        let running = page.session.send(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}));
-        for (option, pending) in emulation {
-            check_emulation(option, pending.within(SETUP_TIMEOUT).await)?;
-        }
-        running.within(SETUP_TIMEOUT).await?;
-        for pending in setup {
-            pending.within(SETUP_TIMEOUT).await?;
-        }
-        Ok(page)
+        setup.push((None, page.session.send(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}))));
+        (page, setup)
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -178,15 +183,20 @@ impl Page {
     }
 }
 
+/// A call of a page's setup, and the session option that it is for.
+type SetupCall = (Option<&'static str>, PendingCall);
+
 /// Converts the refusal of an option into an error that names it.
-fn check_emulation(option: &str, reply: Result<Reply, CallError>) -> Result<(), BrowserError> {
-    match reply {
-        Ok(_) => Ok(()),
+fn check_setup(option: Option<&str>, reply: Result<Reply, CallError>) -> Result<(), BrowserError> {
+    match (option, reply) {
+        (_, Ok(_)) => Ok(()),
         // A window shares the process of its opener, where the override is already in effect.
-        Err(CallError::Rejected { message, .. }) if message.contains("already in effect") => Ok(()),
-        Err(CallError::Rejected { message, .. }) => Err(BrowserError::BadArgument(format!(
+        (Some(_), Err(CallError::Rejected { message, .. })) if message.contains("already in effect") => {
+            Ok(())
+        }
+        (Some(option), Err(CallError::Rejected { message, .. })) => Err(BrowserError::BadArgument(format!(
             "the session option {option}: the browser refuses it: {message}"
         ))),
-        Err(error) => Err(error.into()),
+        (_, Err(error)) => Err(error.into()),
     }
 }

@@ -72,6 +72,8 @@ impl Page {
         self.stop_hung_script().await?;
         let previous_document = self.document();
         match self.navigate(&parsed_url).await {
+            // The file is in the list of downloads, and the current page stays.
+            Ok(NavigateReply { is_download: true, .. }) if self.context.files().keeps_downloads() => Ok(()),
             Ok(NavigateReply { error_text: None, is_download: true, .. }) => {
                 Err(failed("net::ERR_ABORTED, it is a download, and downloads are denied".into()))
             }

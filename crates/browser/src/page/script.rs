@@ -21,14 +21,16 @@ const PAGE_SCRIPT: &str = concat!(
     include_str!("script/frames.js"),
     include_str!("script/interactive.js"),
     include_str!("script/dropdown.js"),
+    include_str!("script/nested.js"),
     include_str!("script/collect.js"),
     include_str!("script/act.js"),
     include_str!("script/pickers.js"),
     include_str!("script/read.js"),
+    include_str!("script/building.js"),
     include_str!("script/settle.js"),
     "globalThis.__webgym = { elementById, frameTransform, isFrameTopmostAt, collectElements, openDropdownRows, clickDropdownRow, \
      scrollDropdownAt, locate, chooseOption, focusElement, setFocusedValue, finishPicker, scrollElement, scrollAt, hasDragStarted, metadata, text, waitUntilQuiet, \
-     changedSinceQuiet, viewportSize };\n})();",
+     changedSinceQuiet, isIncomplete, viewportSize };\n})();",
 );
 
 /// How often a call is repeated because the page navigated while it ran.

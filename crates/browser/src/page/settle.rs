@@ -1,5 +1,9 @@
 //! Waits until an action has had its effect: no navigation in progress, the document loaded, network and DOM at rest, the
 //! next frames drawn. Every wait ends with an event and has a bound.
+//!
+//! A page that builds itself (it loads parts of its code, or gets its content over a WebSocket or an event stream) pauses
+//! between its steps. It must be quiet for longer, and gets a larger budget as long as it shows that it is not complete
+//! (`script/building.js`). All other pages are settled as if these rules did not exist.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +12,10 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::{ActionStart, Page, SETTLE_DRAWN_FRAMES};
-use crate::error::BrowserError;
+use crate::{error::BrowserError, options::SettleOptions};
+
+/// By how much the budget of a page that is still building itself grows at a time.
+const BUDGET_EXTENSION: Duration = Duration::from_secs(1);
 
 /// How a page settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +43,16 @@ struct Status {
     document: u64,
     /// Whether the document has used up its settle budget before.
     is_busy_page: bool,
+    /// Whether the page has been building itself since the action.
+    is_building: bool,
+}
+
+impl Status {
+    /// How long the page must have been quiet if it is building itself; `None` if it is not. A page that is always
+    /// busy is not waited for a second time.
+    fn build_quiet_period(&self, options: &SettleOptions) -> Option<Duration> {
+        (self.is_building && !self.is_busy_page).then_some(options.build_quiet_period)
+    }
 }
 
 impl Page {
@@ -44,19 +61,25 @@ impl Page {
         let options = &self.options.settle;
         let mut document = start.document;
         let mut budget_start = start.time;
+        let mut extension = Duration::ZERO;
         loop {
             let mut changes = self.tracker.changes();
             let status = self.status(start.time)?;
             if status.document != document {
                 // A new document has its own budget.
-                (document, budget_start) = (status.document, Instant::now());
+                (document, budget_start, extension) = (status.document, Instant::now(), Duration::ZERO);
             }
             let budget = if status.is_busy_page { options.busy_page_budget } else { options.budget };
             let deadline = match status.activity {
                 Some(Activity::Navigating) => start.time + options.navigation_budget,
-                _ => budget_start + budget,
+                _ => budget_start + budget + extension,
             };
             if Instant::now() >= deadline {
+                let may_extend = budget + extension < options.build_budget;
+                if may_extend && self.is_still_building(start.time, &status).await? {
+                    extension += BUDGET_EXTENSION;
+                    continue;
+                }
                 self.tracker.state().mark_busy_page();
                 return Ok(start.settled(false));
             }
@@ -64,16 +87,34 @@ impl Page {
                 wait_for_change(&mut changes, deadline).await;
                 continue;
             }
-            match self.wait_until_quiet(start, deadline).await? {
-                Some(true) if self.status(start.time)?.activity.is_none() && self.document() == document => {
-                    return Ok(start.settled(true));
-                }
-                Some(false) => {
-                    self.tracker.state().mark_busy_page();
-                    return Ok(start.settled(false));
-                }
-                _ => {}
+            let build_quiet_period = status.build_quiet_period(options);
+            let quiet = self.wait_until_quiet(start, deadline, build_quiet_period).await?;
+            if quiet != Some(true) {
+                continue;
             }
+            let status = self.status(start.time)?;
+            let is_same_wait = status.document == document
+                && status.build_quiet_period(options).is_some() == build_quiet_period.is_some();
+            if status.activity.is_none() && is_same_wait {
+                return Ok(start.settled(true));
+            }
+        }
+    }
+
+    /// Whether the page should get more time at the end of its budget: it waits for parts of itself, or shows that it is
+    /// not complete.
+    async fn is_still_building(&self, since: Instant, status: &Status) -> Result<bool, BrowserError> {
+        // A page that does not answer within this time is busy with its own code.
+        const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
+        if status.is_busy_page {
+            return Ok(false);
+        }
+        if status.is_building && self.tracker.state().awaits_parts_since(since) {
+            return Ok(true);
+        }
+        match self.call_script_within(REPLY_TIMEOUT, "isIncomplete", &json!([])).await {
+            Err(BrowserError::Lost(end)) => Err(BrowserError::Lost(end)),
+            incomplete => Ok(incomplete.unwrap_or(true)),
         }
     }
 
@@ -128,7 +169,12 @@ impl Page {
         } else {
             None
         };
-        Ok(Status { activity, document: state.document, is_busy_page: state.is_busy_page() })
+        Ok(Status {
+            activity,
+            document: state.document,
+            is_busy_page: state.is_busy_page(),
+            is_building: state.is_building_since(action_time),
+        })
     }
 
     /// Lets the page script wait until the document is quiet. Returns `None` if the document went away or did not answer.
@@ -136,19 +182,19 @@ impl Page {
         &self,
         start: ActionStart,
         deadline: Instant,
+        build_quiet_period: Option<Duration>,
     ) -> Result<Option<bool>, BrowserError> {
         // The script is given a little longer than its own limit, so that a hung page differs from one that never rests.
         const REPLY_MARGIN: Duration = Duration::from_millis(250);
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let quiet_period = millis(self.options.settle.quiet_period);
-        let later_frames = SETTLE_DRAWN_FRAMES - start.min_drawn_frames;
-        let arguments = json!([
-            millis(start.time.elapsed()),
-            quiet_period,
-            millis(remaining),
-            start.min_drawn_frames,
-            later_frames
-        ]);
+        let arguments = json!([{
+            "elapsed": millis(start.time.elapsed()),
+            "quietPeriod": millis(self.options.settle.quiet_period),
+            "buildQuietPeriod": build_quiet_period.map(millis),
+            "limit": millis(remaining),
+            "frames": start.min_drawn_frames,
+            "laterFrames": SETTLE_DRAWN_FRAMES - start.min_drawn_frames,
+        }]);
         match self.call_script_within(remaining + REPLY_MARGIN, "waitUntilQuiet", &arguments).await {
             Ok(QuietReply { quiet }) => Ok(Some(quiet)),
             Err(BrowserError::Lost(end)) => Err(BrowserError::Lost(end)),

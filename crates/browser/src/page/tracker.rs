@@ -12,11 +12,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::channels::Channels;
+
 /// A requested navigation that does not start within this time is dropped; `javascript:` links never start one.
 const NAVIGATION_START_TIMEOUT: Duration = Duration::from_millis(400);
-
-/// The longest wait for the reply to a WebSocket message; many messages get none.
-const SOCKET_REPLY_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Bounds the memory of a page that creates frames without end.
 const MAX_NEW_FRAMES: usize = 100;
@@ -33,9 +32,12 @@ pub(crate) struct PageState {
     navigation_loader: Option<String>,
     /// Whether the document is committed but its load event has not fired.
     pub(crate) loading: bool,
-    requests: HashMap<String, Instant>,
-    /// WebSockets on which the page has sent a message that was not answered yet.
-    awaited_sockets: HashMap<String, Instant>,
+    requests: HashMap<String, Request>,
+    channels: Channels,
+    /// When the page last requested a script after its load event: an application that loads its parts on demand.
+    late_script: Option<Instant>,
+    /// The file chooser that the page has opened last.
+    pub(crate) file_chooser: Option<FileChooser>,
     /// The data of a drag that the page has started and the browser has handed to us.
     pub(crate) drag: Option<Value>,
     /// Frames with a new document, which are not connected to the clipboard yet.
@@ -43,6 +45,13 @@ pub(crate) struct PageState {
     /// The document that has used up its settle budget.
     busy_document: Option<u64>,
     pub(crate) ended: Option<SessionEnd>,
+}
+
+/// A request in flight.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    began: Instant,
+    is_script: bool,
 }
 
 pub(crate) struct Tracker {
@@ -89,6 +98,15 @@ struct RequestEvent {
     kind: String,
 }
 
+/// A file chooser that a page has opened.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileChooser {
+    pub(crate) mode: String,
+    /// The file input; a chooser that a script has opened by itself has none.
+    pub(crate) backend_node_id: Option<i64>,
+}
+
 #[derive(Deserialize)]
 struct InterceptedDrag {
     data: Value,
@@ -131,6 +149,25 @@ impl Tracker {
         self.notify();
     }
 
+    /// Counts a download as an open request.
+    pub(crate) fn begin_download(&self, id: String) {
+        self.state().requests.insert(id, Request { began: Instant::now(), is_script: false });
+        self.notify();
+    }
+
+    pub(crate) fn end_download(&self, id: &str) {
+        self.state().requests.remove(id);
+        self.notify();
+    }
+
+    /// Records that the page has opened a file chooser.
+    pub(crate) fn set_file_chooser(&self, params: &[u8]) {
+        if let Ok(chooser) = cdp::parse_params(params) {
+            self.state().file_chooser = Some(chooser);
+            self.notify();
+        }
+    }
+
     /// Records the data of a drag that the page has started.
     pub(crate) fn set_intercepted_drag(&self, params: &[u8]) {
         if let Ok(InterceptedDrag { data }) = cdp::parse_params(params) {
@@ -146,9 +183,12 @@ impl Tracker {
             | p::NETWORK_LOADING_FINISHED
             | p::NETWORK_LOADING_FAILED
             | p::NETWORK_RESPONSE_RECEIVED => self.on_request_event(method, params),
-            p::NETWORK_WEB_SOCKET_FRAME_SENT
+            p::NETWORK_WEB_SOCKET_CREATED
+            | p::NETWORK_WEB_SOCKET_HANDSHAKE_RESPONSE_RECEIVED
+            | p::NETWORK_WEB_SOCKET_FRAME_SENT
             | p::NETWORK_WEB_SOCKET_FRAME_RECEIVED
-            | p::NETWORK_WEB_SOCKET_CLOSED => self.on_socket_event(method, params),
+            | p::NETWORK_WEB_SOCKET_CLOSED
+            | p::NETWORK_EVENT_SOURCE_MESSAGE_RECEIVED => self.on_channel_event(method, params),
             p::PAGE_FRAME_NAVIGATED => self.on_commit(params),
             p::PAGE_FRAME_ATTACHED | p::PAGE_FRAME_DETACHED => self.on_subframe_event(method, params),
             p::PAGE_FRAME_REQUESTED_NAVIGATION
@@ -170,10 +210,10 @@ impl Tracker {
         let event: RequestEvent = cdp::parse_params(params)?;
         let mut state = self.state();
         match method {
-            // Streams never end, and beacons do not change the page.
-            p::NETWORK_REQUEST_WILL_BE_SENT if is_long_lived(&event.kind) => return Ok(false),
-            p::NETWORK_REQUEST_WILL_BE_SENT => {
-                state.requests.entry(event.request_id).or_insert_with(Instant::now);
+            p::NETWORK_REQUEST_WILL_BE_SENT => return Ok(state.record_request(event)),
+            p::NETWORK_RESPONSE_RECEIVED if event.kind == EVENT_SOURCE => {
+                state.requests.remove(&event.request_id);
+                state.channels.record_connected(&event.request_id);
             }
             p::NETWORK_RESPONSE_RECEIVED if is_long_lived(&event.kind) => {
                 state.requests.remove(&event.request_id);
@@ -181,6 +221,7 @@ impl Tracker {
             p::NETWORK_RESPONSE_RECEIVED => return Ok(false),
             _ => {
                 state.requests.remove(&event.request_id);
+                state.channels.record_closed(&event.request_id);
                 if method == p::NETWORK_LOADING_FAILED
                     && state.navigation_loader.as_ref() == Some(&event.request_id)
                 {
@@ -191,14 +232,19 @@ impl Tracker {
         Ok(true)
     }
 
-    fn on_socket_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
+    fn on_channel_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
         let event: RequestEvent = cdp::parse_params(params)?;
-        let mut state = self.state();
-        if method == p::NETWORK_WEB_SOCKET_FRAME_SENT {
-            state.awaited_sockets.insert(event.request_id, Instant::now());
-            return Ok(true);
+        let channels = &mut self.state().channels;
+        match method {
+            p::NETWORK_WEB_SOCKET_CREATED => channels.record_opened(event.request_id),
+            p::NETWORK_WEB_SOCKET_HANDSHAKE_RESPONSE_RECEIVED => {
+                channels.record_connected(&event.request_id);
+            }
+            p::NETWORK_WEB_SOCKET_FRAME_SENT => channels.record_sent(event.request_id),
+            p::NETWORK_WEB_SOCKET_CLOSED => return Ok(channels.record_closed(&event.request_id)),
+            _ => return Ok(channels.record_received(&event.request_id)),
         }
-        Ok(state.awaited_sockets.remove(&event.request_id).is_some())
+        Ok(true)
     }
 
     fn on_commit(&self, params: &[u8]) -> Result<bool, String> {
@@ -216,9 +262,11 @@ impl Tracker {
         state.loading = true;
         // The requests of the previous document were cancelled with it.
         state.requests.clear();
-        state.awaited_sockets.clear();
+        state.channels.clear();
+        state.late_script = None;
         state.new_frames.clear();
         state.drag = None;
+        state.file_chooser = None;
         Ok(true)
     }
 
@@ -262,8 +310,11 @@ impl Tracker {
     }
 }
 
+const EVENT_SOURCE: &str = "EventSource";
+
+/// Whether a request never ends (streams), or does not change the page (beacons).
 fn is_long_lived(kind: &str) -> bool {
-    matches!(kind, "WebSocket" | "EventSource" | "Ping" | "Media" | "CSPViolationReport" | "Preflight")
+    matches!(kind, "WebSocket" | EVENT_SOURCE | "Ping" | "Media" | "CSPViolationReport" | "Preflight")
 }
 
 impl PageState {
@@ -289,11 +340,40 @@ impl PageState {
         self.requested_navigation = Some(Instant::now());
     }
 
-    /// The number of open requests that began after `since`. Earlier ones, such as long polls, do not count.
+    /// Records that the page has sent a request. Returns whether the state changed.
+    fn record_request(&mut self, event: RequestEvent) -> bool {
+        if event.kind == EVENT_SOURCE {
+            self.channels.record_opened(event.request_id);
+            return true;
+        }
+        if is_long_lived(&event.kind) {
+            return false;
+        }
+        let is_script = event.kind == "Script";
+        if is_script && !self.loading {
+            self.late_script = Some(Instant::now());
+        }
+        self.requests.entry(event.request_id).or_insert_with(|| Request { began: Instant::now(), is_script });
+        true
+    }
+
+    /// The number of open requests and waiting channels that began after `since`. Earlier ones, such as long polls, do
+    /// not count.
     pub(crate) fn requests_since(&self, since: Instant) -> usize {
-        let is_recent = |sent: &&Instant| **sent >= since && sent.elapsed() < SOCKET_REPLY_TIMEOUT;
-        self.requests.values().filter(|began| **began >= since).count()
-            + self.awaited_sockets.values().filter(is_recent).count()
+        let requests = self.requests.values().filter(|request| request.began >= since).count();
+        requests + self.channels.waiting_since(since)
+    }
+
+    /// Whether the page has done since `since` what applications do while they build themselves: loaded parts of their
+    /// code, or opened or used a channel on which content can arrive at any time.
+    pub(crate) fn is_building_since(&self, since: Instant) -> bool {
+        self.late_script.is_some_and(|requested| requested >= since) || self.channels.is_used_since(since)
+    }
+
+    /// Whether the page waits for parts of its code or for a connection that it requested after `since`.
+    pub(crate) fn awaits_parts_since(&self, since: Instant) -> bool {
+        self.requests.values().any(|request| request.is_script && request.began >= since)
+            || self.channels.is_connecting_since(since)
     }
 
     /// Whether the current document has used up its settle budget before.
@@ -363,11 +443,7 @@ mod tests {
         let tracker = loaded_page();
         handle(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &json!({"requestId": "old", "type": "Fetch"}));
         let since = Instant::now();
-        handle(
-            &tracker,
-            p::NETWORK_REQUEST_WILL_BE_SENT,
-            &json!({"requestId": "stream", "type": "EventSource"}),
-        );
+        handle(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &json!({"requestId": "video", "type": "Media"}));
         assert_eq!(tracker.state().requests_since(since), 0);
         handle(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &json!({"requestId": "new", "type": "Fetch"}));
         assert_eq!(tracker.state().requests_since(since), 1);
@@ -376,19 +452,55 @@ mod tests {
     }
 
     #[test]
-    fn socket_message_awaits_reply_until_timeout() {
+    fn socket_waits_from_creation_to_first_message() {
         let tracker = loaded_page();
         let since = Instant::now();
-        handle(&tracker, p::NETWORK_WEB_SOCKET_FRAME_SENT, &json!({"requestId": "s", "response": {}}));
-        assert_eq!(tracker.state().requests_since(since), 1);
-        handle(&tracker, p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, &json!({"requestId": "other"}));
-        assert_eq!(tracker.state().requests_since(since), 1);
-        handle(&tracker, p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, &json!({"requestId": "s"}));
-        assert_eq!(tracker.state().requests_since(since), 0);
-        handle(&tracker, p::NETWORK_WEB_SOCKET_FRAME_SENT, &json!({"requestId": "s"}));
-        let long_ago = Instant::now().checked_sub(SOCKET_REPLY_TIMEOUT).unwrap();
-        tracker.state().awaited_sockets.insert("s".into(), long_ago);
-        assert_eq!(tracker.state().requests_since(long_ago), 0, "no reply within the timeout");
+        for (method, waiting) in [
+            (p::NETWORK_WEB_SOCKET_CREATED, 1),
+            (p::NETWORK_WEB_SOCKET_HANDSHAKE_RESPONSE_RECEIVED, 1),
+            (p::NETWORK_WEB_SOCKET_FRAME_RECEIVED, 0),
+            (p::NETWORK_WEB_SOCKET_FRAME_SENT, 1),
+            (p::NETWORK_WEB_SOCKET_CLOSED, 0),
+        ] {
+            handle(&tracker, method, &json!({"requestId": "s", "response": {}}));
+            assert_eq!(tracker.state().requests_since(since), waiting, "{method}");
+        }
+    }
+
+    #[test]
+    fn event_stream_waits_from_request_to_first_message() {
+        let tracker = loaded_page();
+        let since = Instant::now();
+        let event = json!({"requestId": "e", "type": "EventSource"});
+        for (method, waiting) in [
+            (p::NETWORK_REQUEST_WILL_BE_SENT, 1),
+            (p::NETWORK_RESPONSE_RECEIVED, 1),
+            (p::NETWORK_EVENT_SOURCE_MESSAGE_RECEIVED, 0),
+        ] {
+            handle(&tracker, method, &event);
+            assert_eq!(tracker.state().requests_since(since), waiting, "{method}");
+        }
+        assert!(tracker.state().is_building_since(since));
+    }
+
+    #[test]
+    fn only_scripts_requested_after_load_show_an_application() {
+        let tracker = Tracker::new();
+        let script = json!({"requestId": "a", "type": "Script"});
+        handle(&tracker, p::PAGE_FRAME_NAVIGATED, &json!({"frame": {"id": "F", "url": "http://a/"}}));
+        let since = Instant::now();
+        handle(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &script);
+        assert!(!tracker.state().is_building_since(since), "every page may have scripts");
+        assert!(tracker.state().awaits_parts_since(since));
+        handle(&tracker, p::NETWORK_LOADING_FINISHED, &script);
+        assert!(!tracker.state().awaits_parts_since(since));
+        handle(&tracker, p::PAGE_LIFECYCLE_EVENT, &json!({"frameId": "F", "name": "load"}));
+        handle(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &script);
+        assert!(tracker.state().is_building_since(since));
+        let next_action = Instant::now();
+        assert!(!tracker.state().is_building_since(next_action), "an action is judged by its own effects");
+        handle(&tracker, p::PAGE_FRAME_NAVIGATED, &json!({"frame": {"id": "F", "url": "http://b/"}}));
+        assert!(!tracker.state().is_building_since(since), "the next document starts without evidence");
     }
 
     #[test]

@@ -216,6 +216,47 @@ fn reading_needs_a_user_action() {
 }
 
 #[test]
+fn content_is_bounded() {
+    with_fixture(async |fixture| {
+        let mut tenant = tenant(fixture).await;
+        tenant.visit_clipboard_page().await;
+        tenant.copy_by_keys("small").await;
+        let script =
+            "navigator.clipboard.writeText('x'.repeat(9 << 20)).then(() => 'written', (error) => error.name)";
+        assert_eq!(tenant.js(script).await, "DataError");
+        assert_eq!(tenant.paste_by_keys().await, "small");
+        tenant.instance.dispose().await.unwrap();
+    });
+}
+
+/// A page that changes what our scripts use, before and after they use it.
+#[test]
+fn hostile_page_harms_only_itself() {
+    const ATTACK: &str = "for (const name of ['preventDefault', 'stopImmediatePropagation', 'stopPropagation']) Event.prototype[name] = () => {};
+        EventTarget.prototype.dispatchEvent = () => true; window.CustomEvent = window.Map = window.Promise = window.Blob = undefined;
+        Object.defineProperty(UserActivation.prototype, 'isActive', {get: () => true}); DataTransfer.prototype.getData = () => 'stolen'; true";
+    with_fixture(async |fixture| {
+        let (mut hostile, mut other) = (tenant(fixture).await, tenant(fixture).await);
+        for tester in [&mut hostile, &mut other] {
+            tester.visit_clipboard_page().await;
+        }
+        other.copy_by_keys("mine").await;
+        hostile.js(ATTACK).await;
+        hostile.copy_by_keys("poison").await;
+        hostile.copy_by_button("execCommand", "poison").await;
+        assert_eq!(other.paste_by_keys().await, "mine");
+        assert_eq!(hostile.paste_by_keys().await, "poison");
+        // A page that has not been clicked since it was opened gets nothing, whatever it claims.
+        hostile.visit_clipboard_page().await;
+        hostile.js(ATTACK).await;
+        let script = "navigator.clipboard.readText().then((text) => text, (error) => error.name)";
+        assert_eq!(hostile.js(script).await, "NotAllowedError");
+        hostile.instance.dispose().await.unwrap();
+        other.instance.dispose().await.unwrap();
+    });
+}
+
+#[test]
 fn middle_click_pastes_nothing() {
     with_fixture(async |fixture| {
         let mut tenant = tenant(fixture).await;

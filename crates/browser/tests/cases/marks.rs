@@ -345,3 +345,74 @@ fn long_dropdown_shows_rows_that_fit() {
         }
     });
 }
+
+/// A page with wrapped controls.
+const NESTED_CONTROLS: &str = r#"<!doctype html><style>* { margin: 0 } p { margin: 12px } .hand { cursor: pointer }</style>
+<p><fancy-button class=hand title=Save></fancy-button></p>
+<p><a href=/offer><button>Buy</button></a></p>
+<p><button><span class=hand>Send</span></button></p>
+<p><span class=hand><a href=/help><b tabindex=0>Help</b></a></span></p>
+<p><span class=hand aria-label="Close"><i tabindex=0><svg width=20 height=20></svg></i></span></p>
+<p><label class=hand><input type=checkbox> Agree</label></p>
+<p><a href=/card style="display: inline-block; width: 300px; height: 80px">Card <button>Remove</button></a></p>
+<script>
+  customElements.define('fancy-button', class extends HTMLElement {
+    connectedCallback() { this.attachShadow({ mode: 'open' }).innerHTML = '<button>Save</button>'; }
+  });
+</script>"#;
+
+#[test]
+fn wrapper_of_a_control_is_not_marked_beside_it() {
+    with_instance(async |tester| {
+        tester.visit_html(NESTED_CONTROLS).await;
+        let info = tester.observe_elements().await;
+        let marks: Vec<(&str, &str)> = info
+            .visible_rects
+            .iter()
+            .map(|shown| region(&info, shown))
+            .map(|region| (region["tag_name"].as_str().unwrap(), region["aria_name"].as_str().unwrap()))
+            .collect();
+        let expected = [
+            ("button", "Save"),
+            ("button", "Buy"),
+            ("button", "Send"),
+            ("a", "Help"),
+            ("span", "Close"),
+            ("input, type=checkbox", "Agree"),
+            ("a", "Card Remove"),
+            ("button", "Remove"),
+        ];
+        assert_eq!(marks.iter().map(|(tag, name)| (*tag, *name)).collect::<Vec<_>>(), expected);
+    });
+}
+
+/// A slider as many libraries build it: the input is clipped to one pixel, and its thumb is what users see.
+const CLIPPED_SLIDER: &str = r#"<!doctype html>
+<div style="margin: 50px; width: 200px; height: 24px; background: silver; position: relative">
+  <div id=thumb style="width: 20px; height: 20px; background: teal; position: absolute; left: 90px; top: 2px">
+    <div style="position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)">
+      <input type=range min=0 max=30 value=14 aria-label=Days>
+    </div>
+    <div>14</div>
+  </div>
+</div>
+<script>
+  window.clicked = false;
+  document.getElementById('thumb').onpointerdown = () => { window.clicked = true; };
+</script>"#;
+
+#[test]
+fn control_of_invisible_size_is_marked_where_users_see_it() {
+    with_instance(async |tester| {
+        tester.visit_html(CLIPPED_SLIDER).await;
+        let info = tester.observe_elements().await;
+        let shown = tester.find_mark(&info, "=Days").await.expect("a mark on the slider");
+        assert_eq!(region(&info, &shown)["role"], "slider");
+        let thumb = tester.find("#thumb").await;
+        assert!(same_position(&rects(region(&info, &shown)), &thumb.boxes), "{}", region(&info, &shown));
+        tester.run(json!({"click_id": {"id": shown}})).await;
+        assert_eq!(tester.js("window.clicked").await, true);
+        tester.run(json!({"fill_id": {"id": shown, "value": "21", "press_enter": false}})).await;
+        assert_eq!(tester.js("document.querySelector('input').value").await, "21");
+    });
+}

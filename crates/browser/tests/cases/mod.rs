@@ -3,6 +3,7 @@
 mod click_and_hover;
 mod clipboard;
 mod crashes;
+mod files;
 mod isolation;
 mod marks;
 mod mouse;
@@ -13,6 +14,7 @@ mod select;
 mod session;
 mod settling;
 mod step;
+mod tabs;
 mod typing;
 mod view;
 mod windows;
@@ -51,6 +53,11 @@ const OTHER_TESTS: &[(&str, &str)] = &[
     ("/course/settle/nothing", "click_coords"),
     ("/course/hidden", "click_id"),
     ("/course/clipboard", "keypress"),
+    ("/", "set_files"),
+    ("/", "list_tabs"),
+    ("/", "open_tab"),
+    ("/", "switch_tab"),
+    ("/", "close_tab"),
 ];
 
 #[test]

@@ -1,22 +1,13 @@
 //! The options of a session, and its storage state.
 
-use browser::{ObserveRequest, Options};
-use proto::{ErrorCode, InteractionMode, SessionOptions};
+use browser::ObserveRequest;
+use proto::{ErrorCode, InteractionMode};
 use serde_json::{Value, json};
 
 use crate::common::{
-    fixture::{Fixture, with_fixture, with_options},
+    fixture::{Fixture, session_options as options, with_fixture, with_session},
     tester::Tester,
 };
-
-fn options(session: &Value) -> Options {
-    let session = SessionOptions::from_json(session.as_object().expect("an object")).expect("valid options");
-    Options::default().with_session(session, None)
-}
-
-fn with_session(session: &Value, test: impl AsyncFnOnce(&mut Tester)) {
-    with_options(&options(session), test);
-}
 
 #[test]
 fn viewport_and_scale_factor_are_set() {

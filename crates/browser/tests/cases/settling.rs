@@ -32,6 +32,13 @@ table! {
     click_settles_during_css_animation: "/course/settle/css-animation" => [by_id("click_id", "#go"), HasText("#result", "done")];
     click_waits_for_change_in_second_frame: "/course/settle/second-frame" => [by_id("click_id", "#go"), HasText("#result", "done")];
     click_settles_during_script_animation: "/course/settle/raf" => [by_id("click_id", "#go"), HasText("#result", "done")];
+    visit_waits_for_content_over_websocket: "/course/settle/app-socket" => [HasText("#result", "done")];
+    visit_waits_for_websocket_connection: "/course/settle/app-handshake" => [HasText("#result", "done")];
+    visit_waits_for_content_over_event_stream: "/course/settle/app-events" => [HasText("#result", "done")];
+    visit_waits_for_code_loaded_on_demand: "/course/settle/app-parts" => [HasText("#result", "done")];
+    visit_waits_for_end_of_splash_screen: "/course/settle/app-splash" => [HasText("#result", "done")];
+    busy_page_is_waited_for: "/course/settle/app-busy" => [HasText("#result", "done"), by_id("click_id", "#go"), HasText("#result", "again")];
+    click_settles_on_page_that_is_always_busy: "/course/settle/always-busy" => [by_id("click_id", "#go"), HasText("#result", "done")];
     click_settles_with_unanswered_fetch: "/course/settle/never-fetch" => [by_id("click_id", "#go"), HasText("#result", "asked")];
 }
 
@@ -106,6 +113,82 @@ fn settle_budget_is_configurable() {
         }
         assert!(times.iter().min().unwrap() < &Duration::from_millis(1500), "{times:?}");
         assert!(times.iter().min().unwrap() >= &Duration::from_millis(290), "{times:?}");
+    });
+}
+
+#[test]
+fn page_without_content_is_waited_for() {
+    with_instance(async |tester| {
+        let build = "document.body.innerHTML = '<p id=result>done</p>'";
+        tester.visit_html(&format!("<body><script>setTimeout(() => {{ {build} }}, 400)</script>")).await;
+        assert_eq!(tester.text("#result").await, "done");
+    });
+}
+
+#[test]
+fn page_that_is_still_building_itself_gets_larger_budget() {
+    let settle = SettleOptions { budget: Duration::from_millis(300), ..SettleOptions::default() };
+    with_options(&Options { settle, ..Options::default() }, async |tester| {
+        tester.visit("/course/settle/app-splash").await;
+        assert_eq!(tester.text("#result").await, "done");
+    });
+}
+
+/// A splash screen that never ends, on a page that has opened a WebSocket.
+const ENDLESS_SPLASH: &str = "<style>@keyframes turn { to { transform: rotate(1turn) } } div { position: fixed; inset: 0 } \
+    b { display: block; animation: turn 1s infinite }</style><div><b>Loading</b></div><script>new WebSocket('ws://127.0.0.1:1')</script>";
+
+#[test]
+fn build_budget_is_a_limit() {
+    let build_budget = Duration::from_millis(400);
+    let settle =
+        SettleOptions { budget: Duration::from_millis(200), build_budget, ..SettleOptions::default() };
+    with_options(&Options { settle, ..Options::default() }, async |tester| {
+        let started = Instant::now();
+        tester.visit_html(ENDLESS_SPLASH).await;
+        assert!(started.elapsed() >= build_budget, "the splash screen is not waited for");
+        assert!(started.elapsed() < build_budget + MARGIN, "{:?}", started.elapsed());
+    });
+}
+
+/// Returns the shortest of several visits, because the machine may be busy.
+async fn fastest_visit(tester: &mut crate::common::tester::Tester, path: &str) -> Duration {
+    let url = tester.url(path);
+    let mut fastest = Duration::MAX;
+    for _ in 0..4 {
+        fastest = fastest.min(tester.settled(json!({"visit_page": {"url": url}})).await.elapsed);
+    }
+    fastest
+}
+
+#[test]
+fn finished_page_is_not_taken_for_one_that_builds_itself() {
+    with_instance(async |tester| {
+        let fastest = fastest_visit(tester, "/course/settle/nothing").await;
+        assert!(fastest < SettleOptions::default().build_quiet_period, "{fastest:?}");
+    });
+}
+
+#[test]
+fn ticking_page_settles_before_its_budget() {
+    with_instance(async |tester| {
+        for page in ["/course/settle/websocket", "/course/settle/events"] {
+            let fastest = fastest_visit(tester, page).await;
+            assert!(fastest < SettleOptions::default().budget, "{page}: {fastest:?}");
+        }
+    });
+}
+
+#[test]
+fn lasting_busy_indicator_is_waited_for_once() {
+    with_instance(async |tester| {
+        tester.visit("/course/settle/always-busy").await;
+        let mut times = Vec::new();
+        for _ in 0..4 {
+            times.push(click(tester, "#go").await.elapsed);
+        }
+        assert!(times.iter().min().unwrap() < &Duration::from_millis(400), "{times:?}");
+        assert_eq!(tester.text("#result").await, "done");
     });
 }
 

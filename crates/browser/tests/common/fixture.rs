@@ -9,6 +9,8 @@ use std::{
 
 use browser::{BrowserKind, Executable, Host, Launch, Options, find_browsers};
 use practice::Sites;
+use proto::SessionOptions;
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::tester::Tester;
@@ -61,6 +63,16 @@ pub(crate) fn with_options(options: &Options, test: impl AsyncFnOnce(&mut Tester
         };
         tokio::time::timeout(TEST_TIMEOUT, run).await.expect("the test timed out");
     });
+}
+
+/// Options with those of a session, given as JSON.
+pub(crate) fn session_options(session: &Value) -> Options {
+    let session = SessionOptions::from_json(session.as_object().expect("an object")).expect("valid options");
+    Options::default().with_session(session, None)
+}
+
+pub(crate) fn with_session(session: &Value, test: impl AsyncFnOnce(&mut Tester)) {
+    with_options(&session_options(session), test);
 }
 
 /// Runs a test that creates its own instances.

@@ -8,5 +8,6 @@
 )]
 
 pub(crate) mod fixture;
+pub(crate) mod raw_site;
 pub(crate) mod table;
 pub(crate) mod tester;

@@ -1,7 +1,8 @@
 //! The arguments of `webgym serve`, `master`, `node` and `instance`, and the options that follow from them.
 
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use browser::FileBudget;
 use clap::{Args, ValueEnum};
 use farm::{
     DEFAULT_KEY, FarmOptions, Mode, NetworkRules, PoolOptions, RedisServer, RegistryTiming, ServerLimits,
@@ -105,6 +106,12 @@ pub(super) struct PoolArgs {
     /// End a page whose process uses more memory than this, and its lease; 0 disables it.
     #[arg(long, default_value_t = 2048, value_name = "MIB")]
     max_process_memory: u64,
+    /// The most that the files of one lease (uploads and kept downloads) may take.
+    #[arg(long, default_value_t = 64, value_name = "MIB")]
+    max_lease_files: u64,
+    /// The most that the files of all leases of this node may take.
+    #[arg(long, default_value_t = 1024, value_name = "MIB")]
+    max_node_files: u64,
     /// The length of a lease minute; for tests.
     #[arg(long, default_value_t = 60.0, value_name = "SECONDS", hide = true)]
     lease_minute: f64,
@@ -220,6 +227,8 @@ impl PoolArgs {
         pool.max_browser_age = seconds("--max-browser-age", self.max_browser_age * 60.0)?;
         pool.max_browser_rss = self.max_browser_rss << 20;
         pool.max_process_memory = self.max_process_memory << 20;
+        pool.instance.files =
+            Arc::new(FileBudget::new(self.max_lease_files << 20, self.max_node_files << 20));
         pool.lease_minute = seconds("--lease-minute", self.lease_minute)?;
         Ok(pool)
     }

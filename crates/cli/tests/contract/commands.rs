@@ -14,6 +14,7 @@ checks![
     scroll_commands_scroll,
     keypress_and_history_work,
     mouse_and_keyboard_are_complete,
+    tabs_are_listed_and_switched,
     reading_commands_return_page_content,
     ids_refer_to_last_screenshot,
     every_command_is_covered,
@@ -203,6 +204,34 @@ async fn mouse_and_keyboard_are_complete(context: Context) {
     page.close().await;
 }
 
+async fn tabs_are_listed_and_switched(context: Context) {
+    let lease = context.farm.get_with(&json!({"tabs": "many"})).await;
+    let page = Page { farm: &context.farm, lease };
+    page.run(json!({"visit_page": {"url": context.page("/course/buttons")}})).await;
+    page.run(json!({"open_tab": {"url": context.page("/course/keys")}})).await;
+    let include = json!({"include": ["metadata", "ac_tree"]});
+    let seen = page.farm.observe(&page.lease, include.clone()).await.ok();
+    assert_eq!(seen["metadata"]["url"], context.page("/course/keys"));
+    assert_eq!(seen["tabs"][1]["current"], true, "{seen}");
+    let tree = seen["ac_tree"].as_str().unwrap_or_default();
+    assert!(tree.starts_with("tab 1: Buttons") && tree.contains("\ntab 2 (current): Key events"), "{tree}");
+    page.run(json!({"switch_tab": {"id": 1}})).await;
+    page.run(json!({"close_tab": {"id": "2"}})).await;
+    let tabs = page.farm.execute(&page.lease, json!({"list_tabs": {}})).await.ok();
+    assert_eq!(tabs["tabs"].as_array().map(Vec::len), Some(1), "{tabs}");
+    assert_eq!(tabs["tabs"][0]["url"], context.page("/course/buttons"));
+    page.close().await;
+    let single = Page::open(&context, "/course/buttons").await;
+    let seen = single.farm.observe(&single.lease, include).await.ok();
+    assert!(seen.get("tabs").is_none(), "{seen}");
+    single.farm.execute(&single.lease, json!({"open_tab": {}})).await.assert_error(
+        400,
+        "bad_request",
+        "tabs",
+    );
+    single.close().await;
+}
+
 async fn reading_commands_return_page_content(context: Context) {
     let page = Page::open(&context, "/course/text").await;
     let text = page.run(json!({"get_webpage_text": {"n_lines": 10}})).await;
@@ -244,6 +273,7 @@ async fn ids_refer_to_last_screenshot(context: Context) {
 /// Fails if a command is not used in this file, so that new commands get a check.
 async fn every_command_is_covered(_: Context) {
     let source = include_str!("commands.rs");
+    let source = format!("{source}{}", include_str!("sessions.rs"));
     let named = |name: &&str| source.contains(&format!("{{\"{name}\": {{"));
     let missing: BTreeSet<&str> = Command::names().filter(|name| !named(name)).collect();
     assert!(missing.is_empty(), "commands without a check: {missing:?}");

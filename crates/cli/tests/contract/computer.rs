@@ -13,6 +13,7 @@ checks![
     computer_stops_at_the_first_error,
     computer_follows_the_mouse,
     computer_reports_rejected_and_failed_actions,
+    computer_manages_tabs,
     computer_finishes_tasks,
     computer_refuses_malformed_requests,
 ];
@@ -238,6 +239,39 @@ async fn computer_reports_rejected_and_failed_actions(context: Context) {
         assert_eq!(answer["metadata"]["url"], context.page("/course/buttons"), "{action}");
         assert_eq!(png_size(&answer["screenshot"]["data"]), (1280, 768));
     }
+    farm.reset(&lease).await.ok();
+}
+
+async fn computer_manages_tabs(context: Context) {
+    let farm = &context.farm;
+    let call = |name: &str, input: Value| json!({"type": "tool_use", "id": "a", "name": name, "toolset_name": "browser", "input": input});
+    let tabs = |answer: &Value| {
+        let content = answer["output"]["content"][0]["content"].as_array().expect("content").clone();
+        let state = content.into_iter().find(|block| block["type"] == "browser_state").expect("a state");
+        let tabs = state["tabs"].as_array().expect("tabs").clone();
+        tabs.iter().map(|tab| (tab["tab_id"].clone(), tab["active"] == true)).collect::<Vec<_>>()
+    };
+    let lease = farm.get_with(&json!({"tabs": "many"})).await;
+    let answer = act(farm, &lease, "anthropic", call("new_tab", json!({}))).await;
+    assert_eq!(tabs(&answer), [(json!("1"), false), (json!("2"), true)]);
+    let url = context.page("/course/buttons");
+    let answer = act(farm, &lease, "anthropic", call("navigate", json!({"url": url, "tab_id": "1"}))).await;
+    assert_eq!(tabs(&answer), [(json!("1"), true), (json!("2"), false)]);
+    assert_eq!(answer["metadata"]["url"], url);
+    farm.reset(&lease).await.ok();
+
+    let lease = open(&context, "/course/buttons").await;
+    let answer = act(farm, &lease, "anthropic", call("get_page_text", json!({"tab_id": "1"}))).await;
+    assert_eq!(tabs(&answer), [(json!("1"), true)]);
+    let text = answer["output"]["content"][0]["content"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("count 0"), "{text}");
+    let body = json!({"dialect": "anthropic", "action": call("new_tab", json!({}))});
+    let answer = farm.computer(&lease, body).await.ok();
+    assert!(
+        answer["error"]["detail"].as_str().is_some_and(|detail| detail.contains("tabs")),
+        "{}",
+        answer["error"]
+    );
     farm.reset(&lease).await.ok();
 }
 

@@ -1,8 +1,9 @@
 //! Session options of `/get`, and `/storage_state`.
 
+use hyper::Method;
 use serde_json::json;
 
-use crate::{Context, checks};
+use crate::{Context, checks, commands::mark_of};
 
 checks![
     session_options_are_applied,
@@ -10,6 +11,8 @@ checks![
     refused_options_take_no_slot,
     storage_state_moves_to_another_lease,
     invalid_storage_states_are_refused,
+    files_are_uploaded_chosen_and_downloaded,
+    files_end_with_the_lease,
 ];
 
 async fn session_options_are_applied(context: Context) {
@@ -101,4 +104,58 @@ async fn invalid_storage_states_are_refused(context: Context) {
         farm.set_storage_state(&lease, &state).await.assert_error(400, "bad_request", expected);
     }
     farm.reset(&lease).await.ok();
+}
+
+async fn files_are_uploaded_chosen_and_downloaded(context: Context) {
+    let farm = &context.farm;
+    let lease = farm.get_with(&json!({"downloads": "keep"})).await;
+    let content: Vec<u8> = (0..=255).collect();
+    let stored = farm.file(&lease, Method::PUT, "r%C3%A9sum%C3%A9%201.bin", content.clone()).await.ok();
+    assert_eq!(stored, json!({"status": "success", "name": "résumé 1.bin", "size": 256}));
+    let listed = farm.files(&lease).await;
+    assert_eq!(listed, json!({"files": [{"name": "résumé 1.bin", "size": 256, "kind": "upload"}]}));
+    let read = farm.file(&lease, Method::GET, "r%C3%A9sum%C3%A9%201.bin", "").await;
+    assert_eq!((read.status, read.body.to_vec()), (200, content));
+    farm.visit(&lease, &context.page("/course/inputs")).await;
+    farm.execute(&lease, json!({"page_down": {"amount": 400}})).await.ok();
+    farm.screenshot(&lease, &[]).await;
+    let info = farm.execute(&lease, json!({"get_screenshot_info": {}})).await.ok();
+    let id = mark_of(&info, "File").expect("the file input");
+    farm.execute(&lease, json!({"set_files": {"id": id, "files": ["résumé 1.bin"]}})).await.ok();
+    assert!(farm.text(&lease).await.contains("change file"), "the page has the file");
+    farm.visit(&lease, &context.page("/course/download/report.csv")).await;
+    let listed = farm.files(&lease).await;
+    assert_eq!(listed["files"][1]["name"], "report.csv", "{listed}");
+    assert_eq!(listed["files"][1]["state"], "complete", "{listed}");
+    let report = farm.file(&lease, Method::GET, "report.csv", "").await;
+    assert_eq!(report.body.len() as u64, listed["files"][1]["size"].as_u64().unwrap());
+    farm.file(&lease, Method::DELETE, "report.csv", "").await.ok();
+    farm.file(&lease, Method::GET, "report.csv", "").await.assert_error(
+        404,
+        "not_found",
+        "no file \"report.csv\"",
+    );
+    for name in ["..%2Fescape", ".hidden", "a%00b"] {
+        farm.file(&lease, Method::PUT, name, "x").await.assert_error(
+            400,
+            "bad_request",
+            "is not a file name",
+        );
+    }
+    farm.reset(&lease).await.ok();
+}
+
+async fn files_end_with_the_lease(context: Context) {
+    let farm = &context.farm;
+    let first = farm.get().await;
+    farm.file(&first, Method::PUT, "note.txt", "secret").await.ok();
+    farm.reset(&first).await.ok();
+    farm.file(&first, Method::GET, "note.txt", "").await.assert_error(
+        400,
+        "invalid_instance",
+        "Invalid instance UUID",
+    );
+    let second = farm.get().await;
+    assert_eq!(farm.files(&second).await, json!({"files": []}));
+    farm.reset(&second).await.ok();
 }

@@ -93,9 +93,10 @@ async fn permissions_are_denied(env: Arc<Environment>) {
     let on_load = env.wait_for_text(&lease, "all answered.").await;
     env.farm.execute(&lease, json!({"click_coords": {"x": 900, "y": 700}})).await.ok();
     let on_click = env.wait_for_text(&lease, "by a click.").await;
-    for text in [on_load, on_click] {
-        assert!(!text.contains("GRANTED"), "{text}");
-    }
+    assert!(!on_load.contains("GRANTED"), "{on_load}");
+    // After a click a page may read the clipboard, which is its tenant's own.
+    let others = on_click.replace("clipboard: GRANTED", "");
+    assert!(!others.contains("GRANTED"), "{others}");
     // No permission prompt is left that would intercept clicks.
     env.assert_usable(&lease).await;
     let page = env.page("<body style='height:100vh' onclick=\"document.body.textContent = 'clicked'\">click");

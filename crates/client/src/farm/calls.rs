@@ -281,6 +281,8 @@ fn repeat(command: &Command) -> Repeat {
         | Command::HoverCoords { .. }
         | Command::HoverId { .. }
         | Command::SelectOption { .. }
+        | Command::ListTabs
+        | Command::SwitchTab { .. }
         | Command::GetPageMetadata
         | Command::GetWebpageText { .. }
         | Command::GetInteractiveRects
@@ -288,6 +290,9 @@ fn repeat(command: &Command) -> Repeat {
         | Command::Screenshot { .. } => Repeat::Safe,
         Command::Back
         | Command::Forward
+        | Command::SetFiles { .. }
+        | Command::OpenTab { .. }
+        | Command::CloseTab { .. }
         | Command::MouseClick(_)
         | Command::MouseDown { .. }
         | Command::MouseMove { .. }

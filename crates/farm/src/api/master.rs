@@ -14,7 +14,7 @@ use super::{
     auth::{self, Key},
     docs, home,
     openapi::Tier,
-    request::{Body, OptionalBody, Query, accept_storage_state},
+    request::{Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state},
     response::{ApiResult, ErrorResponse, drain_status, success},
 };
 use crate::{
@@ -35,6 +35,8 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/computer", post(computer))
         .route("/metadata", get(metadata))
         .route("/probe", get(probe))
+        .route("/files", get(list_files))
+        .route("/files/{name}", accept_file(get(read_file).put(write_file).delete(delete_file)))
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
         .route("/info", get(info))
         .route("/drain", post(drain))
@@ -91,6 +93,28 @@ async fn metadata(State(master): State<Master>, query: Query) -> ApiResult {
 
 async fn probe(State(master): State<Master>, query: Query) -> ApiResult {
     Ok(master.call(query.required("node")?, &query.instance()?, Call::Probe).await?)
+}
+
+async fn list_files(State(master): State<Master>, query: Query) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, Call::ListFiles).await?)
+}
+
+async fn read_file(State(master): State<Master>, FileName(name): FileName, query: Query) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, Call::ReadFile(name)).await?)
+}
+
+async fn write_file(
+    State(master): State<Master>,
+    FileName(name): FileName,
+    query: Query,
+    FileBody(content): FileBody,
+) -> ApiResult {
+    let call = Call::WriteFile { name, content };
+    Ok(master.call(query.required("node")?, &query.instance()?, call).await?)
+}
+
+async fn delete_file(State(master): State<Master>, FileName(name): FileName, query: Query) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, Call::DeleteFile(name)).await?)
 }
 
 async fn storage_state(State(master): State<Master>, query: Query) -> ApiResult {

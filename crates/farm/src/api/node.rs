@@ -17,7 +17,7 @@ use super::{
     docs,
     master::accept,
     openapi::Tier,
-    request::{Body, OptionalBody, Query, accept_storage_state},
+    request::{Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state},
     response::{ApiResult, drain_status, success},
 };
 use crate::{
@@ -75,6 +75,8 @@ pub(crate) fn instance_calls() -> Router<NodeApi> {
         .route("/computer", post(computer))
         .route("/metadata", get(metadata))
         .route("/probe", get(probe))
+        .route("/files", get(list_files))
+        .route("/files/{name}", accept_file(get(read_file).put(write_file).delete(delete_file)))
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
         .route("/metrics", get(pool_metrics))
 }
@@ -129,6 +131,27 @@ async fn metadata(State(api): State<NodeApi>, query: Query) -> ApiResult {
 
 async fn probe(State(api): State<NodeApi>, query: Query) -> ApiResult {
     Ok(api.node.call(&api.id(&query)?, Call::Probe).await?)
+}
+
+async fn list_files(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, Call::ListFiles).await?)
+}
+
+async fn read_file(State(api): State<NodeApi>, FileName(name): FileName, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, Call::ReadFile(name)).await?)
+}
+
+async fn write_file(
+    State(api): State<NodeApi>,
+    FileName(name): FileName,
+    query: Query,
+    FileBody(content): FileBody,
+) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, Call::WriteFile { name, content }).await?)
+}
+
+async fn delete_file(State(api): State<NodeApi>, FileName(name): FileName, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, Call::DeleteFile(name)).await?)
 }
 
 async fn storage_state(State(api): State<NodeApi>, query: Query) -> ApiResult {

@@ -6,7 +6,7 @@ use axum::{
     Extension,
     body::Bytes,
     extract::{
-        DefaultBodyLimit, FromRequest, FromRequestParts, RawQuery, Request, rejection::BytesRejection,
+        DefaultBodyLimit, FromRequest, FromRequestParts, Path, RawQuery, Request, rejection::BytesRejection,
     },
     http::{StatusCode, request::Parts},
     routing::MethodRouter,
@@ -35,6 +35,38 @@ pub(crate) struct BodyLimit(pub(crate) usize);
 
 /// The maximum size of a body with a storage state.
 const MAX_STATE_BYTES: usize = 16 << 20;
+
+/// The maximum size of an uploaded file.
+const MAX_FILE_BYTES: usize = 64 << 20;
+
+/// Lets the body of a route be a file.
+pub(crate) fn accept_file<S: Clone + Send + Sync + 'static>(route: MethodRouter<S>) -> MethodRouter<S> {
+    let route: MethodRouter<S> = route.layer(Extension(BodyLimit(MAX_FILE_BYTES)));
+    route.layer(DefaultBodyLimit::max(MAX_FILE_BYTES))
+}
+
+/// The name of a file, from the path.
+pub(crate) struct FileName(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for FileName {
+    type Rejection = ErrorResponse;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Self(name)),
+            Err(error) => Err(ApiError::BadRequest(format!("the file name is invalid: {error}")).into()),
+        }
+    }
+}
+
+/// A body of any bytes.
+pub(crate) struct FileBody(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for FileBody {
+    type Rejection = ErrorResponse;
+    async fn from_request(request: Request, state: &S) -> Result<Self, ErrorResponse> {
+        Ok(Self(read_body(request, state).await?))
+    }
+}
 
 /// Lets the body of a route hold a storage state.
 pub(crate) fn accept_storage_state<S: Clone + Send + Sync + 'static>(

@@ -2,7 +2,10 @@
 
 use axum::{
     body::Body,
-    http::{HeaderValue, header::CONTENT_TYPE},
+    http::{
+        HeaderValue,
+        header::{CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
+    },
     response::{IntoResponse, Response},
 };
 use browser::{ObserveRequest, Screenshot};
@@ -38,6 +41,7 @@ impl Node for LocalNode {
             OperationResult::Alive => {
                 Ok(axum::Json(json!({"status": "success", "message": "Probe successful"})).into_response())
             }
+            OperationResult::File(content) => Ok(file_response(content)),
             OperationResult::Observed(observed) => observation_response(call, *observed),
             OperationResult::Computer(turn) => Ok(axum::Json(turn.into_json()).into_response()),
         }
@@ -83,6 +87,12 @@ fn operation(call: &Call) -> Operation {
         Call::Metadata => Operation::Size,
         Call::Probe => Operation::Probe,
         Call::StorageState => Operation::StorageState,
+        Call::ListFiles => Operation::ListFiles,
+        Call::ReadFile(name) => Operation::ReadFile(name.clone()),
+        Call::WriteFile { name, content } => {
+            Operation::WriteFile { name: name.clone(), content: content.clone() }
+        }
+        Call::DeleteFile(name) => Operation::DeleteFile(name.clone()),
         Call::SetStorageState(state) => Operation::SetStorageState(state.clone()),
         Call::Observe { call, .. } => call.operation(),
         Call::Computer(call) => Operation::Computer(call.clone()),
@@ -97,6 +107,16 @@ fn observation_response(call: Call, observed: ObserveResult) -> Result<Response,
             None => Err(ApiError::Internal("no screenshot was taken".into())),
         },
     }
+}
+
+/// Sends a file as what it is for us, bytes: a browser must not show it as a page of the farm.
+fn file_response(content: bytes::Bytes) -> Response {
+    let mut response = Response::new(Body::from(content));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 fn image_response(screenshot: Screenshot) -> Response {

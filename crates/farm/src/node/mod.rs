@@ -5,7 +5,7 @@ mod remote;
 
 use std::{future::Future, time::Duration};
 
-use axum::response::Response;
+use axum::{body::Bytes, response::Response};
 use proto::{Command, ImageFormat, InstanceId, InteractionMode, SessionOptions, StorageState};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,10 @@ pub(crate) enum Call {
     Probe,
     StorageState,
     SetStorageState(Box<StorageState>),
+    ListFiles,
+    ReadFile(String),
+    WriteFile { name: String, content: Bytes },
+    DeleteFile(String),
     Observe { call: ObserveCall, encoding: Encoding },
     Computer(Box<ComputerCall>),
 }

@@ -1,7 +1,7 @@
 //! A remote node, ours or the Python system's, over HTTP. Successful responses are streamed through; errors are parsed,
 //! so that they have the same meaning for both systems.
 
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use axum::{
     body::Body,
@@ -62,6 +62,34 @@ const GET_MARGIN: Duration = Duration::from_secs(5);
 /// The same for a lease with session options, for which the node creates an instance.
 const CONFIGURE_MARGIN: Duration = Duration::from_mins(1);
 
+/// The body of a request to a node.
+enum RequestBody {
+    Json(Value),
+    Bytes(Bytes),
+}
+
+impl RequestBody {
+    const fn content_type(&self) -> &'static str {
+        match self {
+            Self::Json(_) => "application/json",
+            Self::Bytes(_) => "application/octet-stream",
+        }
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Json(value) => value.to_string().into(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl From<Value> for RequestBody {
+    fn from(value: Value) -> Self {
+        Self::Json(value)
+    }
+}
+
 #[derive(Deserialize)]
 struct GetResponse {
     instance_id: InstanceId,
@@ -85,20 +113,20 @@ impl RemoteNode {
         method: Method,
         path: &str,
         query: &[(&str, &str)],
-        body: Option<Value>,
+        body: Option<RequestBody>,
         accept: Option<&'static str>,
         timeout: Duration,
     ) -> Result<hyper::Response<Incoming>, ApiError> {
         let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         let uri = format!("{}{path}?{query}", self.url.trim_end_matches('/'));
         let mut request = Request::builder().method(method).uri(uri).header("x-api-key", self.key.clone());
-        if body.is_some() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
+        if let Some(body) = &body {
+            request = request.header(header::CONTENT_TYPE, body.content_type());
         }
         if let Some(accept) = accept {
             request = request.header(header::ACCEPT, accept);
         }
-        let bytes = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let bytes = body.map(RequestBody::into_bytes).unwrap_or_default();
         let request = request.body(Full::new(bytes)).map_err(|error| self.unreachable(&error))?;
         let sent = tokio::time::timeout(timeout, self.client.0.request(request)).await;
         let response = match sent {
@@ -191,7 +219,7 @@ impl Node for RemoteNode {
         let (options, margin) = if request.options.is_default() {
             (None, GET_MARGIN)
         } else {
-            (Some(request.options.to_json()), CONFIGURE_MARGIN)
+            (Some(request.options.to_json().into()), CONFIGURE_MARGIN)
         };
         let response = self.request(Method::POST, "/get", &query, options, None, wait + margin).await?;
         let GetResponse { instance_id } = self.json(response).await?;
@@ -226,23 +254,40 @@ impl Node for RemoteNode {
                 self.request(get, "/screenshot", &query, None, None, timeout).await?
             }
             Call::Execute(command) => {
-                self.request(post, "/execute", &[id], Some(command.to_json().into()), None, timeout).await?
+                self.request(
+                    post,
+                    "/execute",
+                    &[id],
+                    Some(Value::from(command.to_json()).into()),
+                    None,
+                    timeout,
+                )
+                .await?
             }
             Call::Metadata => self.request(get, "/metadata", &[id], None, None, timeout).await?,
             Call::StorageState => self.request(get, "/storage_state", &[id], None, None, timeout).await?,
             Call::SetStorageState(state) => {
                 let state =
                     serde_json::to_value(state).map_err(|error| ApiError::Internal(error.to_string()))?;
-                self.request(Method::PUT, "/storage_state", &[id], Some(state), None, timeout).await?
+                self.request(Method::PUT, "/storage_state", &[id], Some(state.into()), None, timeout).await?
+            }
+            Call::ListFiles => self.request(get, "/files", &[id], None, None, timeout).await?,
+            Call::ReadFile(name) => self.request(get, &file_path(name), &[id], None, None, timeout).await?,
+            Call::WriteFile { name, content } => {
+                let body = Some(RequestBody::Bytes(content.clone()));
+                self.request(Method::PUT, &file_path(name), &[id], body, None, timeout).await?
+            }
+            Call::DeleteFile(name) => {
+                self.request(Method::DELETE, &file_path(name), &[id], None, None, timeout).await?
             }
             Call::Computer(call) => {
-                self.request(post, "/computer", &[id], Some(call.to_json()), None, timeout).await?
+                self.request(post, "/computer", &[id], Some(call.to_json().into()), None, timeout).await?
             }
             Call::Probe => self.request(get, "/probe", &[id], None, None, timeout).await?,
             Call::Observe { call, encoding } => {
                 let path = if call.command.is_some() { "/step" } else { "/observe" };
                 let accept = (*encoding == Encoding::Msgpack).then_some(Encoding::MSGPACK);
-                self.request(post, path, &[id], Some(call.to_json()), accept, timeout).await?
+                self.request(post, path, &[id], Some(call.to_json().into()), accept, timeout).await?
             }
         };
         self.pass_through(response, matches!(call, Call::Screenshot { .. })).await
@@ -264,6 +309,19 @@ impl Node for RemoteNode {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The path of a file, with its name percent-encoded.
+fn file_path(name: &str) -> String {
+    let mut path = String::from("/files/");
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            path.push(byte.into());
+        } else {
+            let _ = write!(path, "%{byte:02X}");
+        }
+    }
+    path
 }
 
 fn is_image(bytes: &[u8]) -> bool {

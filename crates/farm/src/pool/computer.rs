@@ -67,6 +67,7 @@ pub(super) async fn perform(
         error,
         screenshot,
         metadata,
+        tabs: observation.tabs.unwrap_or_default(),
     })
 }
 
@@ -154,6 +155,9 @@ impl Run<'_> {
         if let Some(refused) = self.call.refusal(command) {
             return Err(refused.into());
         }
+        if is_current_tab(command, self.instance) {
+            return Ok(Value::Null);
+        }
         self.observation = None;
         let answer = if observes {
             let step = self.instance.step(command, &self.request).await?;
@@ -175,6 +179,11 @@ impl Run<'_> {
         self.observation = Some(observation.clone());
         Ok(observation)
     }
+}
+
+/// Whether a command switches to the only tab of a session with a single page, which has no other.
+fn is_current_tab(command: &Command, instance: &Instance) -> bool {
+    matches!(command, Command::SwitchTab { id } if id == "1") && !instance.has_many_tabs()
 }
 
 /// Whether a command releases what an earlier command of the turn pressed. It is carried out however late it is: a key that

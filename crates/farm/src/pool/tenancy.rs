@@ -8,6 +8,7 @@ use std::{
 };
 
 use browser::{BrowserError, Instance, Observation, ObserveRequest, Screenshot, Settled, StepResult};
+use bytes::Bytes;
 use proto::{Command, InstanceId, SessionOptions, StorageState};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, oneshot};
@@ -45,6 +46,13 @@ pub(crate) enum Operation {
     StorageState,
     SetStorageState(Box<StorageState>),
     Computer(Box<ComputerCall>),
+    ListFiles,
+    ReadFile(String),
+    WriteFile {
+        name: String,
+        content: Bytes,
+    },
+    DeleteFile(String),
 }
 
 impl Operation {
@@ -59,6 +67,10 @@ impl Operation {
             Self::StorageState => "storage_state",
             Self::SetStorageState(_) => "set_storage_state",
             Self::Computer(_) => "computer",
+            Self::ListFiles => "list_files",
+            Self::ReadFile(_) => "read_file",
+            Self::WriteFile { .. } => "write_file",
+            Self::DeleteFile(_) => "delete_file",
             Self::Size => "metadata",
             Self::Probe => "probe",
         }
@@ -71,6 +83,7 @@ pub(crate) enum OperationResult {
     Answer(Value),
     Size(u32, u32),
     Alive,
+    File(Bytes),
     Observed(Box<ObserveResult>),
     Computer(Box<ComputerResult>),
 }
@@ -215,6 +228,16 @@ impl Session {
             }
             Operation::Computer(call) => {
                 OperationResult::Computer(Box::new(computer::perform(instance, &call).await?))
+            }
+            Operation::ListFiles => OperationResult::Answer(json!({"files": instance.list_files()})),
+            Operation::ReadFile(name) => OperationResult::File(instance.read_file(&name)?),
+            Operation::WriteFile { name, content } => {
+                instance.write_file(&name, &content)?;
+                OperationResult::Answer(json!({"status": "success", "name": name, "size": content.len()}))
+            }
+            Operation::DeleteFile(name) => {
+                instance.delete_file(&name)?;
+                OperationResult::Answer(json!({"status": "success"}))
             }
             Operation::Observe(request) => self.observe(&request, None).await?,
             Operation::Refused { error, observe } => self.observe(&observe, Some(Err(error))).await?,

@@ -44,6 +44,21 @@ pub(super) const OBSTACLES: &[Obstacle] = &[
         "The frame after next",
         "A click changes the page two animation frames later."
     ),
+    page!(
+        "settle/app-socket",
+        "Content over a WebSocket",
+        "The page gets its content over a WebSocket, part by part."
+    ),
+    page!(
+        "settle/app-handshake",
+        "Slow WebSocket",
+        "The page shows its content when a slow server accepts its WebSocket."
+    ),
+    page!("settle/app-events", "Content over an event stream", "The page is built after the first event."),
+    page!("settle/app-parts", "Code on demand", "The page loads parts of its code after its load event."),
+    page!("settle/app-busy", "Busy for a while", "The page says that it is busy until it has its content."),
+    page!("settle/app-splash", "Splash screen", "A splash screen covers the page until it is complete."),
+    page!("settle/always-busy", "Busy for ever", "The page says for ever that it is busy, but is complete."),
     page!("settle/never-fetch", "Fetch that never answers", "A request stays open for ever."),
 ];
 
@@ -83,7 +98,13 @@ async fn ticker(State(shutdown): State<Shutdown>, upgrade: WebSocketUpgrade) -> 
     })
 }
 
-async fn echo(State(shutdown): State<Shutdown>, upgrade: WebSocketUpgrade) -> Response {
+/// Echoes messages. The connection is accepted after `ms` milliseconds.
+async fn echo(
+    State(shutdown): State<Shutdown>,
+    Query(query): Query<AnswerQuery>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    shutdown.sleep(query.ms).await;
     upgrade.on_upgrade(async move |mut socket: WebSocket| {
         loop {
             let message = tokio::select! {

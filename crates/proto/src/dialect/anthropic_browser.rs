@@ -1,5 +1,5 @@
-//! Anthropic's browser toolset: the computer actions with other arguments, and actions on tabs and elements, of which a
-//! session with a single page has only a few.
+//! Anthropic's browser toolset: the computer actions with other arguments, and actions on tabs. There are no references to
+//! elements, only coordinates.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Command,
     args::Args,
-    command::{Direction, Drag, MouseButton, Point},
+    command::{Direction, Drag, MouseButton, Point, Target},
 };
 
 const ACTIONS: &[&str] = &[
@@ -50,29 +50,50 @@ const ACTIONS: &[&str] = &[
     "javascript_exec",
 ];
 
-/// The only tab of a session.
-const TAB: &str = "tab_1";
+/// The tab of a session with a single page.
+const ONLY_TAB: &str = "1";
+/// The longest id of a tab.
+const MAX_ID_CHARS: usize = 20;
 /// The most lines of a page's text.
 const MAX_LINES: usize = 2000;
 
-const ONE_PAGE: &str = "a session has a single page; links that open a new tab open in it";
 const NO_REFERENCES: &str = "a session has no element references; use coordinates";
 const NO_SCRIPTS: &str = "scripts of a model do not run in the page";
 const NO_DEVTOOLS: &str = "console and network are not recorded";
-const NO_FILES: &str = "a session has no files to upload";
+const NO_DOCUMENTS: &str = "a session has no documents, only the files that were uploaded to it";
 
 pub(super) fn action(action: &RawAction, pointer: &mut Pointer) -> Steps {
+    let mut steps = act(action, pointer)?;
+    let manages_tabs = matches!(action.name.as_str(), "switch_tab" | "close_tab");
+    // An action on another tab brings it to the front.
+    if !manages_tabs && action.fields.contains_key("tab_id") {
+        // A number is accepted like a string.
+        let id =
+            action.fields.get("tab_id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned));
+        let id = id.unwrap_or_default();
+        steps.insert(0, Step::Command(Command::SwitchTab { id }));
+    }
+    Ok(steps)
+}
+
+fn act(action: &RawAction, pointer: &mut Pointer) -> Steps {
     match action.name.as_str() {
         "navigate" => navigate(action),
         "list_tabs" => action.args("list_tabs", &[]).map(|_| vec![Step::Screenshot]),
-        "new_tab" => unsupported("new_tab", ONE_PAGE),
-        "switch_tab" => unsupported("switch_tab", ONE_PAGE),
-        "close_tab" => unsupported("close_tab", ONE_PAGE),
+        "new_tab" => action.args("new_tab", &[]).and_then(|_| command(Command::OpenTab { url: None })),
+        "switch_tab" => {
+            let args = action.args("switch_tab", &["tab_id"])?;
+            command(Command::SwitchTab { id: tab_id(&args)? })
+        }
+        "close_tab" => {
+            let args = action.args("close_tab", &["tab_id"])?;
+            command(Command::CloseTab { id: Some(tab_id(&args)?) })
+        }
         "read_page" => unsupported("read_page", NO_REFERENCES),
         "find" => unsupported("find", NO_REFERENCES),
         "form_input" => unsupported("form_input", NO_REFERENCES),
         "scroll_to" => unsupported("scroll_to", NO_REFERENCES),
-        "file_upload" => unsupported("file_upload", NO_FILES),
+        "file_upload" => file_upload(action, pointer),
         "read_console" => unsupported("read_console", NO_DEVTOOLS),
         "read_network" => unsupported("read_network", NO_DEVTOOLS),
         "javascript_exec" => unsupported("javascript_exec", NO_SCRIPTS),
@@ -171,6 +192,19 @@ fn navigate(action: &RawAction) -> Steps {
     }
 }
 
+/// The paths name files that were uploaded to the session; it has no folders.
+fn file_upload(action: &RawAction, pointer: &mut Pointer) -> Steps {
+    let args = action.args("file_upload", &["target", "paths", "document_ids", "tab_id"])?;
+    tab(&args)?;
+    if args.has("document_ids") {
+        return unsupported("file_upload of document_ids", NO_DOCUMENTS);
+    }
+    let point = target(action, "file_upload", "target", pointer)?;
+    let name = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let files = args.names("paths", 1..=20)?.into_iter().map(name).collect();
+    command(Command::SetFiles { files, target: Some(Target::Point(point)) })
+}
+
 /// Several chords are separated by spaces.
 fn key(action: &RawAction) -> Steps {
     let args = action.args("key", &["text", "repeat", "tab_id"])?;
@@ -191,12 +225,13 @@ fn duration(args: &Args<'_>) -> Result<f64, Failure> {
     Ok(args.number_within("duration", 0.0, 0.0..=30.0, "a number of seconds from 0 to 30")?)
 }
 
-/// Checks that the action is for the only tab.
+/// Checks the tab that an action is for, if it names one.
 fn tab(args: &Args<'_>) -> Result<(), Failure> {
-    if args.has("tab_id") && args.text("tab_id")? != TAB {
-        return Err(Failure::Invalid(format!("tab_id must be {TAB:?}: {ONE_PAGE}")));
-    }
-    Ok(())
+    if args.has("tab_id") { tab_id(args).map(drop) } else { Ok(()) }
+}
+
+fn tab_id(args: &Args<'_>) -> Result<String, Failure> {
+    Ok(args.bounded_text("tab_id", MAX_ID_CHARS, "a string of at most 20 characters")?)
 }
 
 fn target(
@@ -223,7 +258,12 @@ fn target(
     }
 }
 
-/// Describes the only tab.
+/// Describes the tabs.
 pub(super) fn state(page: &PageState) -> Value {
-    json!({"type": "browser_state", "tabs": [{"tab_id": TAB, "title": page.title, "url": page.url, "active": true}]})
+    let tab = |id: &str, title: &str, url: &str, active: bool| json!({"tab_id": id, "title": title, "url": url, "active": active});
+    let tabs: Vec<Value> = match page.tabs.as_slice() {
+        [] => vec![tab(ONLY_TAB, &page.title, &page.url, true)],
+        tabs => tabs.iter().map(|one| tab(&one.id, &one.title, &one.url, one.current)).collect(),
+    };
+    json!({"type": "browser_state", "tabs": tabs})
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Call, Dialect, Form, Turn, anthropic, chat, gemini, openai, qwen, ui_tars};
+use crate::page::TabInfo;
 
 /// An encoded image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct CallResult {
 pub struct PageState {
     pub title: String,
     pub url: String,
+    /// Empty if the session has a single page.
+    pub tabs: Vec<TabInfo>,
 }
 
 impl Turn {

@@ -440,7 +440,7 @@ fn output(dialect: &str, action: &Value, results: &[CallResult]) -> Value {
     let mut options = options(dialect, None);
     options.acknowledge_safety_checks = true;
     let turn = parse(action, &options).unwrap();
-    let page = PageState { title: "Example".into(), url: "https://example.com/".into() };
+    let page = PageState { title: "Example".into(), url: "https://example.com/".into(), tabs: Vec::new() };
     turn.output(results, &page, &image("AAAA"))
 }
 
@@ -515,8 +515,7 @@ fn anthropic_gets_one_tool_result_for_each_block() {
     let tab =
         json!([{"type": "tool_use", "id": "a", "name": "list_tabs", "toolset_name": "browser", "input": {}}]);
     let message = output("anthropic", &tab, &[CallResult::default()]);
-    let tabs =
-        json!([{"tab_id": "tab_1", "title": "Example", "url": "https://example.com/", "active": true}]);
+    let tabs = json!([{"tab_id": "1", "title": "Example", "url": "https://example.com/", "active": true}]);
     assert_eq!(message["content"][0]["content"][2], json!({"type": "browser_state", "tabs": tabs}));
 }
 

@@ -37,7 +37,7 @@ const collectElements = () => {
   const crossOriginFrames = [];
   const cursors = new Map();
   const add = (element, style, rects, place) => {
-    if (place) found.push({ ...region(element, rects, style), position: place.position, mark: place.rect });
+    if (place) found.push({ element, ...region(element, rects, style), position: place.position, mark: place.rect });
   };
   const descend = (element, style, transform) => {
     if (element.shadowRoot) {
@@ -81,5 +81,6 @@ const collectElements = () => {
     while (walker.nextNode());
   };
   walk(document.documentElement, IDENTITY, 'auto');
-  return { elements: withoutCovered(found), crossOriginFrames };
+  const marked = withoutWrappers(withoutCovered(found));
+  return { elements: marked.map(({ element, ...entry }) => entry), crossOriginFrames };
 };

@@ -25,18 +25,44 @@ const isInteractive = (element, cursor, parentCursor) => {
 
 const hasArea = (rect) => rect.width >= 1 && rect.height >= 1;
 
+// Sliders and check boxes of many libraries are inputs that are clipped to a pixel. Users see and operate the element around
+// them. What is larger than this is visible itself.
+const MAX_CLIPPED_SIDE = 2;
+const MIN_STAND_IN_SIDE = 6;
+const MAX_STAND_IN_DEPTH = 4;
+const isClipped = (element, control) => {
+  const { width, height } = element.getBoundingClientRect();
+  return Math.max(width, height) <= MAX_CLIPPED_SIDE && (element === control || styleOf(element).overflowX !== 'visible');
+};
+
+// The element whose boxes show a control: the control itself or, if it is clipped, the nearest visible element around it
+// that contains no other control.
+const visibleBoxOf = (control) => {
+  if (control.localName !== 'input') return control;
+  let clipped = false;
+  for (let element = control, depth = 0; depth <= MAX_STAND_IN_DEPTH; element = flatTreeParent(element), depth += 1) {
+    if (element?.nodeType !== Node.ELEMENT_NODE) break;
+    const { width, height } = element.getBoundingClientRect();
+    if (clipped && Math.min(width, height) >= MIN_STAND_IN_SIDE)
+      return element.querySelectorAll(INTERACTIVE_SELECTOR).length > 1 ? control : element;
+    clipped ||= isClipped(element, control);
+  }
+  return control;
+};
+
 const MAX_RECTS = 20;
 const pageRects = (element, transform) => {
-  let rects = [...element.getClientRects()].filter(hasArea);
+  const box = visibleBoxOf(element);
+  let rects = [...box.getClientRects()].filter(hasArea);
   // An inline link around a block or a float has no clickable box of its own; use those of its children.
-  if (rects.length === 0) rects = [...element.children].flatMap((child) => [...child.getClientRects()]).filter(hasArea);
+  if (rects.length === 0) rects = [...box.children].flatMap((child) => [...child.getClientRects()]).filter(hasArea);
   return rects.slice(0, MAX_RECTS).map((rect) => toPageRect(rect, transform));
 };
 
 // Whether a click at this point of the page reaches the element.
 const receivesClick = (element, x, y) => {
   const hit = topmostElement(x, y);
-  return hit && (isInside(hit, element) || (element.localName === 'label' && hit === element.control));
+  return hit && (isInside(hit, visibleBoxOf(element)) || (element.localName === 'label' && hit === element.control));
 };
 
 const MAX_NAME_LENGTH = 300;

@@ -63,21 +63,30 @@ const drawFrames = async (count) => {
 
 const timeout = (ms) => new Promise((resolve) => setTimeout(resolve, ms, 'timeout'));
 
-// Waits until the page is quiet: `frames` frames were drawn, no short animation runs, and, if anything changed since the
-// action `elapsed` ms ago, nothing has changed for `quietPeriod` ms. Gives up after `limit` ms. Afterwards `laterFrames`
-// further frames are counted, for `changedSinceQuiet`.
-const waitUntilQuiet = async (elapsed, quietPeriod, limit, frames, laterFrames) => {
+// Waits until the page is quiet: `frames` frames were drawn, no short animation runs, the page seems complete, and, if
+// anything changed since the action `elapsed` ms ago, nothing has changed for `quietPeriod` ms. For a page that builds
+// itself, `buildQuietPeriod` is set: see `isBuilt`. Gives up after `limit` ms. Afterwards `laterFrames` further frames are
+// counted, for `changedSinceQuiet`.
+const waitUntilQuiet = async ({ elapsed, quietPeriod, buildQuietPeriod, limit, frames, laterFrames }) => {
   // A pointer lock would capture every further click.
   if (document.pointerLockElement) document.exitPointerLock();
   observeFrames(document);
+  recordGrowth();
   const start = performance.now();
+  const isNew = quietSince === Infinity;
   const expired = timeout(limit);
+  const isComplete = () =>
+    buildQuietPeriod ? isBuilt(start - elapsed, lastChange, buildQuietPeriod) : seemsComplete(performance.now() - start, isNew);
   const isQuiet = () => {
     const changed = lastChange >= start - elapsed;
-    return (!changed || performance.now() - lastChange >= quietPeriod) && !isAnimating() && !globalThis.__webgymClipboard?.isWaiting();
+    const isWaiting = globalThis.__webgymClipboard?.isWaiting();
+    return (!changed || performance.now() - lastChange >= quietPeriod) && !isAnimating() && !isWaiting && isComplete();
   };
+  const nextCheck = buildQuietPeriod ? () => nextFrame().then(nextIdle) : nextFrame;
   let outcome = await Promise.race([drawFrames(frames), expired]);
-  while (outcome !== 'timeout' && !isQuiet()) outcome = await Promise.race([nextFrame(), expired]);
+  while (outcome !== 'timeout' && !isQuiet()) outcome = await Promise.race([nextCheck(), expired]);
+  // A page that builds itself may get more time, so its indicators are not accepted yet.
+  if (!buildQuietPeriod && (isNew || outcome === 'timeout')) acceptIndicators();
   if (outcome === 'timeout') return { quiet: false };
   quietSince = performance.now();
   framesAfterQuiet = drawFrames(laterFrames);

@@ -55,6 +55,28 @@ pub(super) fn screenshot() -> Value {
     json!({"description": "A screenshot of the viewport", "content": content})
 }
 
+/// The path parameter of `/files/{name}`.
+pub(super) fn file_name() -> Value {
+    let schema = json!({"type": "string", "minLength": 1, "maxLength": 200});
+    json!({"name": "name", "in": "path", "required": true, "schema": schema, "description": "The name of the file"})
+}
+
+pub(super) fn files() -> Value {
+    let file = json!({
+        "type": "object", "required": ["name", "size", "kind"],
+        "properties": {
+            "name": name(), "size": {"type": "integer", "minimum": 0}, "kind": {"enum": ["upload", "download"]},
+            "url": {"type": "string"}, "state": {"enum": ["in_progress", "complete", "failed", "too_large"]},
+        },
+    });
+    let schema = json!({"type": "object", "required": ["files"], "properties": {"files": {"type": "array", "items": file}}});
+    json_response("The files", &schema)
+}
+
+pub(super) fn file_content() -> Value {
+    json!({"description": "The content", "content": {"application/octet-stream": {"schema": binary()}}})
+}
+
 pub(super) fn metrics() -> Value {
     json!({"description": "Metrics in the OpenMetrics text format", "content": {"application/openmetrics-text": {"schema": {"type": "string"}}}})
 }

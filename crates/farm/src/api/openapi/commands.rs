@@ -46,6 +46,7 @@ fn sample(argument: &str) -> Value {
         "direction" => json!("down"),
         "keys" => json!(["enter"]),
         "path" => json!([[1, 1], [2, 2]]),
+        "files" => json!(["a.txt"]),
         "button" => json!("left"),
         "interaction_mode" => json!("coordinates"),
         _ => json!("1"),
@@ -59,7 +60,7 @@ fn argument_schema(argument: &str, required: bool) -> Value {
         "press_enter" | "delete_existing" | "full_page" => vec!["boolean", "string"],
         "direction" | "interaction_mode" | "button" => vec!["string"],
         "keys" => vec!["array", "string"],
-        "path" => vec!["array"],
+        "path" | "files" => vec!["array"],
         // Numbers may be sent as strings.
         _ => vec!["number", "string"],
     };
@@ -88,6 +89,10 @@ fn argument_schema(argument: &str, required: bool) -> Value {
             let object = json!({"type": "object", "properties": {"x": coordinate, "y": coordinate}, "required": ["x", "y"], "additionalProperties": false});
             schema["items"] = json!({"anyOf": [pair, object]});
             (schema["minItems"], schema["maxItems"]) = (json!(2), json!(500));
+        }
+        "files" => {
+            schema["items"] = json!({"type": "string"});
+            (schema["minItems"], schema["maxItems"]) = (json!(1), json!(20));
         }
         "n_lines" => schema["minimum"] = json!(0),
         _ => {}

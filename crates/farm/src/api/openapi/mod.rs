@@ -129,6 +129,13 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
     let set_state = on_instance("Replace cookies, localStorage and IndexedDB; the page is not reloaded")
         .body(reference("StorageState"))
         .response(success());
+    let on_file = |summary| on_instance(summary).parameters(vec![bodies::file_name()]);
+    let files = on_instance("List uploaded files and downloads").response(bodies::files());
+    let read_file = on_file("Get the content of a file").response(bodies::file_content());
+    let write_file = on_file("Upload a file, which set_files can choose in a page")
+        .file_body()
+        .response(json_response("Stored", &reference("Success")));
+    let delete_file = on_file("Delete a file").response(success());
     let probe = on_instance("Check that the browser of the lease is alive").response(success());
     vec![
         ("/screenshot", "get", screenshot.build()),
@@ -138,6 +145,10 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
         ("/computer", "post", computer.build()),
         ("/metadata", "get", metadata.build()),
         ("/probe", "get", probe.build()),
+        ("/files", "get", files.build()),
+        ("/files/{name}", "get", read_file.build()),
+        ("/files/{name}", "put", write_file.build()),
+        ("/files/{name}", "delete", delete_file.build()),
         ("/storage_state", "get", state.build()),
         ("/storage_state", "put", set_state.build()),
     ]
@@ -201,6 +212,8 @@ mod tests {
                 "/step",
                 "/computer",
                 "/storage_state",
+                "/files",
+                "/files/{name}",
             ] {
                 assert!(document["paths"][path].is_object(), "{path}");
             }

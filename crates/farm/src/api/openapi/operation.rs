@@ -21,12 +21,20 @@ pub(super) struct Operation {
     parameters: Vec<Value>,
     body: Option<Value>,
     body_required: bool,
+    body_type: &'static str,
     response: Value,
 }
 
 impl Operation {
     pub(super) fn new(summary: &'static str) -> Self {
-        Self { summary, parameters: Vec::new(), body: None, body_required: true, response: Value::Null }
+        Self {
+            summary,
+            parameters: Vec::new(),
+            body: None,
+            body_required: true,
+            body_type: "application/json",
+            response: Value::Null,
+        }
     }
 
     pub(super) fn parameters(mut self, more: Vec<Value>) -> Self {
@@ -43,6 +51,12 @@ impl Operation {
         Self { body_required: false, ..self.body(schema) }
     }
 
+    /// A body of any bytes.
+    pub(super) fn file_body(self) -> Self {
+        let schema = json!({"type": "string", "format": "binary"});
+        Self { body_type: "application/octet-stream", ..self.body(schema) }
+    }
+
     pub(super) fn response(mut self, response: Value) -> Self {
         self.response = response;
         self
@@ -54,7 +68,7 @@ impl Operation {
         let mut operation =
             json!({"summary": self.summary, "parameters": self.parameters, "responses": responses});
         if let Some(schema) = self.body {
-            let content = json!({"application/json": {"schema": schema}});
+            let content = json!({self.body_type: {"schema": schema}});
             operation["requestBody"] = json!({"required": self.body_required, "content": content});
         }
         operation

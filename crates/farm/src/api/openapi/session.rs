@@ -60,6 +60,8 @@ pub(super) fn options() -> Value {
             json!(["server"]),
         ),
         "storage_state": {"anyOf": [{"$ref": "#/components/schemas/StorageState"}, {"type": "null"}]},
+        "tabs": {"enum": ["single", "many", null]},
+        "downloads": {"enum": ["refuse", "keep", null]},
     });
     json!({
         "type": "object", "properties": properties, "additionalProperties": false,

@@ -71,9 +71,9 @@ class Farm:
 class Session:
     """A lease and the browser session that it drives. Records the commands since `trace` was last cleared."""
 
-    def __init__(self, farm: Farm):
+    def __init__(self, farm: Farm, options: dict | None = None):
         self.farm = farm
-        self.lease = json.loads(farm.request("POST", "/get", {"lifetime_mins": 10, "wait_secs": 60}))
+        self.lease = json.loads(farm.request("POST", "/get", {"lifetime_mins": 10, "wait_secs": 60}, options))
         self.trace: list[dict] = []
 
     def execute(self, command: str, **arguments) -> dict:
