@@ -264,7 +264,7 @@ async fn computer_manages_tabs(context: Context) {
     let answer = act(farm, &lease, "anthropic", call("get_page_text", json!({"tab_id": "1"}))).await;
     assert_eq!(tabs(&answer), [(json!("1"), true)]);
     let text = answer["output"]["content"][0]["content"][0]["text"].as_str().expect("a text");
-    assert!(text.contains("count 0"), "{text}");
+    assert!(text.contains("Count up"), "{text}");
     let body = json!({"dialect": "anthropic", "action": call("new_tab", json!({}))});
     let answer = farm.computer(&lease, body).await.ok();
     assert!(
