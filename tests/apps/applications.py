@@ -4,7 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import OUT, RUN, Process, empty_folder, free_port, is_answering
+from harness import OUT, RUN, Process, is_answering
+from process import empty_folder, free_port
 
 SITES = Path(__file__).resolve().parent / "sites"
 

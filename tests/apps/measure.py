@@ -14,7 +14,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from applications import APPLICATIONS, Action, Application
-from harness import RUN, CheckFailed, Farm, Session, phase
+from farm import Farm, Session
+from harness import RUN, WEBGYM, phase
+from process import CheckFailed
 
 # The page is stable when its elements have not changed for this long: after a visit, and after an action.
 STABLE_SECONDS = (3.0, 2.0)
@@ -152,7 +154,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     chosen = [application for application in APPLICATIONS if application.name in arguments.applications]
-    farm = Farm(arguments.at_once)
+    farm = Farm(WEBGYM, arguments.at_once, RUN / "logs" / "farm.log")
     with ThreadPoolExecutor(arguments.at_once) as threads:
         results = list(threads.map(lambda one: measure_application(one, farm, arguments.tries), chosen))
     summaries = {application.name: summarize(records) for application, records in zip(chosen, results)}

@@ -1,58 +1,38 @@
 """Starts a farm and calls its HTTP API: leases and commands."""
 
-import atexit
 import json
-import os
-import signal
-import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
 
+from process import CheckFailed, Process
+
 API_KEY = "default_key"
 REQUEST_SECONDS = 120
 
 
-class FarmError(Exception):
+class FarmError(CheckFailed):
     """The farm refused a request or did not answer it."""
 
 
 class Farm:
-    """A `webgym serve` process with all instances in one browser process. It ends with this process."""
+    """A `webgym serve` process for loopback pages, with all instances in one browser process. It ends with this process."""
 
     def __init__(self, webgym: Path, instances: int, log: Path):
-        self.log = log
         options = ["--master-port=0", "--node-port=0", "--allow-private-network", "--no-mirror"]
-        command = [str(webgym), "serve", str(instances), f"--instances-per-browser={instances}", *options]
-        with open(log, "wb") as output:
-            self.process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-        atexit.register(self.stop)
-        self.url = f"http://127.0.0.1:{self._wait_ready(60)}"
+        command = [webgym, "serve", instances, f"--instances-per-browser={instances}", *options]
+        self.process = Process(log, command)
+        self.process.wait_until(lambda: any(event["event"] == "ready" for event in self.events()), 60, "browsers")
+        self.port = next(event["port"] for event in self.events() if event.get("tier") == "master")
+        self.url = f"http://127.0.0.1:{self.port}"
 
-    def _wait_ready(self, seconds: float) -> int:
-        """Waits until the browsers are ready. Returns the port of the master."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self.process.poll() is None:
-            lines = self.log.read_text(errors="replace").splitlines()
-            events = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-            if any(event.get("event") == "ready" for event in events):
-                return next(event["port"] for event in events if event.get("tier") == "master")
-            time.sleep(0.2)
-        raise FarmError(f"the farm is not ready; see {self.log}")
+    def events(self) -> list[dict]:
+        lines = self.process.log().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
     def stop(self) -> None:
-        for number, seconds in [(signal.SIGTERM, 20), (signal.SIGKILL, 5)]:
-            if self.process.poll() is not None:
-                return
-            os.killpg(self.process.pid, number)
-            try:
-                self.process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                continue
+        self.process.stop()
 
     def request(self, method: str, path: str, query: dict | None = None, body: dict | None = None) -> bytes:
         url = f"{self.url}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
@@ -67,21 +47,40 @@ class Farm:
         except OSError as error:
             raise FarmError(f"{path}: {error}") from None
 
+    def post(self, path: str, body: dict) -> dict:
+        return json.loads(self.request("POST", path, body=body))
+
 
 class Session:
     """A lease and the browser session that it drives. Records the commands since `trace` was last cleared."""
 
     def __init__(self, farm: Farm, options: dict | None = None):
         self.farm = farm
-        self.lease = json.loads(farm.request("POST", "/get", {"lifetime_mins": 10, "wait_secs": 60}, options))
+        self.lease = json.loads(farm.request("POST", "/get", {"lifetime_mins": 30, "wait_secs": 60}, options))
         self.trace: list[dict] = []
 
     def execute(self, command: str, **arguments) -> dict:
         self.trace.append({command: arguments})
-        return json.loads(self.farm.request("POST", "/execute", body={**self.lease, command: arguments}))
+        return self.farm.post("/execute", {**self.lease, command: arguments})
+
+    def step(self, command: dict) -> dict:
+        """Executes a command and observes the page, in set-of-marks mode."""
+        body = {"command": command, "interaction_mode": "set_of_marks", "include": ["screenshot", "rects"]}
+        return self.farm.post("/step", self.lease | body)
+
+    def observe(self) -> dict:
+        """Returns the interactive elements as they are now, without a screenshot."""
+        body = {"interaction_mode": "set_of_marks", "include": ["rects"]}
+        return self.farm.post("/observe", self.lease | body)["screenshot_info"]
 
     def screenshot(self) -> bytes:
         return self.farm.request("GET", "/screenshot", {**self.lease, "interaction_mode": "coordinates"})
 
     def release(self) -> None:
         self.farm.request("POST", "/reset", self.lease)
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.release()

@@ -1,35 +1,24 @@
 """Starts and stops what the checks need: processes, a farm, rollouts. Everything it starts ends with this process."""
 
-import atexit
 import json
 import os
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import time
 import traceback
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+import process
+from farm import Farm
+from process import CheckFailed, check, empty_folder, free_port
+
+__all__ = ["CheckFailed", "Farm", "Process", "check", "empty_folder", "free_port"]
+
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "target" / "trainers"
 COLLECTED = OUT / "collected"  # written by collect_mixed.py
 WEBGYM = Path(os.environ.get("WEBGYM", ROOT / "target" / "release" / "webgym"))
-
-running: list["Process"] = []
-
-
-class CheckFailed(Exception):
-    """A check failed. The message says which one, with the values."""
-
-
-def check(condition: object, message: str) -> None:
-    if not condition:
-        raise CheckFailed(message)
-
 
 def phase(text: str) -> None:
     print(f"test-trainers: {text}", flush=True)
@@ -56,86 +45,11 @@ def run_checks(*checks) -> None:
     sys.exit(1 if failed else 0)
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def empty_folder(path: Path) -> Path:
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(parents=True)
-    return path
-
-
-class Process:
-    """A child in its own process group, with its output in a file. `stop` ends the whole group."""
+class Process(process.Process):
+    """A child with its output in a file named after it."""
 
     def __init__(self, name: str, command: list, env: dict | None = None, cwd: Path | None = None):
-        logs = OUT / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
-        self.name, self.log_path = name, logs / f"{name}.log"
-        with open(self.log_path, "wb") as log:
-            self.child = subprocess.Popen(
-                [str(part) for part in command],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, **(env or {})},
-                cwd=cwd,
-                start_new_session=True,
-            )
-        running.append(self)
-
-    def log(self) -> str:
-        return self.log_path.read_text(errors="replace")
-
-    def last_lines(self, count: int = 15) -> str:
-        return "\n".join(self.log().splitlines()[-count:])
-
-    def signal(self, number: int) -> None:
-        if self.child.poll() is None:
-            self.child.send_signal(number)
-
-    def wait(self, seconds: float) -> int:
-        try:
-            return self.child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.stop()
-            raise CheckFailed(f"{self.name} did not end within {seconds} s:\n{self.last_lines()}") from None
-
-    def wait_until(self, is_ready, seconds: float, what: str):
-        """Waits until `is_ready()` returns something true, and returns that."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if found := is_ready():
-                return found
-            if self.child.poll() is not None:
-                raise CheckFailed(f"{self.name} ended with {self.child.returncode} before {what}:\n{self.last_lines()}")
-            time.sleep(0.2)
-        raise CheckFailed(f"{self.name}: no {what} within {seconds} s:\n{self.last_lines()}")
-
-    def stop(self) -> None:
-        for number, seconds in [(signal.SIGTERM, 20), (signal.SIGKILL, 5)]:
-            try:
-                os.killpg(self.child.pid, number)
-                self.child.wait(seconds)
-            except (ProcessLookupError, subprocess.TimeoutExpired):
-                continue
-        if self in running:
-            running.remove(self)
-
-    def __enter__(self) -> "Process":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.stop()
-
-
-@atexit.register
-def stop_everything() -> None:
-    for process in list(running):
-        process.stop()
+        super().__init__(OUT / "logs" / f"{name}.log", command, env, cwd)
 
 
 def run(
@@ -154,15 +68,10 @@ def run_ok(name: str, command: list, env: dict | None = None, cwd: Path | None =
     return output
 
 
-def start_farm(instances: int) -> tuple[Process, int]:
-    """Starts `webgym serve` for loopback pages. Returns the process and the port of its master."""
-    farm = Process(
-        "farm",
-        [WEBGYM, "serve", instances, "--master-port=0", "--node-port=0", "--allow-private-network", "--no-mirror"],
-    )
-    events = lambda: [json.loads(line) for line in farm.log().splitlines() if line.startswith("{")]
-    farm.wait_until(lambda: any(event["event"] == "ready" for event in events()), 60, "browsers")
-    return farm, next(event["port"] for event in events() if event.get("tier") == "master")
+def start_farm(instances: int) -> tuple[Farm, int]:
+    """Starts a farm. Returns it with the port of its master."""
+    farm = Farm(WEBGYM, instances, OUT / "logs" / "farm.log")
+    return farm, farm.port
 
 
 def rollout_command(

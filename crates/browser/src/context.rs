@@ -73,7 +73,7 @@ impl MainPage {
 pub(crate) struct Context {
     id: String,
     clipboard: Clipboard,
-    files: SessionFiles,
+    files: Arc<SessionFiles>,
     /// The setup calls of every page and window, from the options of the session.
     emulation: Vec<EmulationCall>,
     options: Arc<Options>,
@@ -96,7 +96,8 @@ impl Context {
         folder: &Path,
     ) -> Arc<Self> {
         let keeps_downloads = options.session.downloads == Some(Downloads::Keep);
-        let files = SessionFiles::new(folder.join(&id), keeps_downloads, Arc::clone(&options.files));
+        let files =
+            Arc::new(SessionFiles::new(folder.join(&id), keeps_downloads, Arc::clone(&options.files)));
         Arc::new(Self {
             id,
             files,
@@ -116,7 +117,7 @@ impl Context {
         &self.emulation
     }
 
-    pub(crate) fn files(&self) -> &SessionFiles {
+    pub(crate) fn files(&self) -> &Arc<SessionFiles> {
         &self.files
     }
 

@@ -1,6 +1,6 @@
 //! The files of an instance: uploads, downloads, and choosing files in a page.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use cdp::protocol as p;
@@ -8,7 +8,11 @@ use proto::command::Target;
 use serde_json::json;
 
 use super::Instance;
-use crate::{error::BrowserError, files::FileInfo, page::tracker::FileChooser};
+use crate::{
+    error::BrowserError,
+    files::{FileInfo, SessionFiles},
+    page::tracker::FileChooser,
+};
 
 /// The longest wait for the file chooser that a click opens.
 const CHOOSER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -18,16 +22,31 @@ impl Instance {
         self.context.files().list()
     }
 
-    pub fn write_file(&self, name: &str, content: &Bytes) -> Result<(), BrowserError> {
-        self.context.files().write(name, content)
+    pub async fn write_file(&self, name: &str, content: Bytes) -> Result<(), BrowserError> {
+        let name = name.to_owned();
+        self.with_disk(move |files| files.write(&name, &content)).await
     }
 
-    pub fn read_file(&self, name: &str) -> Result<Bytes, BrowserError> {
-        self.context.files().read(name)
+    pub async fn read_file(&self, name: &str) -> Result<Bytes, BrowserError> {
+        let name = name.to_owned();
+        self.with_disk(move |files| files.read(&name)).await
     }
 
-    pub fn delete_file(&self, name: &str) -> Result<(), BrowserError> {
-        self.context.files().delete(name)
+    pub async fn delete_file(&self, name: &str) -> Result<(), BrowserError> {
+        let name = name.to_owned();
+        self.with_disk(move |files| files.delete(&name)).await
+    }
+
+    /// Runs disk access on a thread for blocking work.
+    async fn with_disk<T: Send + 'static>(
+        &self,
+        access: impl FnOnce(&SessionFiles) -> Result<T, BrowserError> + Send + 'static,
+    ) -> Result<T, BrowserError> {
+        let files = Arc::clone(self.context.files());
+        let done = tokio::task::spawn_blocking(move || access(&files)).await;
+        done.unwrap_or_else(|error| {
+            Err(BrowserError::Internal(format!("the access to a file failed: {error}")))
+        })
     }
 
     /// Chooses files in the file chooser that a click on the target opens, or in the one that is open.

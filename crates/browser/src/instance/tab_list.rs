@@ -1,12 +1,18 @@
 //! The tabs of a session with `tabs: many`: listing, opening, switching and closing. Windows that pages open become tabs,
 //! and the newest is the current one. With a single tab only the list works.
 
+use std::sync::Arc;
+
 use cdp::protocol as p;
 use proto::page::TabInfo;
 use serde_json::json;
 
 use super::Instance;
-use crate::{context::MAX_TABS, context::close_target, error::BrowserError, page::Page};
+use crate::{
+    context::{MAX_TABS, close_target},
+    error::BrowserError,
+    page::Page,
+};
 
 /// A tab that is not the current one.
 pub(super) struct Tab {
@@ -59,7 +65,7 @@ impl Instance {
                 "open_tab: the session has {MAX_TABS} tabs, the most it can have; close one first"
             )));
         }
-        let page = Page::open(&self.connection, &self.context, std::sync::Arc::clone(&self.options)).await?;
+        let page = Page::open(&self.connection, &self.context, Arc::clone(&self.options)).await?;
         self.add_tab(page);
         match url {
             Some(url) => self.visit(url).await,
@@ -114,7 +120,7 @@ impl Instance {
             (id, page)
         } else {
             self.tabs.last += 1;
-            let options = std::sync::Arc::clone(&self.options);
+            let options = Arc::clone(&self.options);
             (self.tabs.last, Page::open(&self.connection, &self.context, options).await?)
         };
         self.tabs.current = id;

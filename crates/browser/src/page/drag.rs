@@ -1,5 +1,5 @@
-//! Dragging. A page may handle a drag itself, by mouse events, or let the browser do it (HTML drag and drop). In the second
-//! case the browser hands the dragged data to us, and drag events take the place of mouse events until the drop.
+//! Dragging. A page handles a drag by mouse events, or the browser handles it (HTML drag and drop). In the second case the browser
+//! reports the dragged data instead of dropping it, and we send drag events instead of mouse events until the drop.
 
 use std::time::Duration;
 

@@ -275,6 +275,8 @@ impl Page {
         for (frame, request) in requests {
             match self.add_world(document, &frame, request, deadline).await {
                 Err(error) if error.session_end().is_some() => return Err(error.into()),
+                // The page is busy. Its frame is connected before the next input.
+                Err(CallError::Deadline { .. }) => self.tracker.state().add_new_frame(frame),
                 Err(error) => tracing::debug!(%error, "cannot connect a frame to the clipboard"),
                 Ok(_) => {}
             }

@@ -17,8 +17,9 @@ use super::channels::Channels;
 /// A requested navigation that does not start within this time is dropped; `javascript:` links never start one.
 const NAVIGATION_START_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Bounds the memory of a page that creates frames without end.
-const MAX_NEW_FRAMES: usize = 100;
+/// Bounds the memory of a page that creates frames without end. More than Chromium allows at a time, which is 1,000: a
+/// frame that is not connected would reach the clipboard of the browser.
+const MAX_NEW_FRAMES: usize = 2000;
 
 #[derive(Debug, Default)]
 pub(crate) struct PageState {
@@ -324,7 +325,7 @@ impl PageState {
             || self.requested_navigation.is_some_and(|time| time.elapsed() < NAVIGATION_START_TIMEOUT)
     }
 
-    fn add_new_frame(&mut self, frame: String) {
+    pub(crate) fn add_new_frame(&mut self, frame: String) {
         if self.new_frames.len() < MAX_NEW_FRAMES {
             self.new_frames.insert(frame);
         }

@@ -73,7 +73,7 @@ fn names(tester: &Tester) -> Vec<String> {
 fn file_is_uploaded_submitted_and_downloaded_byte_for_byte() {
     with_session(&json!({"downloads": "keep"}), async |tester| {
         open_page(tester).await;
-        tester.instance.write_file("photo.png", &content().into()).unwrap();
+        tester.instance.write_file("photo.png", content().into()).await.unwrap();
         let (x, y) = tester.find("#one").await.centre();
         tester.run(json!({"set_files": {"files": ["photo.png"], "x": x, "y": y}})).await;
         assert_eq!(tester.js("[one.files[0].name, one.files[0].size]").await, json!(["photo.png", 4096]));
@@ -81,10 +81,10 @@ fn file_is_uploaded_submitted_and_downloaded_byte_for_byte() {
         assert_eq!(tester.js("document.title").await, "Received");
         tester.click_named("stored").await;
         assert_eq!(names(tester), ["photo.png", "stored.bin"]);
-        assert_eq!(tester.instance.read_file("stored.bin").unwrap().to_vec(), content());
-        tester.instance.delete_file("stored.bin").unwrap();
+        assert_eq!(tester.instance.read_file("stored.bin").await.unwrap().to_vec(), content());
+        tester.instance.delete_file("stored.bin").await.unwrap();
         assert_eq!(names(tester), ["photo.png"]);
-        assert_eq!(tester.js("document.title").await, "Received", "a download leaves the page as it is");
+        assert_eq!(tester.js("document.title").await, "Received", "a download does not change the page");
     });
 }
 
@@ -93,7 +93,7 @@ fn files_are_chosen_by_id_and_in_an_open_chooser() {
     with_instance(async |tester| {
         open_page(tester).await;
         for name in ["a.txt", "b.txt"] {
-            tester.instance.write_file(name, &name.to_owned().into()).unwrap();
+            tester.instance.write_file(name, name.to_owned().into()).await.unwrap();
         }
         let id = tester.mark("#many").await;
         tester.run(json!({"set_files": {"files": ["a.txt", "b.txt"], "id": id}})).await;
@@ -109,7 +109,7 @@ fn wrong_uses_are_explained() {
     with_instance(async |tester| {
         open_page(tester).await;
         for name in ["a.txt", "b.txt"] {
-            tester.instance.write_file(name, &"x".into()).unwrap();
+            tester.instance.write_file(name, "x".into()).await.unwrap();
         }
         let one = tester.mark("#one").await;
         let nothing = tester.mark("=nothing").await;
@@ -123,7 +123,7 @@ fn wrong_uses_are_explained() {
             assert_eq!(error.code(), code, "{error}");
             assert!(error.to_string().contains(expected), "{error}");
         }
-        let error = tester.instance.write_file("../escape", &"x".into()).unwrap_err();
+        let error = tester.instance.write_file("../escape", "x".into()).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::BadRequest, "{error}");
     });
 }
@@ -140,7 +140,7 @@ fn downloads_and_documents_are_kept() {
         assert_eq!(found, ["paper.pdf", "stored.bin", "paper (1).pdf"]);
         let complete = |file: &FileInfo| matches!(&file.origin, FileOrigin::Download { url, state: DownloadState::Complete } if url.starts_with(&site));
         assert!(files.iter().all(complete), "{files:?}");
-        assert_eq!(tester.instance.read_file("paper.pdf").unwrap(), "%PDF-1.4\n%%EOF");
+        assert_eq!(tester.instance.read_file("paper.pdf").await.unwrap(), "%PDF-1.4\n%%EOF");
         assert_eq!(tester.js("document.title").await, "Files");
     });
 }
@@ -158,8 +158,8 @@ fn downloads_are_bounded_and_removed_with_the_session() {
             matches!(&files[0].origin, FileOrigin::Download { state: DownloadState::TooLarge, .. }),
             "{files:?}"
         );
-        assert_eq!(tester.instance.read_file("stored.bin").unwrap(), "as served");
-        let error = tester.instance.write_file("big", &vec![0; 2 << 20].into()).unwrap_err();
+        assert_eq!(tester.instance.read_file("stored.bin").await.unwrap(), "as served");
+        let error = tester.instance.write_file("big", vec![0; 2 << 20].into()).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::TooLarge, "{error}");
         assert_eq!(budget.used(), 9);
     });

@@ -25,8 +25,6 @@ table! {
     only_modifiers_are_held: "/course/mouse" => [Fails(&by_point_with("mouse_click", "#pad", r#"{"keys":"a"}"#), ErrorCode::BadRequest, "\"a\" is not a modifier")];
     button_stays_pressed_between_commands: "/course/mouse" => [by_point("mouse_down", "#pad"), Logged("mousedown button=0 buttons=1 detail=1 mods=-"),
         by_point("mouse_move", "#pad"), Logged("move buttons=1"), by_point("mouse_up", "#pad"), Logged("click button=0 buttons=0 detail=1 mods=-")];
-    drag_draws_along_its_path: "/course/mouse" => [Run(r#"{"sleep":{"duration":0}}"#), by_point("mouse_down", "#canvas"), by_point("mouse_move", "#canvas"),
-        by_point("mouse_up", "#canvas"), IsTrue("/line of [0-9]+ points/.test(document.getElementById('log').textContent)")];
     wheel_turns_by_dx_and_dy: "/course/mouse" => [by_point_with("mouse_wheel", "#pad", r#"{"dx":30,"dy":-20}"#), Logged("wheel 30 -20 mods=-"),
         by_point_with("mouse_wheel", "#box", r#"{"dx":110,"dy":55}"#), IsTrue("box.scrollLeft === 110 && box.scrollTop === 55")];
     point_outside_the_viewport_is_refused: "/course/mouse" => [Fails(&Run(r#"{"mouse_click":{"x":5000,"y":1}}"#), ErrorCode::BadRequest, "outside the viewport"),

@@ -230,13 +230,14 @@ impl Session {
                 OperationResult::Computer(Box::new(computer::perform(instance, &call).await?))
             }
             Operation::ListFiles => OperationResult::Answer(json!({"files": instance.list_files()})),
-            Operation::ReadFile(name) => OperationResult::File(instance.read_file(&name)?),
+            Operation::ReadFile(name) => OperationResult::File(instance.read_file(&name).await?),
             Operation::WriteFile { name, content } => {
-                instance.write_file(&name, &content)?;
-                OperationResult::Answer(json!({"status": "success", "name": name, "size": content.len()}))
+                let size = content.len();
+                instance.write_file(&name, content).await?;
+                OperationResult::Answer(json!({"status": "success", "name": name, "size": size}))
             }
             Operation::DeleteFile(name) => {
-                instance.delete_file(&name)?;
+                instance.delete_file(&name).await?;
                 OperationResult::Answer(json!({"status": "success"}))
             }
             Operation::Observe(request) => self.observe(&request, None).await?,

@@ -1,36 +1,11 @@
 //! The schemas of session options and of a storage state.
 
+use proto::session_options::{Permission, ResourceType};
 use serde_json::{Value, json};
 
 /// The schema of the body of `/get`. A test compares its names with those that are parsed.
 pub(super) fn options() -> Value {
     let host = r"^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$";
-    let permissions = [
-        "geolocation",
-        "notifications",
-        "camera",
-        "microphone",
-        "midi",
-        "background-sync",
-        "accelerometer",
-        "gyroscope",
-        "magnetometer",
-        "storage-access",
-        "local-fonts",
-    ];
-    let types = [
-        "stylesheet",
-        "image",
-        "media",
-        "font",
-        "script",
-        "xhr",
-        "fetch",
-        "eventsource",
-        "websocket",
-        "manifest",
-        "other",
-    ];
     let number = |min: f64, max: f64| json!({"type": "number", "minimum": min, "maximum": max});
     let integer = |min: u32, max: u32| json!({"type": "integer", "minimum": min, "maximum": max});
     let object = |properties: Value, required: Value| json!({"type": ["object", "null"], "properties": properties, "required": required, "additionalProperties": false});
@@ -52,9 +27,9 @@ pub(super) fn options() -> Value {
             "type": ["object", "null"], "maxProperties": 50, "propertyNames": {"pattern": header, "maxLength": 100},
             "additionalProperties": {"type": "string", "maxLength": 8192, "pattern": "^[\\t\\u0020-\\u007e]*$"},
         },
-        "permissions": {"type": ["array", "null"], "items": {"enum": permissions}},
+        "permissions": {"type": ["array", "null"], "items": {"enum": Permission::NAMES}},
         "blocked_hosts": {"type": ["array", "null"], "items": {"type": "string", "pattern": host, "maxLength": 253}, "maxItems": 1000},
-        "blocked_resource_types": {"type": ["array", "null"], "items": {"enum": types}},
+        "blocked_resource_types": {"type": ["array", "null"], "items": {"enum": ResourceType::NAMES}},
         "proxy": object(
             json!({"server": {"type": "string", "pattern": "^(http://)?[A-Za-z0-9.-]+:[1-9][0-9]{0,3}/?$"}, "username": {"type": ["string", "null"]}, "password": {"type": ["string", "null"]}}),
             json!(["server"]),

@@ -1,219 +1,12 @@
-//! The options of a lease: how the session's browser looks to websites, and what it starts with. The names are those of
-//! Playwright's `newContext` where it has them.
+//! Parses and checks the options of a lease.
 
-use std::{collections::BTreeMap, fmt, ops::RangeInclusive};
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::{Geolocation, Permission, Proxy, ResourceType, Secret, SessionOptions, Viewport};
 use crate::storage_state::StorageState;
-
-/// The options of a lease. Missing ones have the defaults of the farm.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SessionOptions {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub viewport: Option<Viewport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub device_scale_factor: Option<f64>,
-    /// A language tag, such as `de-DE`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub locale: Option<String>,
-    /// A name of the IANA time zone database, such as `Europe/Berlin`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timezone_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub color_scheme: Option<ColorScheme>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub geolocation: Option<Geolocation>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_agent: Option<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub extra_http_headers: BTreeMap<String, Secret>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub permissions: Vec<Permission>,
-    /// Host names (`name` or `*.name`) whose requests fail.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub blocked_hosts: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub blocked_resource_types: Vec<ResourceType>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub proxy: Option<Proxy>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub storage_state: Option<StorageState>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tabs: Option<Tabs>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub downloads: Option<Downloads>,
-}
-
-/// What becomes of downloads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Downloads {
-    #[default]
-    Refuse,
-    /// They are files of the session, which the client can fetch.
-    Keep,
-}
-
-/// What becomes of the windows that pages open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tabs {
-    /// There is one page; it shows what opens in a new window.
-    #[default]
-    Single,
-    /// Each window is a tab.
-    Many,
-}
-
-/// A value that logs and error messages must not show.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-/// The size of the viewport in CSS pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Viewport {
-    pub width: u32,
-    pub height: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ColorScheme {
-    Light,
-    Dark,
-    NoPreference,
-}
-
-impl ColorScheme {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Light => "light",
-            Self::Dark => "dark",
-            Self::NoPreference => "no-preference",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Geolocation {
-    pub latitude: f64,
-    pub longitude: f64,
-    /// In metres.
-    #[serde(default)]
-    pub accuracy: f64,
-}
-
-/// What a website may use without asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Permission {
-    Geolocation,
-    Notifications,
-    Camera,
-    Microphone,
-    Midi,
-    BackgroundSync,
-    Accelerometer,
-    Gyroscope,
-    Magnetometer,
-    StorageAccess,
-    LocalFonts,
-}
-
-impl Permission {
-    /// The name in Chromium's protocol.
-    pub const fn protocol_name(self) -> &'static str {
-        match self {
-            Self::Geolocation => "geolocation",
-            Self::Notifications => "notifications",
-            Self::Camera => "videoCapture",
-            Self::Microphone => "audioCapture",
-            Self::Midi => "midi",
-            Self::BackgroundSync => "backgroundSync",
-            Self::Accelerometer | Self::Gyroscope | Self::Magnetometer => "sensors",
-            Self::StorageAccess => "storageAccess",
-            Self::LocalFonts => "localFonts",
-        }
-    }
-}
-
-/// A kind of request, as Chromium's protocol names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ResourceType {
-    Stylesheet,
-    Image,
-    Media,
-    Font,
-    Script,
-    Xhr,
-    Fetch,
-    EventSource,
-    WebSocket,
-    Manifest,
-    Other,
-}
-
-impl ResourceType {
-    /// The name in Chromium's protocol.
-    pub const fn protocol_name(self) -> &'static str {
-        match self {
-            Self::Stylesheet => "Stylesheet",
-            Self::Image => "Image",
-            Self::Media => "Media",
-            Self::Font => "Font",
-            Self::Script => "Script",
-            Self::Xhr => "XHR",
-            Self::Fetch => "Fetch",
-            Self::EventSource => "EventSource",
-            Self::WebSocket => "WebSocket",
-            Self::Manifest => "Manifest",
-            Self::Other => "Other",
-        }
-    }
-}
-
-/// The HTTP proxy of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Proxy {
-    /// `http://host:port`, or `host:port`.
-    pub server: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub username: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub password: Option<Secret>,
-}
-
-impl Proxy {
-    /// The host and the port of the proxy.
-    pub fn address(&self) -> Result<(&str, u16), String> {
-        let invalid =
-            || format!("the server {:?} is not an HTTP proxy such as http://proxy.example:3128", self.server);
-        let authority = match self.server.split_once("://") {
-            Some(("http", rest)) => rest.trim_end_matches('/'),
-            Some(_) => return Err(invalid()),
-            None => self.server.as_str(),
-        };
-        let (host, port) = authority.rsplit_once(':').ok_or_else(invalid)?;
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let port: u16 = port.parse().map_err(|_| invalid())?;
-        let is_host =
-            !host.is_empty() && !host.contains(['/', '@', '?', '#']) && !host.contains(char::is_whitespace);
-        if is_host && port > 0 { Ok((host, port)) } else { Err(invalid()) }
-    }
-}
 
 /// An option that cannot be used. The message names the option and says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -308,11 +101,7 @@ const OPTIONS: &[(&str, Setter)] = &[
         Ok(())
     }),
     ("permissions", |options, value| {
-        options.permissions = parse(
-            value,
-            "a list of: geolocation, notifications, camera, microphone, midi, background-sync, accelerometer, gyroscope, \
-             magnetometer, storage-access, local-fonts",
-        )?;
+        options.permissions = parse(value, &list_of(Permission::NAMES))?;
         Ok(())
     }),
     ("blocked_hosts", |options, value| {
@@ -328,10 +117,7 @@ const OPTIONS: &[(&str, Setter)] = &[
         Ok(())
     }),
     ("blocked_resource_types", |options, value| {
-        options.blocked_resource_types = parse(
-            value,
-            "a list of: stylesheet, image, media, font, script, xhr, fetch, eventsource, websocket, manifest, other",
-        )?;
+        options.blocked_resource_types = parse(value, &list_of(ResourceType::NAMES))?;
         Ok(())
     }),
     ("proxy", |options, value| {
@@ -382,15 +168,6 @@ impl SessionOptions {
         }
         Ok(options)
     }
-
-    /// Formats the options as JSON, with their secrets.
-    pub fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Parses a value. The error says what is accepted and does not repeat the value, which may be a secret.
@@ -401,6 +178,10 @@ fn parse<T: DeserializeOwned>(value: Value, accepted: &str) -> Result<T, String>
         let names_only = detail.starts_with("unknown ") || detail.starts_with("missing ");
         if names_only { format!("{detail}; it must be {accepted}") } else { format!("it must be {accepted}") }
     })
+}
+
+fn list_of(names: &[&str]) -> String {
+    format!("a list of: {}", names.join(", "))
 }
 
 fn check_range(name: &str, number: f64, range: RangeInclusive<f64>) -> Result<(), String> {
