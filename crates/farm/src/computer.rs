@@ -9,6 +9,7 @@ use proto::{
         self, CallResult, Dialect, Failure, Image, PageState, ParseOptions, Screen, Size, Turn, Version,
     },
     page::{PageMetadata, TabInfo},
+    text::cut,
 };
 use serde_json::{Map, Value, json};
 
@@ -34,8 +35,7 @@ impl ComputerCall {
     pub(crate) fn parse(body: &Map<String, Value>) -> Result<Self, ApiError> {
         let bad = |text: String| Err(ApiError::BadRequest(text));
         if let Some(unknown) = body.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let unknown: String = unknown.chars().take(80).collect();
-            return bad(format!("unknown key {unknown:?}; accepted keys: {}", KEYS.join(", ")));
+            return bad(format!("unknown key {:?}; accepted keys: {}", cut(unknown), KEYS.join(", ")));
         }
         let dialect: Dialect = match body.get("dialect") {
             Some(Value::String(name)) => {

@@ -5,7 +5,10 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use crate::command::{CommandError, Point};
+use crate::{
+    command::{CommandError, Point},
+    text::cut,
+};
 
 /// The JSON arguments of one command, checked to contain only accepted names.
 pub(crate) struct Args<'a> {
@@ -43,10 +46,7 @@ impl<'a> Args<'a> {
     }
 
     fn invalid(&self, name: &'static str, expected: &'static str, got: &Value) -> CommandError {
-        let mut got = got.to_string();
-        if got.len() > 80 {
-            got = got.chars().take(80).collect::<String>() + "…";
-        }
+        let got = cut(&got.to_string());
         CommandError::InvalidArgument { command: self.command, argument: name, expected, got }
     }
 

@@ -11,6 +11,7 @@ pub mod judgment;
 pub mod page;
 pub mod session_options;
 pub mod storage_state;
+pub mod text;
 pub mod trajectory;
 
 pub use command::{Command, CommandError};

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::text::cut;
+
 /// Cookies and storage, as Playwright's `storageState` writes them. A login made once can start every episode.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,13 +108,13 @@ impl StorageState {
             if !is_cookie_domain(&cookie.domain) {
                 return Err(format!(
                     "the domain {:?} of cookie {index} is not one such as example.com or .example.com",
-                    cookie.domain
+                    cut(&cookie.domain)
                 ));
             }
         }
         match self.origins.iter().find(|state| !is_web_origin(&state.origin)) {
             Some(state) => {
-                Err(format!("the origin {:?} is not one such as https://example.com", state.origin))
+                Err(format!("the origin {:?} is not one such as https://example.com", cut(&state.origin)))
             }
             None => Ok(()),
         }

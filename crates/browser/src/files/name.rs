@@ -14,9 +14,9 @@ pub(super) fn check_name(name: &str) -> Result<(), BrowserError> {
     if is_valid {
         return Ok(());
     }
-    let quoted: String = name.chars().take(100).collect();
     Err(BrowserError::BadArgument(format!(
-        "{quoted:?} is not a file name: use 1 to {MAX_NAME_BYTES} bytes without slashes and control characters, not starting with a dot"
+        "{:?} is not a file name: use 1 to {MAX_NAME_BYTES} bytes without slashes and control characters, not starting with a dot",
+        proto::text::cut(name)
     )))
 }
 

@@ -11,6 +11,7 @@ mod isolation;
 mod network;
 mod raw_http;
 mod resource_exhaustion;
+mod sessions;
 mod text_injection;
 mod viewer;
 
@@ -47,6 +48,7 @@ const HEAVY: &[(&str, &[Attack])] = &[
 const LIGHT: &[(&str, &[Attack])] = &[
     ("isolation", isolation::ATTACKS),
     ("text_injection", text_injection::ATTACKS),
+    ("sessions", sessions::ATTACKS),
     ("clients", clients::ATTACKS),
     ("raw_http", raw_http::ATTACKS),
     ("viewer", viewer::ATTACKS),

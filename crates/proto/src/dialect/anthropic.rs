@@ -13,6 +13,7 @@ use crate::{
     Command,
     args::Args,
     command::{Direction, Drag, MouseButton, Point},
+    text::cut,
 };
 
 /// The actions, and the version that introduced them.
@@ -56,7 +57,7 @@ pub(super) fn read(value: &Value) -> Result<RawTurn, DialectError> {
                 let name = raw::text(block, "name")?;
                 let mut action = action_of(name, raw::object(block, "input")?);
                 let toolset = block.get("toolset_name").and_then(Value::as_str);
-                action.toolset = toolset.map(raw::cut);
+                action.toolset = toolset.map(cut);
                 turn.calls.push(RawCall::new(raw::id(block, "id")?, action));
             }
             Some("text") => {
@@ -67,7 +68,7 @@ pub(super) fn read(value: &Value) -> Result<RawTurn, DialectError> {
             Some(other) => {
                 return Err(DialectError(format!(
                     "action: the type {:?} is none of: tool_use, text, thinking, redacted_thinking",
-                    raw::cut(other)
+                    cut(other)
                 )));
             }
         }

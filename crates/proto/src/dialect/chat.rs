@@ -8,6 +8,7 @@ use super::{
     raw::{self, RawAction, RawCall, RawTurn},
     tagged_text,
 };
+use crate::text::cut;
 
 /// Reads a turn if it has this form. `to_actions` reads the arguments of one function.
 pub(super) fn read(
@@ -72,18 +73,17 @@ fn read_call(
     };
     let actions = match parsed {
         Ok(Value::Object(arguments)) => to_actions(name, &arguments),
-        Ok(_) => vec![RawAction::unreadable(
-            name,
-            format!("the arguments of {} must be a JSON object", raw::cut(name)),
-        )],
+        Ok(_) => {
+            vec![RawAction::unreadable(name, format!("the arguments of {} must be a JSON object", cut(name)))]
+        }
         Err(error) => {
             vec![RawAction::unreadable(
                 name,
-                format!("the arguments of {} are not valid JSON: {error}", raw::cut(name)),
+                format!("the arguments of {} are not valid JSON: {error}", cut(name)),
             )]
         }
     };
-    Ok(RawCall { id: raw::id(call, "id")?, name: raw::cut(name), actions, safety_checks: None })
+    Ok(RawCall { id: raw::id(call, "id")?, name: cut(name), actions, safety_checks: None })
 }
 
 /// Builds one `tool` message for each call.

@@ -1,7 +1,7 @@
 //! The key names of all dialects: those of X11 (Anthropic), pyautogui (Qwen, UI-TARS), Playwright and the DOM.
 
 use super::Failure;
-use crate::args::split_chord;
+use crate::{args::split_chord, text::cut};
 
 /// Names that `keypress` does not know, in lower case, and the names it knows.
 const ALIASES: &[(&str, &str)] = &[
@@ -179,7 +179,7 @@ pub(super) fn chord<'a>(
             Failure::Invalid(format!(
                 "{argument}: {:?} is not a key; use a single character or a name such as enter, ctrl, shift, alt, escape, down, \
                  page_up, f5",
-                super::raw::cut(&name)
+                cut(&name)
             ))
         })?;
         keys.push(known);

@@ -29,6 +29,7 @@ pub use version::{Dialect, Version};
 use crate::{
     Command, CommandError,
     command::{Direction, MouseButton, MouseClick, Point, Wheel},
+    text::cut,
 };
 use raw::{RawAction, RawCall, RawTurn};
 use screen::Pointer;
@@ -301,9 +302,9 @@ fn hold(keys: &[String], seconds: f64) -> Steps {
 }
 
 fn unsupported(action: &str, reason: &'static str) -> Steps {
-    Err(Failure::Unsupported { action: raw::cut(action), reason })
+    Err(Failure::Unsupported { action: cut(action), reason })
 }
 
 fn unknown(action: &str, accepted: &[&str]) -> Steps {
-    Err(Failure::Invalid(format!("unknown action {:?}; accepted: {}", raw::cut(action), accepted.join(", "))))
+    Err(Failure::Invalid(format!("unknown action {:?}; accepted: {}", cut(action), accepted.join(", "))))
 }

@@ -13,6 +13,7 @@ use crate::{
     Command,
     args::Args,
     command::{Drag, MouseButton},
+    text::cut,
 };
 
 const ACTIONS: &[&str] =
@@ -73,7 +74,7 @@ fn read_items(items: &[&Map<String, Value>]) -> Result<RawTurn, DialectError> {
             other => {
                 return Err(DialectError(format!(
                     "action: the type {:?} is none of: computer_call, message, reasoning, {}",
-                    raw::cut(other),
+                    cut(other),
                     ACTIONS.join(", ")
                 )));
             }
@@ -190,7 +191,7 @@ fn button(args: &Args<'_>) -> Result<Button, Failure> {
         "back" => Button::Back,
         "forward" => Button::Forward,
         other => {
-            let other = raw::cut(other);
+            let other = cut(other);
             let accepted = "left, right, wheel, back or forward";
             return Err(Failure::Invalid(format!("button must be {accepted}, not {other:?}")));
         }

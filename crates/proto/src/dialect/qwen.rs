@@ -14,6 +14,7 @@ use crate::{
     Command,
     args::Args,
     command::{Drag, MouseButton, Point},
+    text::cut,
 };
 
 /// The actions, and the version that introduced them.
@@ -66,7 +67,7 @@ fn read_object(call: &Map<String, Value>) -> RawAction {
 
 fn action_of(name: &str, arguments: &Map<String, Value>) -> RawAction {
     if name != "computer_use" && name != "computer" {
-        let problem = format!("unknown function {:?}; accepted: computer_use", raw::cut(name));
+        let problem = format!("unknown function {:?}; accepted: computer_use", cut(name));
         return RawAction::unreadable(name, problem);
     }
     let key = if arguments.contains_key("action") { "action" } else { "type" };
@@ -159,7 +160,7 @@ fn terminate(action: &RawAction) -> Steps {
         "success" => true,
         "failure" => false,
         other => {
-            let other = raw::cut(other);
+            let other = cut(other);
             return Err(Failure::Invalid(format!(
                 "terminate: status must be success or failure, not {other:?}"
             )));

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{DialectError, Failure, Form};
-use crate::args::Args;
+use crate::{args::Args, text::cut};
 
 #[derive(Debug)]
 pub(super) struct RawTurn {
@@ -71,15 +71,6 @@ impl RawAction {
             None => Ok(Args::new(action, accepted, &self.fields)?),
         }
     }
-}
-
-/// Shortens a text for an error message.
-pub(super) fn cut(text: &str) -> String {
-    const MAX_CHARS: usize = 80;
-    if text.chars().nth(MAX_CHARS).is_none() {
-        return text.to_owned();
-    }
-    text.chars().take(MAX_CHARS).chain(['…']).collect()
 }
 
 /// The longest id of a call.

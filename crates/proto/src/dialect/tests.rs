@@ -358,7 +358,7 @@ fn invalid_actions_name_the_argument() {
     ];
     for (dialect, action, message) in cases {
         let failure = failure(dialect, None, &action);
-        assert!(failure.contains(message), "{}: {failure}", raw::cut(&action.to_string()));
+        assert!(failure.contains(message), "{}: {failure}", cut(&action.to_string()));
         assert!(failure.len() < 1000, "{} bytes", failure.len());
     }
     let old = failure("anthropic", Some("computer_20241022"), &json!({"action": "wait", "duration": 1}));
@@ -398,7 +398,7 @@ fn malformed_request_is_refused() {
     ];
     for (dialect, action, message) in cases {
         let error = parse_with(dialect, None, &action).unwrap_err().to_string();
-        assert!(error.contains(message), "{}: {error}", raw::cut(&action.to_string()));
+        assert!(error.contains(message), "{}: {error}", cut(&action.to_string()));
     }
     let error = Dialect::OpenAi.version("1.5").unwrap_err();
     assert_eq!(error, "\"1.5\" is no version of openai; accepted: computer_use_preview, computer");

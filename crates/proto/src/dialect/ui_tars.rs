@@ -13,6 +13,7 @@ use crate::{
     Command,
     args::Args,
     command::{Direction, Drag, MouseButton, Point},
+    text::cut,
 };
 
 const ACTIONS: &[&str] = &[
@@ -87,10 +88,7 @@ fn read_text(text: &str) -> Vec<RawCall> {
 /// Parses one call, as in `drag(start_box='(1,2)', end_box='(3,4)')`, and returns the text after it.
 fn read_call(text: &str) -> Result<(String, Map<String, Value>, &str), String> {
     let invalid = |at: &str| {
-        format!(
-            "the action must be a call such as click(start_box='(100,200)'); this is not: {:?}",
-            raw::cut(at)
-        )
+        format!("the action must be a call such as click(start_box='(100,200)'); this is not: {:?}", cut(at))
     };
     let text = text.trim_start_matches('`');
     let (name, mut rest) = text.split_once('(').ok_or_else(|| invalid(text))?;
@@ -278,7 +276,7 @@ fn point(args: &Args<'_>, names: &[&'static str], pointer: &mut Pointer) -> Resu
     let name = names.iter().find(|name| args.has(name)).unwrap_or(&names[0]);
     let text = args.text(name)?;
     let invalid =
-        || Failure::Invalid(format!("{name} must be a point such as (100,200), not {:?}", raw::cut(&text)));
+        || Failure::Invalid(format!("{name} must be a point such as (100,200), not {:?}", cut(&text)));
     let mut inside = text.trim();
     for token in ["<|box_start|>", "<bbox>", "<point>"] {
         inside = inside.strip_prefix(token).unwrap_or(inside);

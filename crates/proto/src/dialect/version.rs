@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::cut;
+
 /// A format of computer actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,12 +60,7 @@ impl Dialect {
     pub fn version(self, name: &str) -> Result<Version, String> {
         self.versions().find(|version| version.as_str() == name).ok_or_else(|| {
             let accepted: Vec<&str> = self.versions().map(Version::as_str).collect();
-            format!(
-                "{:?} is no version of {}; accepted: {}",
-                super::raw::cut(name),
-                self.as_str(),
-                accepted.join(", ")
-            )
+            format!("{:?} is no version of {}; accepted: {}", cut(name), self.as_str(), accepted.join(", "))
         })
     }
 }
@@ -73,7 +70,7 @@ impl FromStr for Dialect {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|dialect| dialect.as_str() == text).ok_or_else(|| {
             let accepted = Self::ALL.map(Self::as_str).join(", ");
-            format!("{:?} is no dialect; accepted: {accepted}", super::raw::cut(text))
+            format!("{:?} is no dialect; accepted: {accepted}", cut(text))
         })
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::parse::SessionOptionsError;
-use crate::storage_state::StorageState;
+use crate::{storage_state::StorageState, text::cut};
 
 /// The options of a lease. Missing ones have the defaults of the farm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -198,8 +198,12 @@ pub struct Proxy {
 impl Proxy {
     /// The host and the port of the proxy.
     pub fn address(&self) -> Result<(&str, u16), String> {
-        let invalid =
-            || format!("the server {:?} is not an HTTP proxy such as http://proxy.example:3128", self.server);
+        let invalid = || {
+            format!(
+                "the server {:?} is not an HTTP proxy such as http://proxy.example:3128",
+                cut(&self.server)
+            )
+        };
         let authority = match self.server.split_once("://") {
             Some(("http", rest)) => rest.trim_end_matches('/'),
             Some(_) => return Err(invalid()),

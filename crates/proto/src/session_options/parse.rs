@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{Geolocation, Permission, Proxy, ResourceType, Secret, SessionOptions, Viewport};
-use crate::storage_state::StorageState;
+use crate::{storage_state::StorageState, text::cut};
 
 /// An option that cannot be used. The message names the option and says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +57,7 @@ const OPTIONS: &[(&str, Setter)] = &[
             (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
         if locale.len() > 35 || !locale.split('-').all(is_tag) {
-            return Err(format!("{locale:?} is not a language tag such as \"de-DE\""));
+            return Err(format!("{:?} is not a language tag such as \"de-DE\"", cut(&locale)));
         }
         options.locale = Some(locale);
         Ok(())
@@ -67,7 +67,7 @@ const OPTIONS: &[(&str, Setter)] = &[
         if zone.len() > 60
             || !zone.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte))
         {
-            return Err(format!("{zone:?} is not a time zone such as \"Europe/Berlin\""));
+            return Err(format!("{:?} is not a time zone such as \"Europe/Berlin\"", cut(&zone)));
         }
         options.timezone_id = Some(zone);
         Ok(())
@@ -111,7 +111,10 @@ const OPTIONS: &[(&str, Setter)] = &[
             return Err(format!("it has {} hosts; at most {MAX_BLOCKED_HOSTS} are accepted", hosts.len()));
         }
         if let Some(host) = hosts.iter().find(|host| !is_host_pattern(host)) {
-            return Err(format!("{host:?} is not a host name such as \"ads.example\" or \"*.ads.example\""));
+            return Err(format!(
+                "{:?} is not a host name such as \"ads.example\" or \"*.ads.example\"",
+                cut(host)
+            ));
         }
         options.blocked_hosts = hosts;
         Ok(())
@@ -156,10 +159,7 @@ impl SessionOptions {
         for (name, value) in given {
             let Some((name, set)) = OPTIONS.iter().find(|(known, _)| known == name) else {
                 let accepted = Self::names().collect::<Vec<_>>().join(", ");
-                return Err(SessionOptionsError::Unknown {
-                    name: name.chars().take(100).collect(),
-                    accepted,
-                });
+                return Err(SessionOptionsError::Unknown { name: cut(name), accepted });
             };
             if !value.is_null() {
                 set(&mut options, value.clone())
@@ -175,7 +175,8 @@ fn parse<T: DeserializeOwned>(value: Value, accepted: &str) -> Result<T, String>
     serde_json::from_value(value).map_err(|error| {
         // serde quotes unknown names and variants, which helps, and wrong values, which may be secrets.
         let detail = error.to_string();
-        let names_only = detail.starts_with("unknown ") || detail.starts_with("missing ");
+        let names_only =
+            detail.len() < 400 && (detail.starts_with("unknown ") || detail.starts_with("missing "));
         if names_only { format!("{detail}; it must be {accepted}") } else { format!("it must be {accepted}") }
     })
 }
@@ -201,7 +202,7 @@ fn check_text(text: String) -> Result<String, String> {
 fn check_header(name: &str, value: &str) -> Result<(), String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || name.len() > 100 || !name.bytes().all(is_token) {
-        return Err(format!("{name:?} is not a header name"));
+        return Err(format!("{:?} is not a header name", cut(name)));
     }
     let lower = name.to_ascii_lowercase();
     if RESERVED_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-") || lower.starts_with("sec-")
