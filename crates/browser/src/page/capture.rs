@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use cdp::protocol as p;
+use cdp::{CallError, protocol as p};
 use proto::{ImageFormat, page::Rect};
 use serde::Deserialize;
 use serde_json::json;
@@ -67,6 +67,10 @@ const JPEG_QUALITY: u32 = 80;
 /// A capture may never be answered if the page navigates meanwhile. It is repeated this long after the navigation.
 const RECAPTURE_DELAY: Duration = Duration::from_millis(500);
 
+/// While a navigation moves the page to another process, the browser rejects captures. They are repeated this often, this long.
+const REJECTION_DELAY: Duration = Duration::from_millis(20);
+const MAX_REJECTION_TIME: Duration = Duration::from_secs(10);
+
 impl Page {
     /// Captures the viewport, or a view of it: of the current document, or of the next one if the page navigates meanwhile.
     pub(crate) async fn capture(
@@ -75,11 +79,18 @@ impl Page {
         view: Option<View>,
     ) -> Result<Bytes, BrowserError> {
         let deadline = Instant::now() + self.options.operation_timeout;
+        let give_up = Instant::now() + MAX_REJECTION_TIME;
         loop {
             let document = self.document();
             tokio::select! {
                 biased;
-                image = self.capture_once(format, view, deadline) => return image,
+                image = self.capture_once(format, view, deadline) => match image {
+                    Err(CallError::Rejected { message, .. }) if Instant::now() < give_up => {
+                        tracing::debug!(message, "the browser cannot capture the page now; repeating it");
+                        tokio::time::sleep(REJECTION_DELAY).await;
+                    }
+                    image => return Ok(image?),
+                },
                 () = self.navigated_away(document) => tracing::debug!("the page navigated during a capture; repeating it"),
             }
         }
@@ -101,7 +112,7 @@ impl Page {
         format: ImageFormat,
         view: Option<View>,
         deadline: Instant,
-    ) -> Result<Bytes, BrowserError> {
+    ) -> Result<Bytes, CallError> {
         let mut params = json!({"format": format.as_str(), "optimizeForSpeed": true, "fromSurface": true});
         // A screenshot has CSS pixels, like the points of commands, whatever the device scale factor is.
         let device_scale = self.options.session.device_scale_factor;
@@ -109,9 +120,7 @@ impl Page {
             let view = view.unwrap_or_else(|| self.whole_view());
             // The browser wants the place on the page, not in the viewport.
             let metrics = self.session.send(p::PAGE_GET_LAYOUT_METRICS, &json!({})).until(deadline).await?;
-            let metrics: LayoutMetrics = serde_json::from_slice(metrics.raw()).map_err(|error| {
-                BrowserError::Internal(format!("the layout metrics are invalid: {error}"))
-            })?;
+            let metrics: LayoutMetrics = metrics.decode()?;
             let VisualViewport { page_x, page_y } = metrics.css_visual_viewport;
             params["clip"] = json!({
                 "x": page_x + view.x, "y": page_y + view.y, "width": view.width, "height": view.height,
@@ -122,7 +131,7 @@ impl Page {
             params["quality"] = JPEG_QUALITY.into();
         }
         let reply = self.session.send(p::PAGE_CAPTURE_SCREENSHOT, &params).until(deadline).await?;
-        let invalid = |reason: String| BrowserError::Internal(format!("the screenshot is invalid: {reason}"));
+        let invalid = |reason: String| CallError::InvalidReply { method: p::PAGE_CAPTURE_SCREENSHOT, reason };
         let capture: CaptureReply<'_> =
             serde_json::from_slice(reply.raw()).map_err(|error| invalid(error.to_string()))?;
         let bytes = STANDARD.decode(capture.data).map_err(|error| invalid(error.to_string()))?;

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::common::{
     fixture::{with_instance, with_options},
+    raw_site::{self, RawResponse},
     tester::Tester,
 };
 
@@ -114,5 +115,26 @@ fn mouse_stays_where_the_last_command_left_it() {
         at(tester, 300.0, 200.0);
         tester.visit("/course/buttons").await;
         at(tester, 300.0, 200.0);
+    });
+}
+
+/// Two sites that lead to each other again and again, each in a process of its own.
+#[test]
+fn page_that_moves_between_processes_is_captured() {
+    with_instance(async |tester| {
+        let site = raw_site::start(|request| {
+            let other = if request.head.contains("localhost") { "127.0.0.1" } else { "localhost" };
+            RawResponse::page(format!(
+                "<body>moving<script>setTimeout(() => location.replace(`http://{other}:${{location.port}}/?${{Math.random()}}`), 60)</script>"
+            ))
+        })
+        .await;
+        tester.run(json!({"visit_page": {"url": format!("http://{site}/")}})).await;
+        for _ in 0..10 {
+            let plain = capture(tester, None).await;
+            assert_eq!((plain.width, plain.height), (1280, 768));
+            let whole = View { x: 0.0, y: 0.0, width: 1280.0, height: 768.0, scale: 0.5 };
+            assert_eq!(capture(tester, Some(whole)).await.width, 640);
+        }
     });
 }
