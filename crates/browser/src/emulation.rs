@@ -20,11 +20,11 @@ pub(crate) fn calls(options: &Options, browser_user_agent: &str) -> Vec<Emulatio
     let call = |option, method, params| EmulationCall { option, method, params };
     let (width, height) = options.viewport;
     let scale = session.device_scale_factor.unwrap_or(1.0);
-    let mut calls = vec![call(
-        "viewport",
-        p::EMULATION_SET_DEVICE_METRICS_OVERRIDE,
-        json!({"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false}),
-    )];
+    let mut metrics = json!({"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false});
+    if session.viewport.is_some() {
+        (metrics["screenWidth"], metrics["screenHeight"]) = (width.into(), height.into());
+    }
+    let mut calls = vec![call("viewport", p::EMULATION_SET_DEVICE_METRICS_OVERRIDE, metrics)];
     if let Some(params) = user_agent_override(session, browser_user_agent) {
         calls.push(call("user_agent", p::EMULATION_SET_USER_AGENT_OVERRIDE, params));
     }
@@ -127,7 +127,8 @@ fn client_hints(agent: &str) -> Option<Value> {
         _ if agent.contains("HeadlessChrome/") => "HeadlessChrome",
         _ => "Google Chrome",
     };
-    let brands = |version: &str, other: &str| json!([{"brand": "Not)A;Brand", "version": other}, {"brand": "Chromium", "version": version}, {"brand": product, "version": version}]);
+    let seed: usize = major.parse().ok()?;
+    let brands = |version: &str, suffix: &str| brands(seed, product, version, suffix);
     let (_, hint_platform) = platform(agent);
     let mobile = agent.contains("Mobile");
     let platform_version = match hint_platform {
@@ -137,10 +138,29 @@ fn client_hints(agent: &str) -> Option<Value> {
         _ => "",
     };
     Some(json!({
-        "brands": brands(major, "8"), "fullVersionList": brands(full_version, "8.0.0.0"), "platform": hint_platform,
+        "brands": brands(major, ""), "fullVersionList": brands(full_version, ".0.0.0"), "platform": hint_platform,
         "platformVersion": platform_version, "architecture": if mobile { "" } else { "x86" }, "bitness": if mobile { "" } else { "64" },
         "model": "", "mobile": mobile,
     }))
+}
+
+/// Returns the brands of a client hint. Chromium adds an invented brand, and orders the three, by its major version.
+fn brands(major: usize, product: &str, version: &str, suffix: &str) -> Value {
+    const SEPARATORS: [char; 11] = [' ', '(', ':', '-', '.', '/', ')', ';', '=', '?', '_'];
+    const VERSIONS: [&str; 3] = ["8", "99", "24"];
+    const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let separator = |offset: usize| SEPARATORS[(major + offset) % SEPARATORS.len()];
+    let invented = format!("Not{}A{}Brand", separator(0), separator(1));
+    let brands = [
+        (invented.as_str(), format!("{}{suffix}", VERSIONS[major % VERSIONS.len()])),
+        ("Chromium", version.to_owned()),
+        (product, version.to_owned()),
+    ];
+    let mut ordered = json!([null, null, null]);
+    for ((brand, version), place) in brands.into_iter().zip(ORDERS[major % ORDERS.len()]) {
+        ordered[place] = json!({"brand": brand, "version": version});
+    }
+    ordered
 }
 
 #[cfg(test)]
@@ -154,8 +174,10 @@ mod tests {
     fn client_hints_match_the_user_agent() {
         let hints = client_hints(WINDOWS).unwrap();
         assert_eq!(hints["platform"], "Windows");
-        assert_eq!(hints["brands"][2], json!({"brand": "Google Chrome", "version": "140"}));
-        assert_eq!(hints["fullVersionList"][1]["version"], "140.0.7339.80");
+        let brands = hints["brands"].as_array().unwrap();
+        assert!(brands.contains(&json!({"brand": "Google Chrome", "version": "140"})), "{brands:?}");
+        assert!(brands.contains(&json!({"brand": "Not=A?Brand", "version": "24"})), "{brands:?}");
+        assert_eq!(hints["fullVersionList"][2]["version"], "140.0.7339.80");
         assert_eq!(platform(WINDOWS), ("Win32", "Windows"));
         assert_eq!(client_hints(FIREFOX), None, "Firefox sends no client hints");
     }

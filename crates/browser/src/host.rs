@@ -191,7 +191,7 @@ impl Creator {
         downloads.within(SETUP_TIMEOUT).await?;
         permissions.within(SETUP_TIMEOUT).await?;
         if let Some(storage_state) = &options.session.storage_state {
-            state::replace(connection, &context, storage_state).await?;
+            state::overwrite(connection, &context, storage_state).await?;
         }
         dispose_on_error.disarm();
         Ok(Instance::new(connection.clone(), self.clone(), context, page, options))

@@ -109,10 +109,8 @@ impl ComputerCall {
         let size = self.display.unwrap_or(Size { width: 1280, height: 768 });
         let screen = Screen { viewport: size, display: size, cursor: Point { x: 0.0, y: 0.0 } };
         let turn = self.turn(screen).map(|turn| turn.calls).unwrap_or_default();
-        let address = |command: &Command| {
-            if let Command::VisitPage { url } = command { Some(url.clone()) } else { None }
-        };
-        turn.iter().flat_map(dialect::Call::commands).filter_map(address).collect()
+        let commands = turn.iter().flat_map(dialect::Call::commands);
+        commands.filter_map(Command::visited_url).map(str::to_owned).collect()
     }
 
     pub(crate) fn refuse(&mut self, url: String, error: BrowserError) {
@@ -121,7 +119,7 @@ impl ComputerCall {
 
     /// Returns why a command must not be carried out.
     pub(crate) fn refusal(&self, command: &Command) -> Option<BrowserError> {
-        let Command::VisitPage { url } = command else { return None };
+        let url = command.visited_url()?;
         self.refused.iter().find(|(refused, _)| refused == url).map(|(_, error)| error.clone())
     }
 }
@@ -155,6 +153,7 @@ impl TurnError {
         match self {
             Self::Action(Failure::Invalid(_)) => ErrorCode::BadRequest,
             Self::Action(Failure::Unsupported { .. }) => ErrorCode::UnsupportedAction,
+            Self::Action(Failure::Unconfirmed) => ErrorCode::ConfirmationRequired,
             Self::Browser(error) => error.code(),
             Self::Timeout(_) => ErrorCode::Timeout,
         }
@@ -243,13 +242,13 @@ mod tests {
         let action = json!({"type": "wait"});
         for (body, text) in [
             (json!({"action": action}), "dialect is missing from the body; accepted: openai"),
-            (json!({"dialect": "gpt", "action": action}), "dialect: \"gpt\" is no dialect"),
+            (json!({"dialect": "gpt", "action": action}), "dialect: \"gpt\" is not a dialect"),
             (json!({"dialect": 3, "action": action}), "dialect must be a string"),
             (json!({"dialect": "openai"}), "action is missing"),
             (json!({"dialect": "openai", "action": null}), "action is missing"),
             (
                 json!({"dialect": "openai", "version": "9", "action": action}),
-                "version: \"9\" is no version of openai",
+                "version: \"9\" is not a version of openai",
             ),
             (json!({"dialect": "openai", "version": 9, "action": action}), "version must be a string"),
             (json!({"dialect": "openai", "action": action, "display": [1, 2]}), "display must be {\"width\""),

@@ -150,16 +150,18 @@ impl<'a> Args<'a> {
         const EXPECTED: &str = "a chord such as \"ctrl+a\", or a list of key names";
         let value = self.get("keys")?;
         let invalid = || self.invalid("keys", EXPECTED, value);
-        match value {
-            Value::String(chord) => Ok(split_chord(chord)),
-            Value::Array(list) if list.is_empty() => {
-                Err(self.invalid("keys", "a list with at least one key name", value))
-            }
+        let keys: Vec<String> = match value {
+            Value::String(chord) => split_chord(chord),
             Value::Array(list) => {
                 let names = list.iter().map(|key| key.as_str().ok_or_else(invalid));
-                Ok(names.collect::<Result<Vec<_>, _>>()?.into_iter().flat_map(split_chord).collect())
+                names.collect::<Result<Vec<_>, _>>()?.into_iter().flat_map(split_chord).collect()
             }
-            _ => Err(invalid()),
+            _ => return Err(invalid()),
+        };
+        if keys.is_empty() {
+            Err(self.invalid("keys", "a list with at least one key name", value))
+        } else {
+            Ok(keys)
         }
     }
 
@@ -174,6 +176,11 @@ impl<'a> Args<'a> {
             self.get(name)?;
         }
         self.number_within(name, default.unwrap_or_default(), 0.0..=1000.0, EXPECTED)
+    }
+
+    /// The error for an argument that does not fit the others.
+    pub(crate) fn refuse(&self, name: &'static str, expected: &'static str) -> CommandError {
+        self.invalid(name, expected, self.optional(name).unwrap_or(&Value::Null))
     }
 
     /// Whether an argument was given.
@@ -267,15 +274,38 @@ fn point_from_json(value: &Value) -> Option<Point> {
 
 /// Splits a chord such as `ctrl+a` into its keys. A `+` at the end is the key of that name.
 pub(crate) fn split_chord(chord: &str) -> Vec<String> {
+    // A space is a key, too.
+    let trimmed = chord.trim();
+    let chord = if trimmed.is_empty() { chord } else { trimmed };
     let (keys, plus) = match chord.strip_suffix('+') {
         Some(rest) => (rest.strip_suffix('+').unwrap_or(rest), true),
         None => (chord, false),
     };
     let plus = plus.then_some("+");
-    keys.split('+').filter(|key| !key.is_empty()).chain(plus).map(str::to_owned).collect()
+    let name = |key: &str| if key.trim().is_empty() { key.to_owned() } else { key.trim().to_owned() };
+    keys.split('+').filter(|key| !key.is_empty()).chain(plus).map(name).collect()
 }
 
 /// Formats argument names for an error message.
 pub(crate) fn join_names(names: &[&str]) -> String {
     if names.is_empty() { "no arguments".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_chord;
+
+    #[test]
+    fn chords_are_split_at_plus_signs() {
+        for (chord, keys) in [
+            ("ctrl+a", &["ctrl", "a"][..]),
+            (" Ctrl + Shift + ArrowLeft ", &["Ctrl", "Shift", "ArrowLeft"]),
+            ("ctrl++", &["ctrl", "+"]),
+            ("+", &["+"]),
+            (" ", &[" "]),
+            ("", &[]),
+        ] {
+            assert_eq!(split_chord(chord), keys, "{chord:?}");
+        }
+    }
 }

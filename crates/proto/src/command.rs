@@ -261,6 +261,14 @@ impl Command {
         SPECS.iter().map(|spec| spec.name)
     }
 
+    /// The address that the command visits.
+    pub fn visited_url(&self) -> Option<&str> {
+        match self {
+            Self::VisitPage { url } | Self::OpenTab { url: Some(url) } => Some(url),
+            _ => None,
+        }
+    }
+
     /// The argument names a command accepts; empty for an unknown command.
     pub fn accepted_arguments(name: &str) -> &'static [&'static str] {
         SPECS.iter().find(|spec| spec.name == name).map_or(&[], |spec| spec.accepted)
@@ -464,6 +472,8 @@ mod tests {
                 "keys must be a chord such as \"ctrl+a\", or a list of key names",
             ),
             (json!({"keypress": {"keys": []}}), "keys must be a list with at least one key name"),
+            (json!({"keypress": {"keys": ""}}), "keys must be a list with at least one key name"),
+            (json!({"set_files": {"files": ["a"], "id": "1", "x": 1, "y": 1}}), "id must be left out"),
             (json!({"mouse_click": {"x": 1, "y": 1, "clicks": 4}}), "clicks must be 1, 2 or 3"),
             (json!({"mouse_click": {"x": 1, "y": 1, "button": "fourth"}}), "button must be \"left\""),
             (json!({"drag": {"path": [[1, 2]]}}), "path must be a list of 2 to 500 points"),
@@ -495,8 +505,10 @@ mod tests {
             "files": ["a.txt"],
         });
         for spec in SPECS {
-            let given: Map<_, _> =
-                spec.accepted.iter().map(|key| ((*key).to_owned(), args[*key].clone())).collect();
+            // An element is named by its id or by a point.
+            let is_point = |key: &str| key == "x" || key == "y";
+            let keys = spec.accepted.iter().filter(|key| !(is_point(key) && spec.accepted.contains(&"id")));
+            let given: Map<_, _> = keys.map(|key| ((*key).to_owned(), args[*key].clone())).collect();
             let body = json!({ spec.name: given });
             let command = parse(&body).unwrap();
             assert_eq!(command.name(), spec.name);

@@ -207,6 +207,9 @@ fn direction(args: &Args<'_>, default: Option<Direction>) -> Result<Direction, C
 /// Returns the element or the point that a command names, if it names one.
 fn target(args: &Args<'_>) -> Result<Option<Target>, CommandError> {
     if let Some(id) = args.optional_id()? {
+        if args.has("x") || args.has("y") {
+            return Err(args.refuse("id", "left out if x and y are given"));
+        }
         return Ok(Some(Target::Id(id)));
     }
     if args.has("x") || args.has("y") {

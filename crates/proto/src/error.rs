@@ -30,6 +30,8 @@ pub enum ErrorCode {
     UrlRefused,
     /// The action exists in the dialect of the model, but a browser session cannot do it.
     UnsupportedAction,
+    /// A person has to confirm the action of the model, which was not carried out.
+    ConfirmationRequired,
     /// The page did not answer in time.
     Timeout,
     /// The farm is stopping and accepts no new work.
@@ -40,7 +42,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::BadRequest,
         Self::NotFound,
         Self::MissingKey,
@@ -55,6 +57,7 @@ impl ErrorCode {
         Self::NavigationFailed,
         Self::UrlRefused,
         Self::UnsupportedAction,
+        Self::ConfirmationRequired,
         Self::Timeout,
         Self::ShuttingDown,
         Self::TooLarge,
@@ -77,6 +80,7 @@ impl ErrorCode {
             Self::NavigationFailed => "navigation_failed",
             Self::UrlRefused => "url_refused",
             Self::UnsupportedAction => "unsupported_action",
+            Self::ConfirmationRequired => "confirmation_required",
             Self::Timeout => "timeout",
             Self::ShuttingDown => "shutting_down",
             Self::TooLarge => "too_large",
@@ -100,7 +104,10 @@ impl ErrorCode {
             Self::MissingKey | Self::WrongKey => 401,
             Self::NotFound => 404,
             Self::TooLarge => 413,
-            Self::ElementNotFound | Self::NavigationFailed | Self::UnsupportedAction => 422,
+            Self::ElementNotFound
+            | Self::NavigationFailed
+            | Self::UnsupportedAction
+            | Self::ConfirmationRequired => 422,
             Self::Internal | Self::InstanceLost => 500,
             Self::NodeUnreachable => 502,
             Self::NoCapacity | Self::ShuttingDown => 503,

@@ -33,12 +33,13 @@ pub struct SessionSource {
     states: Mutex<HashMap<PathBuf, Arc<StorageState>>>,
 }
 
-/// Session options that a task refers to and that cannot be read.
+/// Session options that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the session options of the task {task:?}: {reason}")]
-pub struct SessionError {
-    task: String,
-    reason: String,
+pub enum SessionError {
+    #[error("env_config.session: {0}")]
+    Config(String),
+    #[error("the session options of the task {task:?}: {reason}")]
+    Task { task: String, reason: String },
 }
 
 impl SessionSource {
@@ -47,9 +48,10 @@ impl SessionSource {
     pub fn for_tasks(config: &Config, tasks: &[Task]) -> Result<Self, SessionError> {
         let folder = config.data_path.clone().unwrap_or_default();
         let source = Self::new(&config.env_config.session, &folder);
+        source.resolve(source.base.clone()).map_err(SessionError::Config)?;
         for task in tasks {
             let task_name = || task.task_name.clone();
-            source.options(task).map_err(|reason| SessionError { task: task_name(), reason })?;
+            source.options(task).map_err(|reason| SessionError::Task { task: task_name(), reason })?;
         }
         Ok(source)
     }
@@ -65,6 +67,11 @@ impl SessionSource {
         if let Some(Value::Object(own)) = task.extra.get(FIELD) {
             given.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
+        self.resolve(given)
+    }
+
+    /// Reads the files and variables that options refer to.
+    fn resolve(&self, mut given: Map<String, Value>) -> Result<SessionOptions, String> {
         if given.is_empty() {
             return Ok(SessionOptions::default());
         }

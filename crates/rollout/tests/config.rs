@@ -191,7 +191,7 @@ fn all_invalid_values_are_reported_together() {
     let dialects = [
         (
             ["policy_config.dialect=qwen", "policy_config.dialect_version=qwen9"],
-            "policy_config.dialect_version (argument \"policy_config.dialect_version=qwen9\"): \"qwen9\" is no version of qwen; accepted: qwen2.5, qwen3, qwen3.5",
+            "policy_config.dialect_version (argument \"policy_config.dialect_version=qwen9\"): \"qwen9\" is not a version of qwen; accepted: qwen2.5, qwen3, qwen3.5",
         ),
         (
             ["policy_config.dialect=anthropic", "policy_config.dialect_version=browser_toolset_20260801"],

@@ -23,6 +23,8 @@ use tokio::{net::TcpListener, sync::Notify, task::AbortHandle};
 pub enum Served {
     Page(String),
     Redirect(String),
+    /// What a proxy answers that wants other credentials.
+    ProxyAuthentication,
     /// A page that is sent only after a notification.
     Held(Arc<Notify>),
     /// A body with these headers.
@@ -110,6 +112,7 @@ fn respond(served: Option<&Served>) -> Response {
             response.body(Body::from(bytes.clone())).expect("a valid response")
         }
         Some(Served::Page(page)) => Html(page.clone()).into_response(),
+        Some(Served::ProxyAuthentication) => StatusCode::PROXY_AUTHENTICATION_REQUIRED.into_response(),
         Some(Served::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to.clone())]).into_response(),
         None => ([(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], RecordingServer::SECRET).into_response(),
     }

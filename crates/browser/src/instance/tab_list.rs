@@ -67,10 +67,13 @@ impl Instance {
         }
         let page = Page::open(&self.connection, &self.context, Arc::clone(&self.options)).await?;
         self.add_tab(page);
-        match url {
-            Some(url) => self.visit(url).await,
-            None => Ok(()),
+        let Some(url) = url else { return Ok(()) };
+        let visited = self.visit(url).await;
+        if visited.is_err() {
+            close_target(&self.connection, self.page.target());
+            self.leave_closed_tab().await?;
         }
+        visited
     }
 
     pub(super) async fn switch_tab(&mut self, id: &str) -> Result<(), BrowserError> {

@@ -30,6 +30,8 @@ pub(crate) enum VisitFailure {
     NetError(&'static str),
     /// The browser reports only that the request failed.
     Unspecified,
+    /// The site redirects to an address that pages may not have, such as `file:`.
+    RefusedRedirect,
 }
 
 /// With this header a proxy says that the response is not the site's: its value is the error that a browser without a proxy
@@ -63,6 +65,10 @@ impl Visit {
             Some(reason) => Some(net_error(reason).map_or(VisitFailure::Unspecified, VisitFailure::NetError)),
             None if matches!(paused.response_status_code, Some(300..=399)) => {
                 state.redirects += 1;
+                if let Some(target) = paused.forbidden_redirect() {
+                    (state.failure, state.failed_url) = (Some(VisitFailure::RefusedRedirect), Some(target));
+                    return true;
+                }
                 (state.redirects >= MAX_REDIRECTS)
                     .then_some(VisitFailure::NetError("net::ERR_TOO_MANY_REDIRECTS"))
             }
@@ -108,11 +114,21 @@ impl PausedResponse {
         self.response_error_reason.is_none() && self.response_status_code.is_none()
     }
 
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.response_headers.iter();
+        headers.find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value.as_str())
+    }
+
     /// The error that the proxy reports in place of the site's response.
     fn proxy_error(&self) -> Option<&'static str> {
-        let mut headers = self.response_headers.iter();
-        let error = headers.find(|header| header.name.eq_ignore_ascii_case(PROXY_ERROR_HEADER))?;
-        Some(net_error(&error.value).unwrap_or("net::ERR_FAILED"))
+        let error = self.header(PROXY_ERROR_HEADER)?;
+        Some(net_error(error).unwrap_or("net::ERR_FAILED"))
+    }
+
+    /// Where a redirect leads, if a website may not lead there.
+    fn forbidden_redirect(&self) -> Option<String> {
+        let target = Url::parse(&self.request.url).ok()?.join(self.header("location")?).ok()?;
+        (!matches!(target.scheme(), "http" | "https")).then(|| target.to_string())
     }
 }
 
@@ -247,6 +263,7 @@ fn net_error(reason: &str) -> Option<&'static str> {
         "NameNotResolved" => "net::ERR_NAME_NOT_RESOLVED",
         "InternetDisconnected" => "net::ERR_INTERNET_DISCONNECTED",
         "AddressUnreachable" => "net::ERR_ADDRESS_UNREACHABLE",
+        "ProxyConnectionFailed" => "net::ERR_PROXY_CONNECTION_FAILED",
         "BlockedByClient" => "net::ERR_BLOCKED_BY_CLIENT",
         "BlockedByResponse" => "net::ERR_BLOCKED_BY_RESPONSE",
         _ => return None,

@@ -43,9 +43,14 @@ struct Resource {
     net_error_name: Option<String>,
 }
 
+/// Shortens a URL for an error message.
+fn quoted(url: &str) -> String {
+    url.chars().take(300).collect()
+}
+
 /// Checks that a client may visit a URL. Other schemes lead to browser internals or to local files.
 pub(crate) fn check_url(text: &str) -> Result<Url, BrowserError> {
-    let refuse = |reason: String| BrowserError::UrlRefused { url: text.chars().take(300).collect(), reason };
+    let refuse = |reason: String| BrowserError::UrlRefused { url: quoted(text), reason };
     let url = Url::parse(text.trim())
         .map_err(|error| refuse(format!("{error}; use a complete URL, such as https://example.com/")))?;
     match url.scheme() {
@@ -75,7 +80,7 @@ impl Page {
             // The file is in the list of downloads, and the current page stays.
             Ok(NavigateReply { is_download: true, .. }) if self.context.files().keeps_downloads() => Ok(()),
             Ok(NavigateReply { error_text: None, is_download: true, .. }) => {
-                Err(failed("net::ERR_ABORTED, it is a download, and downloads are denied".into()))
+                Err(failed("net::ERR_ABORTED, it is a download; acquire the lease with the session option downloads: keep".into()))
             }
             Ok(NavigateReply { error_text: None, loader_id, .. }) => {
                 // Without a loader it was a navigation within the document.
@@ -83,6 +88,13 @@ impl Page {
                     self.wait_committed(previous_document).await?;
                 }
                 Ok(())
+            }
+            Ok(NavigateReply { error_text: Some(_), .. })
+                if self.visit.failure() == Some(VisitFailure::RefusedRedirect) =>
+            {
+                let target = self.visit.failed_url().unwrap_or_default();
+                let reason = format!("{url} redirects there; only http: and https: are allowed");
+                Err(BrowserError::UrlRefused { url: quoted(&target), reason })
             }
             Ok(NavigateReply { error_text: Some(error), .. }) => {
                 Err(failed(self.failure_reason(&error, previous_document, &parsed_url).await?))
@@ -165,10 +177,12 @@ impl Page {
         }
         Ok(match self.visit.failure() {
             Some(VisitFailure::NetError(name)) => name.to_owned(),
-            Some(VisitFailure::Unspecified) => {
+            Some(VisitFailure::Unspecified | VisitFailure::RefusedRedirect) => {
                 self.net_error(url).await.unwrap_or("net::ERR_FAILED".to_owned())
             }
-            None if error == ABORTED => format!("{ABORTED} (a download, or a response without a page)"),
+            None if error == ABORTED => format!(
+                "{ABORTED} (a download, which the session option downloads: keep allows, or a response without a page)"
+            ),
             None => error.to_owned(),
         })
     }
@@ -185,6 +199,9 @@ impl Page {
     /// Goes back if Chromium shows its error page, which some failures cause in spite of the interception.
     async fn leave_error_page(&self, previous: u64) -> Result<(), BrowserError> {
         self.wait_committed(previous).await?;
+        if !self.url().starts_with("chrome-error:") {
+            return Ok(());
+        }
         let history: History = self.session.call(p::PAGE_GET_NAVIGATION_HISTORY, &json!({})).await?;
         if self.url().starts_with("chrome-error:") && history.current_index > 0 {
             let start = self.action_start();

@@ -66,8 +66,22 @@ pub(crate) async fn collect(
     Ok(StorageState { cookies: cookies.into_iter().map(from_browser).collect(), origins })
 }
 
-/// Replaces the cookies and the storage of a context.
+/// Replaces the cookies and the storage of a context. A state that the browser refuses changes nothing.
 pub(crate) async fn replace(
+    connection: &Connection,
+    context: &Arc<Context>,
+    state: &StorageState,
+) -> Result<(), BrowserError> {
+    let previous = collect(connection, context).await?;
+    let replaced = overwrite(connection, context, state).await;
+    if let Err(BrowserError::BadArgument(_)) = &replaced {
+        overwrite(connection, context, &previous).await?;
+    }
+    replaced
+}
+
+/// Clears the cookies and the storage of a context and sets those of `state`.
+pub(crate) async fn overwrite(
     connection: &Connection,
     context: &Arc<Context>,
     state: &StorageState,
@@ -132,8 +146,12 @@ fn from_browser(cookie: BrowserCookie) -> Cookie {
 fn to_browser(cookie: &Cookie) -> Value {
     let mut params = json!({
         "name": cookie.name, "value": cookie.value, "domain": cookie.domain, "path": cookie.path, "expires": cookie.expires,
-        "httpOnly": cookie.http_only, "secure": cookie.secure, "sameSite": cookie.same_site,
+        "httpOnly": cookie.http_only, "secure": cookie.secure,
     });
+    // Chromium drops a cookie with `SameSite=None` that is not secure. Other browsers keep such cookies.
+    if cookie.secure || cookie.same_site != SameSite::None {
+        params["sameSite"] = json!(cookie.same_site);
+    }
     if let Some(site) = &cookie.partition_key {
         params["partitionKey"] = json!({"topLevelSite": site, "hasCrossSiteAncestor": false});
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::common::{
     fixture::{with_instance, with_options},
+    raw_site::{self, RawResponse},
     table::{
         Eventually, Fails, HasText, IsTrue, Logged, NotLogged, Run, SingleWindow, Step, UrlEndsWith, Visit,
         by_id, by_id_with, table,
@@ -203,6 +204,36 @@ fn unknown_ids_fail_within_a_second() {
                 times.push(started.elapsed());
             }
             assert!(times.iter().min().unwrap() < &Duration::from_secs(1), "{times:?}");
+        }
+    });
+}
+
+#[test]
+fn redirect_to_another_scheme_is_refused() {
+    with_instance(async |tester| {
+        const REDIRECTS: [&str; 5] = [
+            "location: about:blank\r\n",
+            "location: file:///etc/passwd\r\n",
+            "location: chrome://version\r\n",
+            "location: data:text/html,x\r\n",
+            "location: javascript:alert(1)\r\n",
+        ];
+        let site = raw_site::start(|request| {
+            let number = request.path.trim_start_matches('/').parse::<usize>().unwrap_or(0);
+            RawResponse { status: "302 Found", headers: REDIRECTS[number], ..RawResponse::page("") }
+        })
+        .await;
+        tester.visit("/course/arrived").await;
+        for (number, header) in REDIRECTS.iter().enumerate() {
+            let target = header.trim_start_matches("location: ").trim_end();
+            let url = format!("http://{site}/{number}");
+            let error = tester.expect_error(json!({"visit_page": {"url": url}})).await;
+            assert_eq!(error.code(), ErrorCode::UrlRefused, "{target}: {error}");
+            assert!(error.to_string().contains(target) && error.to_string().contains(&url), "{error}");
+            assert!(
+                tester.js("location.href").await.as_str().unwrap().ends_with("/course/arrived"),
+                "{target}"
+            );
         }
     });
 }

@@ -15,7 +15,9 @@ fn viewport_and_scale_factor_are_set() {
         &json!({"viewport": {"width": 900, "height": 500}, "device_scale_factor": 2}),
         async |tester| {
             tester.visit("/course/long").await;
-            assert_eq!(tester.js("[innerWidth, innerHeight, devicePixelRatio]").await, json!([900, 500, 2]));
+            let sizes =
+                tester.js("[innerWidth, innerHeight, devicePixelRatio, screen.width, screen.height]").await;
+            assert_eq!(sizes, json!([900, 500, 2, 900, 500]));
             for mode in [InteractionMode::Coordinates, InteractionMode::SetOfMarks] {
                 tester.run(json!({"page_down": {"amount": 300}})).await;
                 let observation = tester.instance.observe(&ObserveRequest::screenshot(mode)).await.unwrap();
@@ -177,12 +179,28 @@ fn storage_state_moves_to_another_session() {
         assert_eq!(second.js(READ).await, STORED);
         let copy = serde_json::to_value(second.instance.storage_state().await.unwrap()).unwrap();
         assert_eq!(copy["origins"], state["origins"]);
+        let refused =
+            json!({"cookies": [{"name": "__Host-a", "value": "b", "domain": ".a.test", "path": "/"}]});
+        second.instance.set_storage_state(&serde_json::from_value(refused).unwrap()).await.unwrap_err();
+        second.visit("/course/arrived").await;
+        assert_eq!(second.js(READ).await, STORED, "a refused state changes nothing");
         second.instance.set_storage_state(&serde_json::from_value(json!({})).unwrap()).await.unwrap();
         second.visit("/course/arrived").await;
         assert_eq!(second.js("[document.cookie, localStorage.length]").await, json!(["", 0]));
         assert_eq!(second.js("indexedDB.databases().then((all) => all.length)").await, 0);
         first.instance.dispose().await.unwrap();
         second.instance.dispose().await.unwrap();
+    });
+}
+
+/// WebKit and Firefox keep such cookies, Chromium does not set them.
+#[test]
+fn insecure_cookie_for_all_sites_is_kept() {
+    let cookie =
+        json!({"name": "crumb", "value": "sweet", "domain": "127.0.0.1", "path": "/", "sameSite": "None"});
+    with_session(&json!({"storage_state": {"cookies": [cookie]}}), async |tester| {
+        tester.visit("/course/arrived").await;
+        assert_eq!(tester.js("document.cookie").await, "crumb=sweet");
     });
 }
 

@@ -74,6 +74,13 @@ fn tabs_are_switched_opened_and_closed() {
         let url = tester.js("location.origin + '/third'").await;
         tester.run(json!({"open_tab": {"url": url}})).await;
         assert_eq!(tester.tab_titles().await, ["1 Start", "2 There", "3* There"]);
+        let error = tester.expect_error(json!({"open_tab": {"url": "file:///etc/passwd"}})).await;
+        assert_eq!(error.code(), ErrorCode::UrlRefused, "{error}");
+        assert_eq!(
+            tester.tab_titles().await,
+            ["1 Start", "2 There", "3* There"],
+            "a failed visit leaves no tab"
+        );
         tester.run(json!({"close_tab": {"id": 2}})).await;
         assert_eq!(tester.tab_titles().await, ["1 Start", "3* There"]);
         tester.run(json!({"back": {}})).await;
@@ -86,7 +93,7 @@ fn tabs_are_switched_opened_and_closed() {
             "the last tab is replaced by an empty one"
         );
         let error = tester.expect_error(json!({"switch_tab": {"id": "1"}})).await;
-        assert!(error.to_string().contains("there is no tab \"1\"; the tabs are 4"), "{error}");
+        assert!(error.to_string().contains("there is no tab \"1\"; the tabs are 5"), "{error}");
     });
 }
 

@@ -63,6 +63,11 @@ table! {
         Fails(&fill("#range", r#"{"value":"loud"}"#), ErrorCode::BadRequest, "use a value such as 8"), Fails(&fill("#color", r#"{"value":"no colour"}"#), ErrorCode::BadRequest, "#ff8800")];
     invalid_picker_value_is_refused: "/course/inputs" => [
         Fails(&fill("#date", r#"{"value":"next Tuesday"}"#), ErrorCode::BadRequest, "next Tuesday"), IsTrue("date.value === ''")];
+    impossible_dates_are_refused: "/course/inputs" => [fill("#date", r#"{"value":"2026-02-28","press_enter":false}"#),
+        Fails(&fill("#date", r#"{"value":"2012-02-31"}"#), ErrorCode::BadRequest, "2012-02-31"), Fails(&fill("#date", r#"{"value":"2012-13-01"}"#), ErrorCode::BadRequest, "2012-13-01"),
+        Fails(&fill("#date", r#"{"value":"99/99/9999"}"#), ErrorCode::BadRequest, "99/99/9999"), Fails(&fill("#date", r#"{"value":"2012-09-10T10:00"}"#), ErrorCode::BadRequest, "T10:00"),
+        Fails(&fill("#week", r#"{"value":"2012-W60"}"#), ErrorCode::BadRequest, "2012-W60"), IsTrue("date.value === '2026-02-28' && week.value === ''"),
+        fill("#date", r#"{"value":"20120910","press_enter":false}"#), IsTrue("date.value === '2012-09-10'")];
     range_value_is_clamped: "/course/inputs" => [fill("#range", r#"{"value":"400","press_enter":false}"#), Logged("change range 10")];
     disabled_and_read_only_fields_keep_value: "/course/inputs" => [Run(r#"{"page_down":{"amount":400}}"#), by_point_with("fill_coords", "#disabled", r#"{"value":"x"}"#),
         by_point_with("fill_coords", "#readonly", r#"{"value":"x","delete_existing":true}"#),

@@ -308,7 +308,7 @@ async fn computer_refuses_malformed_requests(context: Context) {
     }
     let cases = [
         (json!({"action": {"type": "wait"}}), "dialect is missing"),
-        (json!({"dialect": "gpt", "action": {"type": "wait"}}), "dialect: \"gpt\" is no dialect"),
+        (json!({"dialect": "gpt", "action": {"type": "wait"}}), "dialect: \"gpt\" is not a dialect"),
         (json!({"dialect": "openai"}), "action is missing"),
         (json!({"dialect": "openai", "action": 5}), "action must be a JSON object or a list"),
         (json!({"dialect": "openai", "action": deep}), "action must be a JSON object or a list"),

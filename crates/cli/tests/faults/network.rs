@@ -133,6 +133,14 @@ async fn lease_connects_through_its_proxy() {
     for lease in [&lease, &plain] {
         master.reset(lease).await.ok();
     }
+    let refused = json!({"proxy": {"server": "http://10.0.0.1:3128"}});
+    master.try_get_with(&refused).await.assert_error(400, "bad_request", "--allow-host");
+    proxy.serve("/closed", Served::ProxyAuthentication);
+    let lease = master.get_with(&options).await;
+    let visit = json!({"visit_page": {"url": "http://only-the-proxy-knows.test/closed"}});
+    let reply = master.execute(&lease, visit).await;
+    reply.assert_error(422, "navigation_failed", "ERR_PROXY_CONNECTION_FAILED");
+    master.reset(&lease).await.ok();
     Slots::wait_all_free(&farm, &master.http, TIMEOUT).await;
     assert!(!farm.log().contains("hunter2"), "credentials are not logged");
 }

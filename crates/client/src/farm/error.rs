@@ -76,9 +76,10 @@ impl ClientError {
             ErrorCode::UrlRefused => Self::UrlRefused(detail),
             ErrorCode::Timeout => Self::PageTimeout(detail),
             ErrorCode::MissingKey | ErrorCode::WrongKey => Self::Auth(detail),
-            ErrorCode::BadRequest | ErrorCode::TooLarge | ErrorCode::UnsupportedAction => {
-                Self::BadRequest(detail)
-            }
+            ErrorCode::BadRequest
+            | ErrorCode::TooLarge
+            | ErrorCode::UnsupportedAction
+            | ErrorCode::ConfirmationRequired => Self::BadRequest(detail),
             ErrorCode::NotFound => Self::NotSupported(detail),
             ErrorCode::Internal => Self::Other(detail),
         }

@@ -71,6 +71,8 @@ pub(crate) enum ConnectError {
     Refused(String),
     Unresolved(String),
     Failed(String),
+    /// The proxy that the client chose does not work.
+    Proxy(String),
 }
 
 impl EgressProxy {
@@ -191,6 +193,11 @@ fn error_response(error: ConnectError, inner: &ProxyInner) -> ProxyResponse {
             format!("webgym: the site cannot be reached: {reason}"),
             "ConnectionFailed",
         ),
+        ConnectError::Proxy(reason) => (
+            StatusCode::BAD_GATEWAY,
+            format!("webgym: the proxy of the lease does not work: {reason}"),
+            "ProxyConnectionFailed",
+        ),
     };
     let mut response = text_response(status, &text);
     response.headers_mut().insert(browser::PROXY_ERROR_HEADER, HeaderValue::from_static(net_error));
@@ -264,6 +271,9 @@ async fn forward(mut request: Request<Incoming>, inner: &ProxyInner) -> Result<P
             path.parse().map_err(|_| ConnectError::Failed("the path cannot be forwarded".into()))?;
     }
     let response = sender.send_request(request).await.map_err(failed)?;
+    if let Some(upstream) = &inner.upstream {
+        upstream.check_response(&response)?;
+    }
     Ok(response.map(|body: Incoming| Either::Left(body)))
 }
 
@@ -279,7 +289,11 @@ async fn open_tunnel(inner: &ProxyInner, host: &str, port: u16) -> Result<Box<dy
 
 /// Refuses a destination whose name resolves to forbidden addresses here. The proxy of the lease resolves the name again,
 /// and a name that only it knows is left to it.
-async fn check_destination(rules: &NetworkRules, host: &str, port: u16) -> Result<(), ConnectError> {
+pub(super) async fn check_destination(
+    rules: &NetworkRules,
+    host: &str,
+    port: u16,
+) -> Result<(), ConnectError> {
     let addresses = resolve(host, port).await.unwrap_or_default();
     match addresses.iter().find_map(|address| refusal_reason(rules, host, port, *address)) {
         Some(reason) => Err(ConnectError::Refused(reason)),

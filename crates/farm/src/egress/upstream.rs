@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::{
-    Method, Request, Uri,
+    Method, Request, StatusCode, Uri,
     header::{HeaderValue, PROXY_AUTHORIZATION},
 };
 use hyper_util::rt::TokioIo;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::{
     ConnectError,
-    proxy::{Stream, connect_directly},
+    proxy::{Stream, check_destination, connect_directly},
 };
 use crate::{error::ApiError, options::NetworkRules};
 
@@ -46,10 +46,29 @@ impl Upstream {
             ConnectError::Refused(reason) => {
                 ConnectError::Refused(format!("the proxy of the lease: {reason}"))
             }
-            ConnectError::Unresolved(reason) | ConnectError::Failed(reason) => {
-                ConnectError::Failed(format!("the proxy of the lease: {reason}"))
+            ConnectError::Unresolved(reason) | ConnectError::Failed(reason) | ConnectError::Proxy(reason) => {
+                ConnectError::Proxy(reason)
             }
         })
+    }
+
+    /// Fails if pages may not reach the proxy itself.
+    pub(crate) async fn check(&self, rules: &NetworkRules) -> Result<(), ApiError> {
+        match check_destination(rules, &self.host, self.port).await {
+            Err(ConnectError::Refused(reason)) => {
+                Err(ApiError::BadRequest(format!("the session option proxy: {reason}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if the proxy wants other credentials.
+    pub(super) fn check_response<B>(&self, response: &hyper::Response<B>) -> Result<(), ConnectError> {
+        if response.status() != StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            return Ok(());
+        }
+        let given = if self.credentials.is_some() { "other" } else { "no" };
+        Err(ConnectError::Proxy(format!("it wants credentials, and the lease has {given} ones")))
     }
 
     /// Adds the credentials to a request that is sent to the proxy.
@@ -66,7 +85,7 @@ impl Upstream {
         host: &str,
         port: u16,
     ) -> Result<Box<dyn Stream>, ConnectError> {
-        let failed = |error: hyper::Error| ConnectError::Failed(format!("the proxy of the lease: {error}"));
+        let failed = |error: hyper::Error| ConnectError::Proxy(error.to_string());
         let stream = self.connect(rules).await?;
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .handshake::<_, Empty<Bytes>>(TokioIo::new(stream))
@@ -86,11 +105,9 @@ impl Upstream {
         }
         self.authorize(&mut request);
         let response = sender.send_request(request).await.map_err(failed)?;
+        self.check_response(&response)?;
         if !response.status().is_success() {
-            return Err(ConnectError::Failed(format!(
-                "the proxy of the lease answered {}",
-                response.status()
-            )));
+            return Err(ConnectError::Proxy(format!("it answered {}", response.status())));
         }
         let upgraded = hyper::upgrade::on(response).await.map_err(failed)?;
         Ok(Box::new(TokioIo::new(upgraded)))

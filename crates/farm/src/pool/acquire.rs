@@ -58,6 +58,9 @@ impl Pool {
     ) -> Result<PendingLease, ApiError> {
         // Checked first: an invalid option must not take a slot.
         let upstream = request.options.proxy.as_ref().map(Upstream::new).transpose()?;
+        if let Some(upstream) = &upstream {
+            upstream.check(&self.0.options.network).await?;
+        }
         let lease = self.lease(lifetime, request.key.as_deref(), request.wait).await?;
         if lease.is_new() && !request.options.is_default() {
             self.configure(lease.id(), request.options.clone(), upstream).await?;

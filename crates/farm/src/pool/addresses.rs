@@ -1,8 +1,7 @@
-//! Checks the address of a `visit_page` before the browser opens it, and where a failed visit was redirected to, so that
+//! Checks the address of a `visit_page` or `open_tab` before the browser opens it, and where a failed visit was redirected to, so that
 //! the error explains the refusal. The egress proxy enforces the rules; these checks only give a better message.
 
 use browser::BrowserError;
-use proto::Command;
 use url::Url;
 
 use super::{Operation, Pool};
@@ -12,11 +11,14 @@ impl Pool {
     /// Fails, or turns a step into a refused one, if the operation visits a forbidden address.
     pub(super) async fn check_addresses(&self, operation: Operation) -> Result<Operation, BrowserError> {
         match operation {
-            Operation::Execute(Command::VisitPage { ref url }) => {
-                self.check_address(url).await?;
+            Operation::Execute(ref command) => {
+                if let Some(url) = command.visited_url() {
+                    self.check_address(url).await?;
+                }
                 Ok(operation)
             }
-            Operation::Step { command: Command::VisitPage { ref url }, observe } => {
+            Operation::Step { ref command, observe } => {
+                let Some(url) = command.visited_url() else { return Ok(operation) };
                 let refused = self.check_address(url).await.err();
                 Ok(refused.map_or(operation, |error| Operation::Refused { error, observe }))
             }

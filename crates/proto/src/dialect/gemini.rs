@@ -54,7 +54,7 @@ const LEGACY: &[&str] = &[
     "drag_and_drop",
 ];
 const MOBILE: &[&str] = &["open_app", "list_apps", "long_press"];
-const NO_DEVICE: &str = "a browser session is no mobile device";
+const NO_DEVICE: &str = "a browser session is not a mobile device";
 const SEARCH_PAGE: &str = "https://www.google.com";
 
 pub(super) fn read(value: &Value) -> Result<RawTurn, DialectError> {
@@ -63,6 +63,8 @@ pub(super) fn read(value: &Value) -> Result<RawTurn, DialectError> {
         turn.calls.iter_mut().for_each(take_safety_decision);
         return Ok(turn);
     }
+    // A whole response has its parts in the content of the first candidate.
+    let value = value.pointer("/candidates/0/content").unwrap_or(value);
     let parts = match value.get("parts") {
         Some(parts) => raw::objects(parts)?,
         None => raw::objects(value)?,

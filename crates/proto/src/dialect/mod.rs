@@ -104,6 +104,9 @@ pub enum Failure {
     /// The dialect has this action, but a browser session cannot do it.
     #[error("{action} is not supported: {reason}")]
     Unsupported { action: String, reason: &'static str },
+    /// The vendor asks for the confirmation of a person, and the request does not have it.
+    #[error("the action was not carried out: a person has to confirm it first")]
+    Unconfirmed,
 }
 
 impl From<CommandError> for Failure {
@@ -203,9 +206,7 @@ fn interpret_call(call: RawCall, options: &ParseOptions, pointer: &mut Pointer) 
     let mut steps = Vec::new();
     let mut failure = None;
     if safety_checks.is_some() && !options.acknowledge_safety_checks {
-        failure = Some(Failure::Invalid(
-            "the call has pending safety checks; set acknowledge_safety_checks to carry it out".to_owned(),
-        ));
+        failure = Some(Failure::Unconfirmed);
     }
     let toolset = actions.first().and_then(|action| action.toolset.clone());
     for action in &actions {

@@ -29,7 +29,8 @@ pub(super) fn read(value: &Value) -> Result<RawTurn, DialectError> {
     if let Some(turn) = chat::read_with_text(value, to_actions)? {
         return Ok(turn);
     }
-    let items = raw::objects(value)?;
+    // A whole response has its items in `output`.
+    let items = raw::objects(value.get("output").filter(|output| output.is_array()).unwrap_or(value))?;
     let is_action = |item: &&Map<String, Value>| {
         item.get("type").and_then(Value::as_str).is_some_and(|kind| ACTIONS.contains(&kind))
     };

@@ -401,9 +401,9 @@ fn malformed_request_is_refused() {
         assert!(error.contains(message), "{}: {error}", cut(&action.to_string()));
     }
     let error = Dialect::OpenAi.version("1.5").unwrap_err();
-    assert_eq!(error, "\"1.5\" is no version of openai; accepted: computer_use_preview, computer");
+    assert_eq!(error, "\"1.5\" is not a version of openai; accepted: computer_use_preview, computer");
     let error = "gpt".parse::<Dialect>().unwrap_err();
-    assert_eq!(error, "\"gpt\" is no dialect; accepted: openai, anthropic, gemini, qwen, ui_tars");
+    assert_eq!(error, "\"gpt\" is not a dialect; accepted: openai, anthropic, gemini, qwen, ui_tars");
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn pending_safety_checks_need_an_acknowledgement() {
     let decision = json!({"decision": "require_confirmation", "explanation": "…"});
     let gemini = json!({"name": "click", "args": {"x": 1, "y": 1, "safety_decision": decision}});
     for (dialect, action) in [("openai", &openai), ("gemini", &gemini)] {
-        assert!(failure(dialect, None, action).contains("acknowledge_safety_checks"));
+        assert!(failure(dialect, None, action).contains("a person has to confirm it"));
         let turn = parse_with(dialect, None, action).unwrap();
         assert_eq!(turn.calls[0].steps, []);
     }
@@ -559,4 +559,17 @@ fn qwen_ui_tars_and_chat_get_messages() {
     let messages = output("gemini", &call, &[CallResult::default()]);
     let content = json!([text("{\"url\":\"https://example.com/\"}"), image_part]);
     assert_eq!(messages, json!([{"role": "tool", "content": content, "tool_call_id": "c1"}]));
+}
+
+/// Clients may send the whole response of the provider.
+#[test]
+fn whole_responses_are_accepted() {
+    let item = json!({"type": "computer_call", "call_id": "c", "action": {"type": "click", "x": 5, "y": 6}});
+    let openai = json!({"id": "resp_1", "output": [{"type": "reasoning"}, item]});
+    let part = json!({"functionCall": {"name": "click", "args": {"x": 4, "y": 8}}});
+    let gemini = json!({"candidates": [{"content": {"parts": [part], "role": "model"}}]});
+    for (dialect, response) in [("openai", &openai), ("gemini", &gemini)] {
+        let turn = parse_with(dialect, None, response).unwrap();
+        assert_eq!(turn.calls[0].commands().count(), 1, "{dialect}");
+    }
 }

@@ -38,7 +38,7 @@ const ACTIONS: &[&str] = &[
     "call_user",
 ];
 const MOBILE: &[&str] = &["long_press", "open_app", "press_home", "press_back"];
-const NO_DEVICE: &str = "a browser session is no mobile device";
+const NO_DEVICE: &str = "a browser session is not a mobile device";
 /// An action gives a direction but no amount; ByteDance's browser operator scrolls by this many pixels.
 const SCROLL_PIXELS: f64 = 500.0;
 const WAIT_SECS: f64 = 5.0;

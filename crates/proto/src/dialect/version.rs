@@ -60,7 +60,7 @@ impl Dialect {
     pub fn version(self, name: &str) -> Result<Version, String> {
         self.versions().find(|version| version.as_str() == name).ok_or_else(|| {
             let accepted: Vec<&str> = self.versions().map(Version::as_str).collect();
-            format!("{:?} is no version of {}; accepted: {}", cut(name), self.as_str(), accepted.join(", "))
+            format!("{:?} is not a version of {}; accepted: {}", cut(name), self.as_str(), accepted.join(", "))
         })
     }
 }
@@ -70,7 +70,7 @@ impl FromStr for Dialect {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|dialect| dialect.as_str() == text).ok_or_else(|| {
             let accepted = Self::ALL.map(Self::as_str).join(", ");
-            format!("{:?} is no dialect; accepted: {accepted}", cut(text))
+            format!("{:?} is not a dialect; accepted: {accepted}", cut(text))
         })
     }
 }

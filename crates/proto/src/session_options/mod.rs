@@ -204,6 +204,11 @@ impl Proxy {
                 cut(&self.server)
             )
         };
+        if self.server.contains('@') {
+            return Err(
+                "the server must not contain credentials; use the fields username and password".into()
+            );
+        }
         let authority = match self.server.split_once("://") {
             Some(("http", rest)) => rest.trim_end_matches('/'),
             Some(_) => return Err(invalid()),

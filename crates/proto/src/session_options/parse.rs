@@ -64,7 +64,8 @@ const OPTIONS: &[(&str, Setter)] = &[
     }),
     ("timezone_id", |options, value| {
         let zone: String = parse(value, "a time zone such as \"Europe/Berlin\"")?;
-        if zone.len() > 60
+        if zone.is_empty()
+            || zone.len() > 60
             || !zone.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte))
         {
             return Err(format!("{:?} is not a time zone such as \"Europe/Berlin\"", cut(&zone)));
@@ -170,14 +171,18 @@ impl SessionOptions {
     }
 }
 
-/// Parses a value. The error says what is accepted and does not repeat the value, which may be a secret.
+/// Parses a value. The error says what is accepted. It names an unknown field or variant, but repeats no other value, which
+/// may be a secret.
 fn parse<T: DeserializeOwned>(value: Value, accepted: &str) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| {
-        // serde quotes unknown names and variants, which helps, and wrong values, which may be secrets.
-        let detail = error.to_string();
-        let names_only =
-            detail.len() < 400 && (detail.starts_with("unknown ") || detail.starts_with("missing "));
-        if names_only { format!("{detail}; it must be {accepted}") } else { format!("it must be {accepted}") }
+        let error = error.to_string();
+        let detail = error.split(", expected").next().unwrap_or_default();
+        let is_name = detail.starts_with("unknown ") || detail.starts_with("missing ");
+        if is_name {
+            format!("{}; it must be {accepted}", cut(detail))
+        } else {
+            format!("it must be {accepted}")
+        }
     })
 }
 

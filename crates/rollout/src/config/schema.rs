@@ -70,6 +70,7 @@ pub struct PolicyConfig {
     /// The dialect of computer actions that the model speaks; unset for the built-in actions.
     pub dialect: Option<Dialect>,
     /// The version of the dialect.
+    #[serde(default, deserialize_with = "version_name")]
     pub dialect_version: Option<String>,
     /// Accepted for compatibility; models are not downloaded.
     pub huggingface_token_env_var: Option<String>,
@@ -222,6 +223,22 @@ pub struct RatioClass {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(into = "String")]
 pub struct RankWeights(pub Vec<f64>);
+
+/// Reads the name of a version. Some, such as 1.5, look like numbers.
+fn version_name<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Name {
+        Text(String),
+        Whole(i64),
+        Decimal(f64),
+    }
+    Ok(Option::<Name>::deserialize(from)?.map(|name| match name {
+        Name::Text(text) => text,
+        Name::Whole(number) => number.to_string(),
+        Name::Decimal(number) => format!("{number:?}"),
+    }))
+}
 
 impl From<RankWeights> for String {
     fn from(weights: RankWeights) -> Self {

@@ -134,9 +134,11 @@ fn env_numbers(rules: &mut Rules, env: &EnvConfig) {
 }
 
 fn env_session(rules: &mut Rules, env: &EnvConfig) {
-    let options = env.session.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    if let Err(reason) = session_options::check(&options) {
-        rules.check(&env_key("session"), false, reason);
+    for (name, value) in &env.session {
+        let option = [(name.clone(), value.clone())].into_iter().collect();
+        if let Err(reason) = session_options::check(&option) {
+            rules.check(&env_key(&format!("session.{name}")), false, reason);
+        }
     }
 }
 

@@ -6,6 +6,9 @@ const PICKER_EXAMPLES = {
   date: '2012-09-10', time: '13:45', month: '2012-09', week: '2012-W37', 'datetime-local': '2012-09-10T13:45', color: '#ff8800', range: '8',
 };
 
+// Their parts can be filled by keys.
+const KEYED_TYPES = new Set(['date', 'time', 'month', 'week', 'datetime-local']);
+
 const MONTH_NAMES = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
 const monthNumber = (name) => MONTH_NAMES.indexOf(name.slice(0, 3).toLowerCase()) + 1;
 const padded = (number, length = 2) => String(Number(number)).padStart(length, '0');
@@ -23,6 +26,7 @@ const fromNumericDate = ([, first, separator, second, year]) =>
 
 // For each type: a pattern, and the value that the input takes for its match.
 const DATE_FORMS = [
+  [/^((?:19|20)\d\d)(\d\d)(\d\d)$/, ([, year, month, day]) => isoDate(year, month, day)],
   [/^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})$/, ([, year, month, day]) => isoDate(year, month, day)],
   [/^(\d{1,2})([-/. ])(\d{1,2})[-/. ](\d{4})$/, fromNumericDate],
   [/^([a-z]{3,9})\.? +(\d{1,2})(?:st|nd|rd|th)?,? +(\d{4})$/i, ([, month, day, year]) => isoDate(year, monthNumber(month), day)],
@@ -31,8 +35,8 @@ const DATE_FORMS = [
 const TIME_FORMS = [
   [
     /^(\d{1,2})(?:[:.](\d{2}))?(?::(\d{2}))? *(?:([ap])\.?m\.?)?$/i,
-    ([whole, hour, minute, second, half]) => {
-      if (!minute && !half) return whole;
+    ([, hour, minute, second, half]) => {
+      if (!minute && !half) return null;
       const hour24 = half ? (hour % 12) + (half.toLowerCase() === 'p' ? 12 : 0) : hour;
       return `${padded(hour24)}:${minute ?? '00'}${second ? `:${second}` : ''}`;
     },
@@ -47,13 +51,16 @@ const WEEK_FORMS = [
   [/^(\d{4})[- ]?W(\d{1,2})$/i, ([, year, week]) => `${year}-W${padded(week)}`],
   [/^(?:week +)?(\d{1,2})(?:[/-]|,? +(?:of +)?)(\d{4})$/i, ([, week, year]) => `${year}-W${padded(week)}`],
 ];
+// Null if the text has none of the forms.
 const fromForms = (forms, text) => {
   for (const [pattern, convert] of forms) if (pattern.test(text)) return convert(pattern.exec(text));
-  return text;
+  return null;
 };
 const fromDateTime = (text) => {
   const parts = /^(.+?)(?:T|,? +)(\d{1,2}(?:[:.]\d{2})?(?::\d{2})? *(?:[ap]\.?m\.?)?)$/i.exec(text);
-  return parts ? `${fromForms(DATE_FORMS, parts[1])}T${fromForms(TIME_FORMS, parts[2])}` : text;
+  if (!parts) return null;
+  const [date, time] = [fromForms(DATE_FORMS, parts[1]), fromForms(TIME_FORMS, parts[2])];
+  return date && time && `${date}T${time}`;
 };
 
 // A colour in any notation of CSS.
@@ -71,7 +78,7 @@ const fromRange = (text, { min, max }) => {
   return text !== '' && Number.isFinite(Number(text)) ? text : null;
 };
 
-// The value in the form that the input takes, or the text itself if its form is unknown. Null means that it is refused.
+// The value in the form that the input takes. Null means that the form of the text is unknown.
 const pickerValue = (input, text) => {
   switch (input.type) {
     case 'date': return fromForms(DATE_FORMS, text);
@@ -98,17 +105,19 @@ let typedPicker = null; // the input that the caller types into, and its value b
 const setPicker = (input, value) => {
   const text = value.trim();
   const before = input.value;
-  const converted = pickerValue(input, text);
-  if (converted === null) return refusedValue(input, value);
-  setValue(input, converted);
-  if (input.value === '' && text !== '') {
-    setValue(input, before);
-    if (!/\d/.test(text)) return refusedValue(input, value);
+  const converted = text === '' ? '' : pickerValue(input, text);
+  if (converted === null) {
+    if (!KEYED_TYPES.has(input.type) || !/\d/.test(text)) return refusedValue(input, value);
     typedPicker = { input, before };
     setValue(input, '');
     input.blur();
     input.focus();
     return { typeKeys: true };
+  }
+  setValue(input, converted);
+  if (input.value === '' && text !== '') {
+    setValue(input, before);
+    return refusedValue(input, value);
   }
   fireChangeEvents(input);
   return { set: 'input' };
@@ -118,7 +127,8 @@ const setPicker = (input, value) => {
 const finishPicker = (value) => {
   const { input, before } = typedPicker;
   typedPicker = null;
-  if (input.value !== '') return { set: 'input' };
+  // Keys that fill a year of five digits were meant otherwise.
+  if (input.value !== '' && !/^\d{5}/.test(input.value)) return { set: 'input' };
   setValue(input, before);
   return refusedValue(input, value);
 };

@@ -16,7 +16,7 @@ pub(super) fn options() -> Value {
         "viewport": object(json!({"width": integer(200, 3840), "height": integer(200, 2160)}), json!(["width", "height"])),
         "device_scale_factor": {"anyOf": [number(0.5, 4.0), {"type": "null"}]},
         "locale": text("^[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*$", 35),
-        "timezone_id": text("^[A-Za-z0-9/_+-]*$", 60),
+        "timezone_id": text("^[A-Za-z0-9/_+-]+$", 60),
         "color_scheme": {"enum": ["light", "dark", "no-preference", null]},
         "geolocation": object(
             json!({"latitude": number(-90.0, 90.0), "longitude": number(-180.0, 180.0), "accuracy": number(0.0, 1e6)}),
