@@ -214,7 +214,7 @@ async fn computer_reports_rejected_and_failed_actions(context: Context) {
             "gemini",
             json!({"name": "open_app", "args": {"app_name": "Maps"}}),
             "unsupported_action",
-            "no mobile device",
+            "not a mobile device",
         ),
         ("gemini", json!({"name": "navigate", "args": {"url": "file:///etc/passwd"}}), "url_refused", "file"),
         (
@@ -225,7 +225,7 @@ async fn computer_reports_rejected_and_failed_actions(context: Context) {
         ),
         ("openai", json!({"actions": [{"type": "fly"}]}), "bad_request", "unknown action \"fly\""),
         ("qwen", json!("I do not know."), "bad_request", "no <tool_call>"),
-        ("ui_tars", json!("Action: press_home()"), "unsupported_action", "no mobile device"),
+        ("ui_tars", json!("Action: press_home()"), "unsupported_action", "not a mobile device"),
     ];
     for (dialect, action, code, message) in cases {
         let answer = farm.computer(&lease, json!({"dialect": dialect, "action": action})).await.ok();
@@ -314,7 +314,7 @@ async fn computer_refuses_malformed_requests(context: Context) {
         (json!({"dialect": "openai", "action": deep}), "action must be a JSON object or a list"),
         (
             json!({"dialect": "openai", "action": {"type": "wait"}, "version": "1.5"}),
-            "version: \"1.5\" is no version",
+            "version: \"1.5\" is not a version",
         ),
         (
             json!({"dialect": "openai", "action": {"type": "wait"}, "display": {"width": 10, "height": 6}}),
