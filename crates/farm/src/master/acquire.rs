@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{LeaseOffer, Master, NodeEntry, NodeSnapshot, schedule};
+use super::{LeaseOffer, Master, NodeEntry, schedule::Asked};
 use crate::{
     error::ApiError,
     idempotency::{Action, Event, NodeLease},
@@ -54,9 +54,8 @@ impl Master {
     }
 
     fn default_wait(&self) -> Duration {
-        let nodes: Vec<_> = self.table().distinct().iter().map(|entry| entry.snapshot()).collect();
-        let any = |is: fn(&NodeSnapshot) -> bool| nodes.iter().filter(|node| node.accepting).any(is);
-        default_wait(any(|node| node.held_back), any(|node| node.starting > 0))
+        let (held_back, starting) = self.table().hints();
+        default_wait(held_back, starting)
     }
 
     /// Waits for a lease under the key that this request need not queue for. The request at the head of the queue may
@@ -123,7 +122,8 @@ impl Master {
             return Err(ApiError::ShuttingDown);
         }
         let mut full = ApiError::NoCapacity(None);
-        for entry in schedule::order(&self.table().distinct()) {
+        let mut asked = Asked::default();
+        while let Some(entry) = self.table().next_to_ask(&mut asked) {
             if !request.options.is_default() && !entry.accepts_options() {
                 full = ApiError::NoCapacity(Some("no node with a free slot accepts session options".into()));
                 continue;
@@ -248,7 +248,7 @@ mod tests {
             request_timeout: Duration::ZERO,
             info_timeout: Duration::ZERO,
         };
-        Arc::new(NodeEntry::new(node.url.clone(), Origin::Configured, AnyNode::Remote(Box::new(node))))
+        Arc::new(NodeEntry::new(&node.url.clone(), Origin::Configured, AnyNode::Remote(Box::new(node))))
     }
 
     /// Records a new lease under the key `k`, and counts how often it is released.

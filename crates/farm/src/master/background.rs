@@ -65,7 +65,7 @@ fn merge(master: &Master, registry: &Registry, urls: &[String]) {
         if table.find(hash).is_none() {
             tracing::info!(node = hash, "node discovered");
             let node = AnyNode::Remote(Box::new(registry.remote(hash)));
-            table.add(NodeEntry::new(hash.to_owned(), Origin::Discovered, node));
+            table.add(NodeEntry::new(hash, Origin::Discovered, node));
         }
     }
     let listed: HashSet<&str> = urls.iter().map(|url| url.trim_end_matches('/')).collect();

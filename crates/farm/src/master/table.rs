@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
 };
 
 use proto::InstanceId;
 use serde_json::{Value, json};
 
+use super::schedule::{Asked, NextNode, NodeOrder, Place};
 use crate::{
     error::ApiError,
     node::{AnyNode, LocalNode, NodeInfo},
@@ -24,16 +25,32 @@ pub(crate) enum Origin {
 
 /// A node and what the master knows about it.
 pub(crate) struct NodeEntry {
-    hash: String,
+    hash: Arc<str>,
     origin: Origin,
     node: AnyNode,
     status: Mutex<Status>,
+    /// The order of the table, to which a remote node reports every change.
+    order: Arc<NodeOrder>,
+}
+
+impl Status {
+    fn snapshot(&self) -> NodeSnapshot {
+        let info = &self.info;
+        NodeSnapshot {
+            accepting: self.healthy && !info.draining,
+            free: info.available.saturating_sub(self.reservations),
+            starting: info.capacity.saturating_sub(info.available + info.in_use.len() + info.dead),
+            held_back: info.held_back.is_some(),
+        }
+    }
 }
 
 /// The last known status of a remote node. A local node is asked each time.
 #[derive(Default)]
 struct Status {
     healthy: bool,
+    /// Whether the node has left the table. Requests to it may still be in progress.
+    removed: bool,
     /// Leases that are being requested from the node at the moment.
     reservations: usize,
     /// Identifies the process that answers at the address.
@@ -43,10 +60,10 @@ struct Status {
 }
 
 impl NodeEntry {
-    pub(crate) fn new(hash: String, origin: Origin, node: AnyNode) -> Self {
+    pub(crate) fn new(hash: &str, origin: Origin, node: AnyNode) -> Self {
         let healthy = matches!(node, AnyNode::Local(_));
-        let status = Status { healthy, ..Status::default() };
-        Self { hash, origin, node, status: Mutex::new(status) }
+        let status = Mutex::new(Status { healthy, ..Status::default() });
+        Self { hash: hash.into(), origin, node, status, order: Arc::default() }
     }
 
     fn status(&self) -> MutexGuard<'_, Status> {
@@ -103,14 +120,23 @@ impl NodeEntry {
             let held_back = pool.held_back().is_some();
             return NodeSnapshot { accepting: !draining, free, starting: counts.starting, held_back };
         }
-        let status = self.status();
-        let info = &status.info;
-        NodeSnapshot {
-            accepting: status.healthy && !info.draining,
-            free: info.available.saturating_sub(status.reservations),
-            starting: info.capacity.saturating_sub(info.available + info.in_use.len() + info.dead),
-            held_back: info.held_back.is_some(),
+        self.status().snapshot()
+    }
+
+    /// Changes the status and reports it to the order of the table.
+    fn change<T>(&self, change: impl FnOnce(&mut Status) -> T) -> T {
+        let mut status = self.status();
+        let result = change(&mut status);
+        if self.is_remote() {
+            // Under the lock, so that the order gets the changes in the order in which they were made.
+            self.order.update(&self.hash, (!status.removed).then(|| self.place(&status)));
         }
+        result
+    }
+
+    fn place(&self, status: &Status) -> Place {
+        let preference = (!status.healthy, self.origin == Origin::Discovered);
+        Place { snapshot: status.snapshot(), process: status.incarnation, preference }
     }
 
     /// Returns which process this is, if the node reports it.
@@ -123,11 +149,10 @@ impl NodeEntry {
 
     /// Records a response to `/info`, or its failure.
     pub(crate) fn record_info(&self, answer: Result<NodeInfo, ApiError>) {
-        let mut status = self.status();
-        match answer {
+        self.change(|status| match answer {
             Ok(info) => {
                 if !status.healthy {
-                    tracing::info!(node = self.hash, capacity = info.capacity, "node is up");
+                    tracing::info!(node = self.hash(), capacity = info.capacity, "node is up");
                 }
                 status.healthy = true;
                 status.incarnation = info.incarnation.as_deref().and_then(parse_incarnation);
@@ -135,54 +160,56 @@ impl NodeEntry {
             }
             Err(error) => {
                 if status.healthy {
-                    tracing::warn!(node = self.hash, %error, "node is down");
+                    tracing::warn!(node = self.hash(), %error, "node is down");
                 }
                 status.healthy = false;
             }
-        }
+        });
     }
 
     /// Counts one slot as taken while the node is being asked, so that other requests prefer other nodes.
     pub(crate) fn reserve(self: &Arc<Self>) -> Reservation {
-        self.status().reservations += 1;
+        self.change(|status| status.reservations += 1);
         Reservation(Arc::clone(self))
     }
 
     pub(crate) fn mark_full(&self) {
-        self.status().info.available = 0;
+        self.change(|status| status.info.available = 0);
     }
 
     /// Records what the node just reported; otherwise the next poll would.
     pub(crate) fn set_draining(&self, draining: bool) {
-        self.status().info.draining = draining;
+        self.change(|status| status.info.draining = draining);
     }
 
     pub(crate) fn mark_unreachable(&self) {
-        self.status().healthy = false;
+        self.change(|status| status.healthy = false);
     }
 
     pub(crate) fn record_lease(&self, id: &InstanceId) {
-        let mut status = self.status();
         let id = id.to_string();
-        if !status.info.in_use.contains(&id) {
-            status.info.available = status.info.available.saturating_sub(1);
-            status.info.in_use.push(id);
-        }
+        self.change(|status| {
+            if !status.info.in_use.contains(&id) {
+                status.info.available = status.info.available.saturating_sub(1);
+                status.info.in_use.push(id);
+            }
+        });
     }
 
     pub(crate) fn record_release(&self, id: &InstanceId) {
-        let mut status = self.status();
         let id = id.to_string();
-        let before = status.info.in_use.len();
-        status.info.in_use.retain(|held| *held != id);
-        status.info.available += before - status.info.in_use.len();
+        self.change(|status| {
+            let before = status.info.in_use.len();
+            status.info.in_use.retain(|held| *held != id);
+            status.info.available += before - status.info.in_use.len();
+        });
     }
 
     /// Returns the node's part of the master's `/info`.
     pub(crate) fn describe(&self) -> Value {
         let (healthy, info) = (self.is_healthy(), self.info());
         let mut described = json!({
-            "url": self.hash, "hash": self.hash, "healthy": healthy, "capacity": info.capacity,
+            "url": self.hash(), "hash": self.hash(), "healthy": healthy, "capacity": info.capacity,
             "available": info.available, "instances": info.in_use, "starting": info.starting, "dead": info.dead,
         });
         if info.draining {
@@ -209,7 +236,7 @@ pub(crate) struct Reservation(Arc<NodeEntry>);
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.0.status().reservations -= 1;
+        self.0.change(|status| status.reservations -= 1);
     }
 }
 
@@ -236,16 +263,53 @@ const MAX_MOVED: usize = 4096;
 /// All nodes of a master, by address.
 #[derive(Default)]
 pub(crate) struct NodeTable {
-    nodes: RwLock<BTreeMap<String, Arc<NodeEntry>>>,
+    nodes: RwLock<BTreeMap<Arc<str>, Arc<NodeEntry>>>,
+    order: Arc<NodeOrder>,
+    /// The node in this process.
+    local: OnceLock<Arc<NodeEntry>>,
     /// The process that was last at an address which left the table. It may be reachable at another address, while
     /// clients still use the old one.
     moved: Mutex<HashMap<String, u128>>,
 }
 
 impl NodeTable {
-    pub(crate) fn add(&self, entry: NodeEntry) {
+    pub(crate) fn add(&self, mut entry: NodeEntry) {
         let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
-        nodes.entry(entry.hash.clone()).or_insert_with(|| Arc::new(entry));
+        if nodes.contains_key(&entry.hash) {
+            return;
+        }
+        entry.order = Arc::clone(&self.order);
+        let entry = Arc::new(entry);
+        if entry.is_remote() {
+            entry.change(|_| {});
+        } else {
+            self.order.set_own_process(entry.incarnation());
+            let _ = self.local.set(Arc::clone(&entry));
+        }
+        nodes.insert(Arc::clone(&entry.hash), entry);
+    }
+
+    /// Returns the next node to ask for a lease, the one with the most free slots of those that were not asked.
+    pub(crate) fn next_to_ask(&self, asked: &mut Asked) -> Option<Arc<NodeEntry>> {
+        let local = self.local.get();
+        loop {
+            return match asked.next(local.map(|entry| entry.snapshot()), &self.order)? {
+                NextNode::Own => local.cloned(),
+                NextNode::Remote(address) => match self.find(&address) {
+                    Some(entry) => Some(entry),
+                    // It has just left the table.
+                    None => continue,
+                },
+            };
+        }
+    }
+
+    /// Returns whether any accepting node holds leases back, and whether any has starting slots.
+    pub(crate) fn hints(&self) -> (bool, bool) {
+        let (held_back, starting) = self.order.hints();
+        let local = self.local.get().map(|entry| entry.snapshot()).filter(|local| local.accepting);
+        let local = local.map_or((false, false), |local| (local.held_back, local.starting > 0));
+        (held_back || local.0, starting || local.1)
     }
 
     pub(crate) fn find(&self, hash: &str) -> Option<Arc<NodeEntry>> {
@@ -288,6 +352,9 @@ impl NodeTable {
 
     pub(crate) fn remove(&self, hash: &str) {
         let removed = self.nodes.write().unwrap_or_else(PoisonError::into_inner).remove(hash);
+        if let Some(entry) = &removed {
+            entry.change(|status| status.removed = true);
+        }
         let Some(incarnation) = removed.and_then(|entry| entry.incarnation()) else { return };
         let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         if moved.len() < MAX_MOVED {
@@ -312,7 +379,7 @@ mod tests {
             request_timeout: Duration::ZERO,
             info_timeout: Duration::ZERO,
         };
-        table.add(NodeEntry::new(hash.to_owned(), origin, AnyNode::Remote(Box::new(node))));
+        table.add(NodeEntry::new(hash, origin, AnyNode::Remote(Box::new(node))));
         let entry = table.find(hash).unwrap();
         entry
             .record_info(Ok(NodeInfo { incarnation: incarnation.map(str::to_owned), ..NodeInfo::default() }));

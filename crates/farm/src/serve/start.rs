@@ -113,7 +113,7 @@ impl Farm {
         let bound = BoundServer { tier: "node", address, url: url.clone() };
         self.serve(listener, api::node_routes(LocalNode(pool.clone()), key.clone()), bound);
         let node = AnyNode::Local(LocalNode(pool.clone()));
-        table.add(NodeEntry::new(url.clone(), Origin::Configured, node));
+        table.add(NodeEntry::new(&url, Origin::Configured, node));
         if let Some(redis) = &options.redis {
             if advertised.is_unreachable_remotely(&url) {
                 tracing::warn!(%url, "other machines cannot reach this address; use --host 0.0.0.0 or --advertise-ip");
@@ -141,7 +141,7 @@ impl Farm {
                 request_timeout: options.limits.request_timeout,
                 info_timeout: options.limits.poll_timeout,
             };
-            table.add(NodeEntry::new(url, Origin::Configured, AnyNode::Remote(Box::new(node))));
+            table.add(NodeEntry::new(&url, Origin::Configured, AnyNode::Remote(Box::new(node))));
         }
         let registry = match &options.redis {
             Some(redis) => {
