@@ -2,18 +2,21 @@
 
 use anyhow::{Context, bail};
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fd::OwnedFd,
+    io::Errno,
     process::{Pid, PidfdFlags, getppid, pidfd_open},
 };
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio_util::sync::CancellationToken;
 
 /// The process whose end stops this one; without one it never ends.
-pub(super) struct Parent(Option<AsyncFd<OwnedFd>>);
+pub(super) struct Parent(CancellationToken);
 
 impl Parent {
     /// Starts to watch the parent. A parent that has already ended is an error, also if its id was given to another process.
     pub(super) fn watch(id: Option<i32>) -> anyhow::Result<Self> {
-        let Some(id) = id else { return Ok(Self(None)) };
+        let ended = CancellationToken::new();
+        let Some(id) = id else { return Ok(Self(ended)) };
         let Some(parent) = Pid::from_raw(id).filter(|_| id > 0) else {
             bail!("--exit-with-parent is {id}; it must be the id of the process that starts webgym")
         };
@@ -23,15 +26,22 @@ impl Parent {
         if getppid() != Some(parent) {
             bail!("--exit-with-parent is {id}, but that process is not the parent of this one, or has ended");
         }
-        Ok(Self(Some(AsyncFd::with_interest(descriptor, Interest::READABLE)?)))
+        let token = ended.clone();
+        std::thread::Builder::new().name("parent".into()).spawn(move || {
+            wait_for_end(&descriptor);
+            token.cancel();
+        })?;
+        Ok(Self(ended))
     }
 
     /// Waits until the parent has ended.
     pub(super) async fn ended(&self) {
-        match &self.0 {
-            // An error means that the descriptor cannot be watched any more; stopping is the safe choice.
-            Some(descriptor) => drop(descriptor.readable().await),
-            None => std::future::pending().await,
-        }
+        self.0.cancelled().await;
     }
+}
+
+/// Waits until the process of this descriptor has ended. If it cannot be watched any more, returns: stopping is the safe
+/// choice.
+fn wait_for_end(process: &OwnedFd) {
+    while poll(&mut [PollFd::new(process, PollFlags::IN)], None) == Err(Errno::INTR) {}
 }
