@@ -1,7 +1,6 @@
 //! `webgym serve`, `master`, `node` and `instance`: start a farm, print its addresses and run until a stop signal.
 
 mod args;
-mod parent;
 mod run;
 
 use std::{process::ExitCode, time::Duration};
@@ -10,8 +9,9 @@ use farm::{Farm, Mode, PoolOptions};
 
 use args::ModeChoice;
 pub(crate) use args::{InstanceArgs, MasterArgs, NodeArgs, ServeArgs};
-use parent::Parent;
 use run::run;
+
+use crate::parent::Parent;
 
 /// Options of an empty pool, for a master without browsers.
 fn empty_pool() -> PoolOptions {

@@ -10,9 +10,9 @@ use farm::{Farm, PoolCounts};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::parent::Parent;
 use crate::{
     format::count_of,
+    parent::Parent,
     signals::{Signals, StopSignal},
 };
 

@@ -10,11 +10,11 @@ use rustix::{
 use tokio_util::sync::CancellationToken;
 
 /// The process whose end stops this one; without one it never ends.
-pub(super) struct Parent(CancellationToken);
+pub(crate) struct Parent(CancellationToken);
 
 impl Parent {
     /// Starts to watch the parent. A parent that has already ended is an error, also if its id was given to another process.
-    pub(super) fn watch(id: Option<i32>) -> anyhow::Result<Self> {
+    pub(crate) fn watch(id: Option<i32>) -> anyhow::Result<Self> {
         let ended = CancellationToken::new();
         let Some(id) = id else { return Ok(Self(ended)) };
         let Some(parent) = Pid::from_raw(id).filter(|_| id > 0) else {
@@ -35,7 +35,7 @@ impl Parent {
     }
 
     /// Waits until the parent has ended.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.0.cancelled().await;
     }
 }
