@@ -12,7 +12,7 @@ commands.
 
 from importlib.metadata import PackageNotFoundError, version
 
-from . import aio, commands, errors
+from . import aio, commands, errors, trajectories
 from ._client_sync import Farm, Session, serve
 from .commands import (
     Command,
@@ -57,6 +57,7 @@ from .errors import (
 )
 from .observations import ComputerResult, File, Observation, PageMetadata, Screenshot, Tab
 from .options import SessionOptions
+from .trajectories import load
 
 try:
     __version__ = version("webgym-rs")
@@ -96,6 +97,7 @@ __all__ = [
     "hover_and_scroll",
     "key_down",
     "key_up",
+    "load",
     "mouse_click",
     "mouse_down",
     "mouse_move",
@@ -110,6 +112,7 @@ __all__ = [
     "set_files",
     "switch_tab",
     "tab_and_enter",
+    "trajectories",
     "type_text",
     "visit",
     "wait",
