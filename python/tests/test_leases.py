@@ -46,8 +46,8 @@ def run(program: str, *arguments: str, key: str = "") -> str:
 
 
 def key_of(farm: wg.Farm) -> str:
-    assert farm._process is not None  # pyright: ignore[reportPrivateUsage]
-    return farm._process.api_key  # pyright: ignore[reportPrivateUsage]
+    assert farm._process is not None
+    return farm._process.api_key
 
 
 @pytest.mark.parametrize("end", ["end", "exit", "exception", "interrupt"])
@@ -154,8 +154,8 @@ def test_full_farm_is_no_capacity() -> None:
 
 def test_lost_browser_is_instance_lost() -> None:
     with wg.serve(1, arguments=[*FARM_ARGUMENTS, "--disable-recovery"]) as farm, farm.lease() as session:
-        assert farm._process is not None  # pyright: ignore[reportPrivateUsage]
-        browsers = browser_processes(farm._process.pid)  # pyright: ignore[reportPrivateUsage]
+        assert farm._process is not None
+        browsers = browser_processes(farm._process.pid)
         assert browsers
         for pid in browsers:
             os.kill(pid, signal.SIGKILL)

