@@ -31,16 +31,17 @@ class Farm:
                 command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
             )
         atexit.register(self.stop)
-        self.url = f"http://127.0.0.1:{self._wait_ready(60)}"
+        ports = self._wait_ready(60)
+        self.url, self.node_url = (f"http://127.0.0.1:{ports[tier]}" for tier in ("master", "node"))
 
-    def _wait_ready(self, seconds: float) -> int:
-        """Waits until the browsers are ready. Returns the port of the master."""
+    def _wait_ready(self, seconds: float) -> dict[str, int]:
+        """Waits until the browsers are ready. Returns the ports of master and node."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.process.poll() is None:
             lines = self.log.read_text(errors="replace").splitlines()
             events = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
             if any(event.get("event") == "ready" for event in events):
-                return next(event["port"] for event in events if event.get("tier") == "master")
+                return {event["tier"]: event["port"] for event in events if "tier" in event}
             time.sleep(0.2)
         raise FarmError(f"the farm is not ready; see {self.log}")
 
@@ -54,8 +55,11 @@ class Farm:
             except subprocess.TimeoutExpired:
                 continue
 
-    def request(self, method: str, path: str, query: dict | None = None, body: dict | None = None) -> bytes:
-        url = f"{self.url}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
+    def request(
+        self, method: str, path: str, query: dict | None = None, body: dict | None = None, server: str | None = None
+    ) -> bytes:
+        """Calls the master, or another server of the farm."""
+        url = f"{server or self.url}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
         headers = {"x-api-key": API_KEY, "content-type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, headers, method=method)

@@ -115,7 +115,10 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
         Operation::new("execute_command", "Execute one browser command and wait until the page has settled")
             .parameters(if tier == Tier::Master { vec![] } else { instance_parameters(tier) })
             .body(bodies::execute(tier))
-            .response(json_response("The result of the command", &json!({"type": "object"})));
+            .response(json_response(
+                "The result of the command",
+                &json!({"type": "object", "additionalProperties": true}),
+            ));
     let observe = |id, summary, step| {
         Operation::new(id, summary).body(bodies::observe(tier, step)).response(bodies::observed()).build()
     };
