@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 import webgym_rs as wg
+from webgym_rs._binary import find_binary
 
 FARM_ARGUMENTS = ["--allow-private-network"]
 FORM = """<title>Form</title><h1>Order</h1><form action=/ordered><input name=name aria-label=Name>
@@ -78,3 +84,26 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 30) ->
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.05)
+
+
+class Practice:
+    """The practice sites, and their tasks."""
+
+    def __init__(self, folder: Path):
+        self.tasks = folder / "tasks.jsonl"
+        command = [find_binary(), "practice", "--port=0", "--tasks", self.tasks, f"--exit-with-parent={os.getpid()}"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.process.stdout is not None
+        self.url: str = json.loads(self.process.stdout.readline())["url"]
+
+    def easy_tasks(self) -> list[dict[str, Any]]:
+        tasks = [json.loads(line) for line in self.tasks.read_text().splitlines()]
+        return [task for task in tasks if task["difficulty"] == 1]
+
+
+@pytest.fixture(scope="session")
+def practice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Practice]:
+    practice = Practice(tmp_path_factory.mktemp("practice"))
+    yield practice
+    practice.process.terminate()
+    practice.process.communicate()

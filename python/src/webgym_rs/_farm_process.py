@@ -60,14 +60,20 @@ class FarmProcess:
     def wait_ready(self) -> str:
         """Waits until the browsers can be leased. Returns the URL of the farm."""
         if not self._ready.wait(self._ready_seconds):
-            self.stop()
-            raise FarmStartError(f"the farm was not ready within {self._ready_seconds:g} s. Its log:\n{self._log_end()}")
+            raise self._failure(f"the farm was not ready within {self._ready_seconds:g} s")
         if self._url is None or self._process.poll() is not None:
-            self._process.wait()
-            raise FarmStartError(f"webgym serve ended with status {self._process.returncode}. Its log:\n{self._log_end()}")
+            raise self._failure(f"webgym serve ended with status {self._process.wait()}")
         return self._url
 
+    def _failure(self, reason: str) -> FarmStartError:
+        """Ends the program and returns the error, with the end of its log."""
+        log = self._log_end()
+        self.stop()
+        return FarmStartError(f"{reason}. Its log:\n{log}")
+
     def _log_end(self) -> str:
+        if self._log.closed:
+            return "(the farm was stopped)"
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, self._log.tell() - LOG_BYTES))
         return self._log.read().decode(errors="replace").strip() or "(empty)"
@@ -78,9 +84,10 @@ class FarmProcess:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is not None:
-                return
+                break
             self._process.send_signal(number)
             try:
                 self._process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 continue
+        self._log.close()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-ElementId: TypeAlias = "int | str"
+ElementId: TypeAlias = int | str
 Direction: TypeAlias = Literal["up", "down", "left", "right"]
 Button: TypeAlias = Literal["left", "middle", "right"]
 
@@ -26,7 +26,7 @@ class Command:
         return {self.name: dict(self.arguments)}
 
 
-CommandLike: TypeAlias = "Command | Mapping[str, Mapping[str, Any]]"
+CommandLike: TypeAlias = Command | Mapping[str, Mapping[str, Any]]
 
 
 def to_json(value: CommandLike) -> Mapping[str, Mapping[str, Any]]:
