@@ -18,6 +18,7 @@ import pytest
 import webgym_rs as wg
 from webgym_rs._binary import find_binary
 
+ITERATION = "train_trajectories.pt.iteration0"
 FARM_ARGUMENTS = ["--allow-private-network"]
 FORM = """<title>Form</title><h1>Order</h1><form action=/ordered><input name=name aria-label=Name>
 <button>Order</button></form><a href=/other>Other page</a><a href=/other target=_blank>New tab</a>
@@ -107,3 +108,29 @@ def practice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Practice]:
     yield practice
     practice.process.terminate()
     practice.process.communicate()
+
+
+class Run:
+    """A small run with the built-in policy, and its journal, which was linked before the run removed it."""
+
+    def __init__(self, folder: Path):
+        self.save_path = folder / "run"
+        self.pt = self.save_path / "train_trajectories" / ITERATION
+        journal = self.pt.with_name(f"{ITERATION}.checkpoint")
+        self.interrupted = folder / "interrupted"
+        self.journal = self.interrupted / "train_trajectories" / journal.name
+        self.journal.parent.mkdir(parents=True)
+        command = [find_binary(), "-q", "demo", "--out", self.save_path, "--tasks", "4", "--instances", "2"]
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until(journal.exists, "the run begins its journal")
+            os.link(journal, self.journal)
+            assert run.wait(120) == 0
+        finally:
+            run.kill()
+            run.wait()
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run(tmp_path_factory.mktemp("trajectories"))

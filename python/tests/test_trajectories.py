@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import wait_until
+from conftest import ITERATION, Run
 from torch_dump import plain
 
 import webgym_rs as wg
@@ -21,33 +21,6 @@ from webgym_rs._binary import find_binary
 from webgym_rs.trajectories import TrajectoryFileError
 
 SYSTEM_PYTHON = "/usr/bin/python3"
-ITERATION = "train_trajectories.pt.iteration0"
-
-
-class Run:
-    """A small run with the built-in policy, and its journal, which was linked before the run removed it."""
-
-    def __init__(self, folder: Path):
-        self.save_path = folder / "run"
-        self.pt = self.save_path / "train_trajectories" / ITERATION
-        journal = self.pt.with_name(f"{ITERATION}.checkpoint")
-        self.interrupted = folder / "interrupted"
-        self.journal = self.interrupted / "train_trajectories" / journal.name
-        self.journal.parent.mkdir(parents=True)
-        command = [find_binary(), "-q", "demo", "--out", self.save_path, "--tasks", "4", "--instances", "2"]
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            wait_until(journal.exists, "the run begins its journal")
-            os.link(journal, self.journal)
-            assert run.wait(120) == 0
-        finally:
-            run.kill()
-            run.wait()
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run(tmp_path_factory.mktemp("trajectories"))
 
 
 def as_in_the_file(iteration: trajectories.Iteration) -> list[list[dict[str, Any]]]:
