@@ -167,7 +167,7 @@ def test_vector_env_takes_sampled_actions(settings: dict[str, Any]) -> None:
 
 
 def test_many_episodes_leave_no_lease(settings: dict[str, Any], gym_farm: wg.Farm) -> None:
-    episodes = int(os.environ.get("WEBGYM_EPISODES", "40"))
+    episodes = int(os.environ.get("WEBGYM_EPISODES", "16"))
     envs = TaskVectorEnv(4, **settings, screenshot="none", max_steps=1, autoreset_mode=AutoresetMode.SAME_STEP)
     envs.reset(seed=1)
     for _ in range(episodes // 4):

@@ -14,6 +14,7 @@ from conftest import FARM_ARGUMENTS, leases, wait_until
 
 import webgym_rs as wg
 from webgym_rs import errors
+from webgym_rs._binary import find_binary
 
 HOLD = """
 import os, signal, sys, webgym_rs as wg
@@ -137,9 +138,9 @@ def test_unused_lease_expires_without_keep_alive(farm: wg.Farm) -> None:
 
 
 def test_idle_lease_is_renewed(farm: wg.Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webgym_rs._keeper.IDLE_SHARE", 1 / 1200)
-    with farm.lease(minutes=5) as session:
-        unused = farm.lease(minutes=6, keep_alive=False)
+    monkeypatch.setattr("webgym_rs._keeper.IDLE_SHARE", 1 / 720)
+    with farm.lease(minutes=3) as session:
+        unused = farm.lease(minutes=4, keep_alive=False)
         wait_until(lambda: unused.id not in leases(farm), "the lease without renewal expires")
         assert leases(farm) == [session.id]
         session.page()
@@ -182,6 +183,17 @@ def test_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEBGYM_BINARY", "/nowhere/webgym")
     with pytest.raises(wg.FarmStartError, match="/nowhere/webgym"):
         wg.serve(1)
+
+
+@pytest.mark.parametrize(
+    ("pid", "message"), [("1", "is not the parent"), ("0", "it must be the id"), ("999999999", "cannot watch")]
+)
+def test_wrong_parent_is_refused(pid: str, message: str) -> None:
+    command = [find_binary(), "serve", "1", "--master-port=0", "--node-port=0", f"--exit-with-parent={pid}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert f"--exit-with-parent is {pid}" in done.stderr or f"process {pid}" in done.stderr
 
 
 def test_module_runs_the_program() -> None:
