@@ -31,6 +31,24 @@ DEFAULT_INCLUDE: tuple[Include, ...] = ("screenshot", "metadata")
 # The farm closes connections that are idle for longer.
 IDLE_CONNECTION_SECONDS = 30
 RETRY_PAUSES = (0.1, 0.5, 1.0)
+SESSIONS_PER_POOL = 8
+
+
+class _Slot:
+    """A session's share of a pool of connections; it ends with the session."""
+
+    __slots__ = ("__weakref__", "http")
+
+    def __init__(self, http: HttpClient):
+        self.http = http
+
+
+class _Pool:
+    """The connections of a few sessions. For each request, httpx looks at every connection of a pool."""
+
+    def __init__(self, http: HttpClient):
+        self.http = http
+        self.slots: weakref.WeakSet[_Slot] = weakref.WeakSet()
 
 
 class Farm:
@@ -50,24 +68,44 @@ class Farm:
     def _of_process(cls, process: FarmProcess, timeout: float) -> Self:
         """Returns a farm whose process is about to become ready."""
         farm = cls.__new__(cls)
-        farm._process, farm._timeout, farm._http = process, timeout, None
+        farm._process, farm._timeout, farm._pools = process, timeout, []
         farm._stop_process = weakref.finalize(farm, process.stop)
         return farm
 
     def _connect(self, url: str, api_key: str) -> None:
-        self.url = url.rstrip("/")
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_CONNECTION_SECONDS)
-        headers = {"x-api-key": api_key, "content-type": "application/json"}
-        self._http: HttpClient | None = HttpClient(
-            base_url=self.url, headers=headers, timeout=self._timeout, limits=limits, trust_env=False
-        )
+        self.url, self._api_key = url.rstrip("/"), api_key
         self._keeper = LeaseKeeper(self.url, api_key)
+        # Made once: reading the certificates takes longer than a request.
+        self._verify = httpx.create_ssl_context() if self.url.startswith("https:") else False
+        self._pools: list[_Pool] = [_Pool(self._new_http())]
+
+    def _new_http(self) -> HttpClient:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_CONNECTION_SECONDS)
+        headers = {"x-api-key": self._api_key, "content-type": "application/json"}
+        return HttpClient(
+            base_url=self.url,
+            headers=headers,
+            timeout=self._timeout,
+            limits=limits,
+            trust_env=False,
+            verify=self._verify,
+        )
+
+    def _new_slot(self) -> _Slot:
+        """Returns a slot of the first pool that has room, so that connections are used again."""
+        pool = next((pool for pool in self._pools if len(pool.slots) < SESSIONS_PER_POOL), None)
+        if pool is None:
+            pool = _Pool(self._new_http())
+            self._pools.append(pool)
+        slot = _Slot(pool.http)
+        pool.slots.add(slot)
+        return slot
 
     async def wait_ready(self) -> None:
         """Waits until a farm that `serve` started is ready. Requests do this by themselves."""
-        if self._http is None and self._process is not None:
+        if not self._pools and self._process is not None:
             url = await run_blocking(self._process.wait_ready)
-            if self._http is None:
+            if not self._pools:
                 self._connect(url, self._process.api_key)
 
     def lease(
@@ -87,21 +125,23 @@ class Farm:
         return Pending(self._acquire(minutes, wait, keep_alive, options))
 
     async def _acquire(self, minutes: int, wait: float, keep_alive: bool, options: Mapping[str, Any]) -> Session:
-        lease = await self.send(_calls.acquire(minutes, wait, options))
+        await self.wait_ready()
+        slot = self._new_slot()
+        lease = await self.send(_calls.acquire(minutes, wait, options), slot.http)
         self._keeper.add(lease, minutes, keep_alive)
-        return Session(self, lease)
+        return Session(self, lease, slot)
 
     async def info(self) -> dict[str, Any]:
         """Returns the nodes of the farm with their capacity and leases."""
         return await self.send(_calls.info())
 
-    async def send(self, call: Call[T]) -> T:
+    async def send(self, call: Call[T], http: HttpClient | None = None) -> T:
         """Sends a call. What did not reach the farm is sent again; what may have reached it, only if it is repeatable."""
         await self.wait_ready()
         deadline = time.monotonic() + self._timeout + call.extra_seconds
         for pause in (*RETRY_PAUSES, None):
             try:
-                return call.parse(await self._request(call))
+                return call.parse(await self._request(call, http or self._pools[0].http))
             except httpx.HTTPError as error:
                 repeatable = call.repeatable or isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
                 if pause is None or not repeatable or time.monotonic() + pause > deadline:
@@ -110,9 +150,8 @@ class Farm:
                 await sleep(pause)
         raise AssertionError("unreachable")
 
-    async def _request(self, call: Call[Any]) -> Response:
-        assert self._http is not None
-        response = await self._http.request(
+    async def _request(self, call: Call[Any], http: HttpClient) -> Response:
+        response = await http.request(
             call.method,
             call.path,
             params=call.query or None,
@@ -125,9 +164,10 @@ class Farm:
 
     async def close(self) -> None:
         """Releases the leases of this client and closes its connections. A farm started by `serve` is stopped."""
-        if self._http is not None:
+        if self._pools:
             await run_blocking(self._keeper.close)
-            await self._http.aclose()
+        for pool in self._pools:
+            await pool.http.aclose()
         if self._stop_process is not None:
             await run_blocking(self._stop_process)
 
@@ -148,8 +188,10 @@ class Farm:
 class Session:
     """A leased browser session. `release` it, or use it with `async with`; a forgotten one is released, too."""
 
-    def __init__(self, farm: Farm, lease: Lease):
+    def __init__(self, farm: Farm, lease: Lease, slot: _Slot):
         self._farm = farm
+        self._http = slot.http
+        self._slot: _Slot | None = slot
         self._keeper = farm._keeper  # pyright: ignore[reportPrivateUsage]
         self.id = lease.instance_id
         """The id of the lease."""
@@ -162,7 +204,7 @@ class Session:
 
     async def _send(self, call: Call[T]) -> T:
         try:
-            return await self._farm.send(call)
+            return await self._farm.send(call, self._http)
         finally:
             self._keeper.renew(self._lease)
 
@@ -297,7 +339,7 @@ class Session:
         if self._finaliser.detach() is None:
             return
         try:
-            await self._farm.send(_calls.release(self._lease))
+            await self._farm.send(_calls.release(self._lease), self._http)
         except (InvalidInstance, NotInUse):
             pass
         except BaseException as error:
@@ -305,6 +347,7 @@ class Session:
             if not isinstance(error, InfrastructureError):
                 raise
         finally:
+            self._slot = None
             self._keeper.remove(self._lease)
 
     async def __aenter__(self) -> Self:

@@ -32,6 +32,24 @@ DEFAULT_INCLUDE: tuple[Include, ...] = ("screenshot", "metadata")
 # The farm closes connections that are idle for longer.
 IDLE_CONNECTION_SECONDS = 30
 RETRY_PAUSES = (0.1, 0.5, 1.0)
+SESSIONS_PER_POOL = 8
+
+
+class _Slot:
+    """A session's share of a pool of connections; it ends with the session."""
+
+    __slots__ = ("__weakref__", "http")
+
+    def __init__(self, http: HttpClient):
+        self.http = http
+
+
+class _Pool:
+    """The connections of a few sessions. For each request, httpx looks at every connection of a pool."""
+
+    def __init__(self, http: HttpClient):
+        self.http = http
+        self.slots: weakref.WeakSet[_Slot] = weakref.WeakSet()
 
 
 class Farm:
@@ -51,24 +69,44 @@ class Farm:
     def _of_process(cls, process: FarmProcess, timeout: float) -> Self:
         """Returns a farm whose process is about to become ready."""
         farm = cls.__new__(cls)
-        farm._process, farm._timeout, farm._http = process, timeout, None
+        farm._process, farm._timeout, farm._pools = process, timeout, []
         farm._stop_process = weakref.finalize(farm, process.stop)
         return farm
 
     def _connect(self, url: str, api_key: str) -> None:
-        self.url = url.rstrip("/")
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_CONNECTION_SECONDS)
-        headers = {"x-api-key": api_key, "content-type": "application/json"}
-        self._http: HttpClient | None = HttpClient(
-            base_url=self.url, headers=headers, timeout=self._timeout, limits=limits, trust_env=False
-        )
+        self.url, self._api_key = url.rstrip("/"), api_key
         self._keeper = LeaseKeeper(self.url, api_key)
+        # Made once: reading the certificates takes longer than a request.
+        self._verify = httpx.create_ssl_context() if self.url.startswith("https:") else False
+        self._pools: list[_Pool] = [_Pool(self._new_http())]
+
+    def _new_http(self) -> HttpClient:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_CONNECTION_SECONDS)
+        headers = {"x-api-key": self._api_key, "content-type": "application/json"}
+        return HttpClient(
+            base_url=self.url,
+            headers=headers,
+            timeout=self._timeout,
+            limits=limits,
+            trust_env=False,
+            verify=self._verify,
+        )
+
+    def _new_slot(self) -> _Slot:
+        """Returns a slot of the first pool that has room, so that connections are used again."""
+        pool = next((pool for pool in self._pools if len(pool.slots) < SESSIONS_PER_POOL), None)
+        if pool is None:
+            pool = _Pool(self._new_http())
+            self._pools.append(pool)
+        slot = _Slot(pool.http)
+        pool.slots.add(slot)
+        return slot
 
     def wait_ready(self) -> None:
         """Waits until a farm that `serve` started is ready. Requests do this by themselves."""
-        if self._http is None and self._process is not None:
+        if not self._pools and self._process is not None:
             url = run_blocking(self._process.wait_ready)
-            if self._http is None:
+            if not self._pools:
                 self._connect(url, self._process.api_key)
 
     def lease(
@@ -88,21 +126,23 @@ class Farm:
         return self._acquire(minutes, wait, keep_alive, options)
 
     def _acquire(self, minutes: int, wait: float, keep_alive: bool, options: Mapping[str, Any]) -> Session:
-        lease = self.send(_calls.acquire(minutes, wait, options))
+        self.wait_ready()
+        slot = self._new_slot()
+        lease = self.send(_calls.acquire(minutes, wait, options), slot.http)
         self._keeper.add(lease, minutes, keep_alive)
-        return Session(self, lease)
+        return Session(self, lease, slot)
 
     def info(self) -> dict[str, Any]:
         """Returns the nodes of the farm with their capacity and leases."""
         return self.send(_calls.info())
 
-    def send(self, call: Call[T]) -> T:
+    def send(self, call: Call[T], http: HttpClient | None = None) -> T:
         """Sends a call. What did not reach the farm is sent again; what may have reached it, only if it is repeatable."""
         self.wait_ready()
         deadline = time.monotonic() + self._timeout + call.extra_seconds
         for pause in (*RETRY_PAUSES, None):
             try:
-                return call.parse(self._request(call))
+                return call.parse(self._request(call, http or self._pools[0].http))
             except httpx.HTTPError as error:
                 repeatable = call.repeatable or isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
                 if pause is None or not repeatable or time.monotonic() + pause > deadline:
@@ -111,9 +151,8 @@ class Farm:
                 sleep(pause)
         raise AssertionError("unreachable")
 
-    def _request(self, call: Call[Any]) -> Response:
-        assert self._http is not None
-        response = self._http.request(
+    def _request(self, call: Call[Any], http: HttpClient) -> Response:
+        response = http.request(
             call.method,
             call.path,
             params=call.query or None,
@@ -126,9 +165,10 @@ class Farm:
 
     def close(self) -> None:
         """Releases the leases of this client and closes its connections. A farm started by `serve` is stopped."""
-        if self._http is not None:
+        if self._pools:
             run_blocking(self._keeper.close)
-            self._http.close()
+        for pool in self._pools:
+            pool.http.close()
         if self._stop_process is not None:
             run_blocking(self._stop_process)
 
@@ -149,8 +189,10 @@ class Farm:
 class Session:
     """A leased browser session. `release` it, or use it with `with`; a forgotten one is released, too."""
 
-    def __init__(self, farm: Farm, lease: Lease):
+    def __init__(self, farm: Farm, lease: Lease, slot: _Slot):
         self._farm = farm
+        self._http = slot.http
+        self._slot: _Slot | None = slot
         self._keeper = farm._keeper  # pyright: ignore[reportPrivateUsage]
         self.id = lease.instance_id
         """The id of the lease."""
@@ -163,7 +205,7 @@ class Session:
 
     def _send(self, call: Call[T]) -> T:
         try:
-            return self._farm.send(call)
+            return self._farm.send(call, self._http)
         finally:
             self._keeper.renew(self._lease)
 
@@ -298,7 +340,7 @@ class Session:
         if self._finaliser.detach() is None:
             return
         try:
-            self._farm.send(_calls.release(self._lease))
+            self._farm.send(_calls.release(self._lease), self._http)
         except (InvalidInstance, NotInUse):
             pass
         except BaseException as error:
@@ -306,6 +348,7 @@ class Session:
             if not isinstance(error, InfrastructureError):
                 raise
         finally:
+            self._slot = None
             self._keeper.remove(self._lease)
 
     def __enter__(self) -> Self:
