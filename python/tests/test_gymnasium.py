@@ -6,6 +6,7 @@ import gc
 import math
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -186,6 +187,11 @@ def test_forgotten_environment_releases(settings: dict[str, Any], gym_farm: wg.F
     del env
     gc.collect()
     wait_until(lambda: leases(gym_farm) == [], "the finaliser releases the lease")
+    wait_until(lambda: "webgym-episodes" not in names_of_threads(), "the event loop ends")
+
+
+def names_of_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate()]
 
 
 def test_lost_infrastructure_is_masked(practice: Practice) -> None:
