@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob test-clients test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release clean help
+.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-clients test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release wheel clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -14,8 +14,11 @@ demo: ## Install what is needed and run a complete example
 test: ## Install what is needed and run the test suite
 	@scripts/test
 
-test-clients: ## Test with Playwright: move logins between it and webgym (WEBGYM=path)
+test-clients: ## Test with Playwright (logins) and with clients generated from the OpenAPI document (WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" scripts/test-clients
+
+test-python: ## Check and test the Python package (also part of make test; WEBGYM=path)
+	@WEBGYM="$(WEBGYM)" scripts/test-python
 
 web: ## Build the pages of monitor and viewer if they changed
 	@scripts/web
@@ -84,6 +87,9 @@ audit: ## Check licences, sources and known vulnerabilities of the dependencies
 
 release: ## Build webgym reproducibly: the same commit and compiler give the same bytes in any folder
 	@scripts/release
+
+wheel: ## Build the Python wheel webgym-rs into dist/ (PROFILE=dev for a quick build)
+	@PROFILE="$(PROFILE)" scripts/wheel
 
 clean: ## Remove build outputs
 	@cargo clean

@@ -24,8 +24,9 @@ class Farm:
         command = [webgym, "serve", instances, f"--instances-per-browser={instances}", *options]
         self.process = Process(log, command)
         self.process.wait_until(lambda: any(event["event"] == "ready" for event in self.events()), 60, "browsers")
-        self.port = next(event["port"] for event in self.events() if event.get("tier") == "master")
-        self.url = f"http://127.0.0.1:{self.port}"
+        ports = {event["tier"]: event["port"] for event in self.events() if "tier" in event}
+        self.port = ports["master"]
+        self.url, self.node_url = (f"http://127.0.0.1:{ports[tier]}" for tier in ("master", "node"))
 
     def events(self) -> list[dict]:
         lines = self.process.log().splitlines()
@@ -34,8 +35,11 @@ class Farm:
     def stop(self) -> None:
         self.process.stop()
 
-    def request(self, method: str, path: str, query: dict | None = None, body: dict | None = None) -> bytes:
-        url = f"{self.url}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
+    def request(
+        self, method: str, path: str, query: dict | None = None, body: dict | None = None, server: str | None = None
+    ) -> bytes:
+        """Calls the master, or another server of the farm."""
+        url = f"{server or self.url}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
         headers = {"x-api-key": API_KEY, "content-type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, headers, method=method)

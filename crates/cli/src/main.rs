@@ -3,6 +3,7 @@
 mod baseline;
 mod bench;
 mod browser_args;
+mod compare;
 mod config;
 mod demo;
 mod doctor;
@@ -14,7 +15,9 @@ mod logging;
 mod metrics;
 mod monitor;
 mod nginx_config;
+mod parent;
 mod plot;
+mod practice;
 mod progress;
 mod prompts;
 mod ranks;
@@ -90,6 +93,10 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Serve the built-in baseline policy with the API of vLLM.
     Baseline(baseline::BaselineArgs),
+    /// Serve the practice websites and write their tasks.
+    Practice(practice::PracticeArgs),
+    /// Compare answers with reference answers, as judge=reference does: a line of JSON with answer and reference for each.
+    Compare,
 }
 
 fn main() -> ExitCode {
@@ -146,6 +153,8 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Demo(args) => Box::pin(demo::demo(args, quiet)).await,
         Command::Baseline(args) => baseline::run(&args).await,
+        Command::Practice(args) => practice::run(&args).await,
+        Command::Compare => compare::run(),
         Command::Bench(args) => bench::run(&args).await,
     }
 }

@@ -60,6 +60,10 @@ pub(super) struct NetArgs {
     /// otherwise 0. Ctrl-C does not wait for leases; a second signal ends the wait.
     #[arg(long, value_name = "SECONDS")]
     drain_secs: Option<u64>,
+    /// Stop, without waiting for leases, when the process PID ends. It must be the parent of this one. For programs that
+    /// start a farm: it ends with them even if they are killed.
+    #[arg(long, value_name = "PID")]
+    pub(super) exit_with_parent: Option<i32>,
 }
 
 #[derive(Args, Debug)]

@@ -11,6 +11,8 @@ use args::ModeChoice;
 pub(crate) use args::{InstanceArgs, MasterArgs, NodeArgs, ServeArgs};
 use run::run;
 
+use crate::parent::Parent;
+
 /// Options of an empty pool, for a master without browsers.
 fn empty_pool() -> PoolOptions {
     let none = browser::Executable { path: "none".into(), kind: browser::BrowserKind::Full };
@@ -36,24 +38,28 @@ pub(crate) async fn serve(mut args: ServeArgs, quiet: bool) -> anyhow::Result<Ex
     let mut options = args.net.options(mode, pool)?;
     (options.master_port, options.node_port, options.nodes) = (args.master_port, args.node_port, args.node);
     let drain = args.net.drain_time(mode);
-    run(Farm::start(options).await?, drain, quiet).await
+    let parent = Parent::watch(args.net.exit_with_parent)?;
+    run(Farm::start(options).await?, drain, parent, quiet).await
 }
 
 pub(crate) async fn master(args: MasterArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut options = args.net.options(Mode::Master, empty_pool())?;
     (options.master_port, options.nodes) = (args.port, args.node);
-    run(Farm::start(options).await?, Duration::ZERO, quiet).await
+    let parent = Parent::watch(args.net.exit_with_parent)?;
+    run(Farm::start(options).await?, Duration::ZERO, parent, quiet).await
 }
 
 pub(crate) async fn node(args: NodeArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut options = args.net.options(Mode::Worker, args.pool.options(args.instances)?)?;
     options.node_port = args.port;
     let drain = args.net.drain_time(Mode::Worker);
-    run(Farm::start(options).await?, drain, quiet).await
+    let parent = Parent::watch(args.net.exit_with_parent)?;
+    run(Farm::start(options).await?, drain, parent, quiet).await
 }
 
 pub(crate) async fn instance(args: InstanceArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     let options = args.net.options(Mode::Worker, args.pool.options(1)?)?;
     let drain = args.net.drain_time(Mode::Both);
-    run(Farm::start_instance(options, args.port).await?, drain, quiet).await
+    let parent = Parent::watch(args.net.exit_with_parent)?;
+    run(Farm::start_instance(options, args.port).await?, drain, parent, quiet).await
 }

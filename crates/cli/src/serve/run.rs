@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::{
     format::count_of,
+    parent::Parent,
     signals::{Signals, StopSignal},
 };
 
@@ -24,8 +25,13 @@ fn print_event(event: &serde_json::Value) {
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }
 
-/// Runs the farm until a stop signal. On SIGTERM its leases get the time `drain` to end.
-pub(super) async fn run(farm: Farm, drain: Duration, quiet: bool) -> anyhow::Result<ExitCode> {
+/// Runs the farm until a stop signal or the end of its parent. On SIGTERM its leases get the time `drain` to end.
+pub(super) async fn run(
+    farm: Farm,
+    drain: Duration,
+    parent: Parent,
+    quiet: bool,
+) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     for bound in farm.bound() {
         print_event(
@@ -35,9 +41,17 @@ pub(super) async fn run(farm: Farm, drain: Duration, quiet: bool) -> anyhow::Res
     tokio::select! {
         () = wait_until_ready(&farm, quiet) => {}
         () = signals.next() => return stop(farm, signals).await,
+        () = parent.ended() => return stop(farm, signals).await,
     }
-    if signals.next_kind().await == StopSignal::Terminate && !drain.is_zero() {
-        wait_for_leases(&farm, drain, &mut signals).await;
+    let signal = tokio::select! {
+        signal = signals.next_kind() => signal,
+        () = parent.ended() => StopSignal::Interrupt,
+    };
+    if signal == StopSignal::Terminate && !drain.is_zero() {
+        tokio::select! {
+            () = wait_for_leases(&farm, drain, &mut signals) => {}
+            () = parent.ended() => {}
+        }
     }
     stop(farm, signals).await
 }

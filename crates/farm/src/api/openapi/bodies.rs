@@ -170,13 +170,26 @@ pub(super) fn observe(tier: Tier, step: bool) -> Value {
 }
 
 pub(super) fn observed() -> Value {
-    let or_null = |kind: &str| json!({"type": [kind, "null"]});
-    let properties = json!({
-        "result": or_null("object"), "error": or_null("object"), "settled": {"type": "boolean"},
-        "settle_ms": {"type": "integer"}, "screenshot": or_null("object"), "metadata": or_null("object"),
-        "ac_tree": or_null("string"), "screenshot_info": or_null("object"), "unchanged": {"type": "boolean"},
+    let any_object = json!({"type": ["object", "null"], "additionalProperties": true});
+    let object = |properties: Value, required: &[&str]| json!({"type": ["object", "null"], "properties": properties, "required": required});
+    let (text, count) = (json!({"type": "string"}), json!({"type": "integer", "minimum": 0}));
+    let mut properties = json!({
+        "result": any_object, "settled": {"type": "boolean"}, "settle_ms": count,
+        "error": object(json!({"code": text, "detail": text}), &["code", "detail"]),
+        "screenshot": object(
+            json!({"format": {"enum": ["png", "jpeg", "webp"]}, "width": count, "height": count, "data": {"type": "string", "description": "The image in base64"}}),
+            &["format", "width", "height", "data"],
+        ),
+        "metadata": object(json!({"title": text, "url": text}), &["title", "url"]),
+        "ac_tree": {"type": ["string", "null"]}, "screenshot_info": any_object, "unchanged": {"type": "boolean"},
     });
-    let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    let required: Vec<String> = properties.as_object().into_iter().flat_map(Map::keys).cloned().collect();
+    let tab = json!({
+        "type": "object", "required": ["id", "title", "url", "current"],
+        "properties": {"id": text, "title": text, "url": text, "current": {"type": "boolean"}},
+    });
+    properties["tabs"] =
+        json!({"type": "array", "items": tab, "description": "Only for sessions with many tabs"});
     let schema = json!({"type": "object", "required": required, "properties": properties});
     let content =
         json!({"application/json": {"schema": schema}, "application/msgpack": {"schema": binary()}});

@@ -17,7 +17,7 @@ pub(super) fn request(address: Map<String, Value>) -> Value {
         "dialect": {"enum": Dialect::ALL.map(Dialect::as_str)},
         "version": {"enum": versions, "description": "The version of the dialect; the default accepts the actions of all versions"},
         "action": {
-            "type": ["object", "array", "string"],
+            "type": ["object", "array", "string"], "items": {},
             "description": "What the model emitted: the provider's item, message or list of them, one action, or text",
         },
         "display": {
@@ -38,7 +38,7 @@ pub(super) fn response() -> Value {
     let or_null = |properties: Value, required: &[&str]| json!({"type": ["object", "null"], "properties": properties, "required": required});
     let text = json!({"type": "string"});
     let properties = json!({
-        "output": {"type": ["object", "array", "null"], "description": "What to send back to the model, in its dialect"},
+        "output": {"type": ["object", "array", "null"], "items": {}, "description": "What to send back to the model, in its dialect"},
         "commands": {"type": "array", "items": {"type": "object"}, "description": "The commands that were carried out"},
         "finished": or_null(json!({"answer": text, "success": {"type": "boolean"}}), &["answer", "success"]),
         "error": or_null(json!({"code": text, "detail": text}), &["code", "detail"]),

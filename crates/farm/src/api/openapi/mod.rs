@@ -44,7 +44,10 @@ pub fn document(tier: Tier) -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "A farm of isolated browser sessions. Acquire one with /get, act with /execute or /step, \
                             observe with /screenshot or /observe, and release it with /reset.",
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
+        // The server that the document was fetched from.
+        "servers": [{"url": "/"}],
         "security": [{"key": []}],
         "paths": paths,
         "components": {
@@ -93,55 +96,70 @@ fn operations(tier: Tier) -> Vec<PathOperation> {
 }
 
 fn lease_operations(tier: Tier) -> Vec<PathOperation> {
-    let get = Operation::new("Acquire an instance")
+    let get = Operation::new("acquire_lease", "Acquire an instance")
         .parameters(bodies::get_parameters())
         .optional_body(reference("SessionOptions"))
         .response(bodies::lease(tier));
-    let reset = Operation::new("Release an instance; its slot gets a clean one")
+    let reset = Operation::new("release_lease", "Release an instance; its slot gets a clean one")
         .parameters(instance_parameters(tier))
         .response(success());
     vec![("/get", "post", get.build()), ("/reset", "post", reset.build())]
 }
 
 fn instance_operations(tier: Tier) -> Vec<PathOperation> {
-    let on_instance = |summary| Operation::new(summary).parameters(instance_parameters(tier));
-    let screenshot = on_instance("Take a screenshot")
+    let on_instance = |id, summary| Operation::new(id, summary).parameters(instance_parameters(tier));
+    let screenshot = on_instance("take_screenshot", "Take a screenshot")
         .parameters(bodies::screenshot_parameters())
         .response(bodies::screenshot());
-    let execute = Operation::new("Execute one browser command and wait until the page has settled")
-        .parameters(if tier == Tier::Master { vec![] } else { instance_parameters(tier) })
-        .body(bodies::execute(tier))
-        .response(json_response("The result of the command", &json!({"type": "object"})));
-    let observe = |summary, step| {
-        Operation::new(summary).body(bodies::observe(tier, step)).response(bodies::observed()).build()
+    let execute =
+        Operation::new("execute_command", "Execute one browser command and wait until the page has settled")
+            .parameters(if tier == Tier::Master { vec![] } else { instance_parameters(tier) })
+            .body(bodies::execute(tier))
+            .response(json_response(
+                "The result of the command",
+                &json!({"type": "object", "additionalProperties": true}),
+            ));
+    let observe = |id, summary, step| {
+        Operation::new(id, summary).body(bodies::observe(tier, step)).response(bodies::observed()).build()
     };
-    let computer =
-        Operation::new("Carry out a model's turn in its own dialect and return what the model expects")
-            .body(computer::request(address(tier)))
-            .response(computer::response());
+    let computer = Operation::new(
+        "run_computer_turn",
+        "Carry out a model's turn in its own dialect and return what the model expects",
+    )
+    .body(computer::request(address(tier)))
+    .response(computer::response());
     let size = json!({
         "type": "object", "required": ["width", "height"],
         "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}},
     });
-    let metadata = on_instance("Get the size of the viewport").response(json_response("Size", &size));
-    let state = on_instance("Get cookies, localStorage and IndexedDB in Playwright's format")
-        .response(json_response("The storage state", &reference("StorageState")));
-    let set_state = on_instance("Replace cookies, localStorage and IndexedDB; the page is not reloaded")
-        .body(reference("StorageState"))
-        .response(success());
-    let on_file = |summary| on_instance(summary).parameters(vec![bodies::file_name()]);
-    let files = on_instance("List uploaded files and downloads").response(bodies::files());
-    let read_file = on_file("Get the content of a file").response(bodies::file_content());
-    let write_file = on_file("Upload a file, which set_files can choose in a page")
+    let metadata =
+        on_instance("get_viewport", "Get the size of the viewport").response(json_response("Size", &size));
+    let state =
+        on_instance("get_storage_state", "Get cookies, localStorage and IndexedDB in Playwright's format")
+            .response(json_response("The storage state", &reference("StorageState")));
+    let set_state = on_instance(
+        "set_storage_state",
+        "Replace cookies, localStorage and IndexedDB; the page is not reloaded",
+    )
+    .body(reference("StorageState"))
+    .response(success());
+    let on_file = |id, summary| on_instance(id, summary).parameters(vec![bodies::file_name()]);
+    let files = on_instance("list_files", "List uploaded files and downloads").response(bodies::files());
+    let read_file = on_file("read_file", "Get the content of a file").response(bodies::file_content());
+    let write_file = on_file("write_file", "Upload a file, which set_files can choose in a page")
         .file_body()
         .response(json_response("Stored", &reference("Success")));
-    let delete_file = on_file("Delete a file").response(success());
-    let probe = on_instance("Check that the browser of the lease is alive").response(success());
+    let delete_file = on_file("delete_file", "Delete a file").response(success());
+    let probe = on_instance("probe", "Check that the browser of the lease is alive").response(success());
     vec![
         ("/screenshot", "get", screenshot.build()),
         ("/execute", "post", execute.build()),
-        ("/observe", "post", observe("Get screenshot, metadata and elements in one round trip", false)),
-        ("/step", "post", observe("Execute a command, settle and observe in one round trip", true)),
+        (
+            "/observe",
+            "post",
+            observe("observe", "Get screenshot, metadata and elements in one round trip", false),
+        ),
+        ("/step", "post", observe("step", "Execute a command, settle and observe in one round trip", true)),
         ("/computer", "post", computer.build()),
         ("/metadata", "get", metadata.build()),
         ("/probe", "get", probe.build()),
@@ -155,13 +173,13 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
 }
 
 fn status_operations(tier: Tier) -> Vec<PathOperation> {
-    let info = Operation::new("Get capacity and leases").response(bodies::info(tier));
-    let metrics = Operation::new("Get Prometheus metrics").response(bodies::metrics());
+    let info = Operation::new("get_info", "Get capacity and leases").response(bodies::info(tier));
+    let metrics = Operation::new("get_metrics", "Get Prometheus metrics").response(bodies::metrics());
     vec![
         ("/info", "get", info.build()),
         ("/metrics", "get", metrics.build()),
-        ("/healthz", "get", public("Check that the process is up", false)),
-        ("/readyz", "get", public("Check that instances can be leased", true)),
+        ("/healthz", "get", public("check_health", "Check that the process is up", false)),
+        ("/readyz", "get", public("check_readiness", "Check that instances can be leased", true)),
     ]
 }
 
@@ -172,16 +190,16 @@ fn success() -> Value {
 /// A single instance cannot be drained: it has only one lease.
 fn drain_operations(tier: Tier) -> Vec<PathOperation> {
     let node = || parameter("node", true, &bodies::name(), "The node, as named by /info");
-    let operation = |summary| {
+    let operation = |id, summary| {
         let parameters = (tier == Tier::Master).then(node).into_iter().collect();
-        Operation::new(summary).parameters(parameters).response(bodies::drained()).build()
+        Operation::new(id, summary).parameters(parameters).response(bodies::drained()).build()
     };
     if tier == Tier::Instance {
         return Vec::new();
     }
     vec![
-        ("/drain", "post", operation("Grant no new leases on a node; existing ones continue")),
-        ("/undrain", "post", operation("Grant leases on the node again")),
+        ("/drain", "post", operation("drain_node", "Grant no new leases on a node; existing ones continue")),
+        ("/undrain", "post", operation("undrain_node", "Grant leases on the node again")),
     ]
 }
 
@@ -220,6 +238,22 @@ mod tests {
             for path in ["/drain", "/undrain"] {
                 assert_eq!(document["paths"][path].is_object(), tier != Tier::Instance, "{path}");
             }
+        }
+    }
+
+    #[test]
+    fn operation_ids_are_present_and_unique() {
+        for tier in [Tier::Master, Tier::Node, Tier::Instance] {
+            let operations = operations(tier);
+            let ids: std::collections::BTreeSet<_> = operations
+                .iter()
+                .map(|(path, method, operation)| {
+                    operation["operationId"]
+                        .as_str()
+                        .unwrap_or_else(|| panic!("{method} {path} has no operationId"))
+                })
+                .collect();
+            assert_eq!(ids.len(), operations.len(), "{tier:?}: {ids:?}");
         }
     }
 

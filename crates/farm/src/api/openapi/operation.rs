@@ -17,6 +17,8 @@ const ERRORS: [(&str, &str); 10] = [
 ];
 
 pub(super) struct Operation {
+    /// Unique in a document; generated clients name their functions after it.
+    id: &'static str,
     summary: &'static str,
     parameters: Vec<Value>,
     body: Option<Value>,
@@ -26,8 +28,9 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub(super) fn new(summary: &'static str) -> Self {
+    pub(super) fn new(id: &'static str, summary: &'static str) -> Self {
         Self {
+            id,
             summary,
             parameters: Vec::new(),
             body: None,
@@ -65,8 +68,9 @@ impl Operation {
     pub(super) fn build(self) -> Value {
         let mut responses = Map::from_iter([("200".to_owned(), self.response)]);
         responses.extend(ERRORS.map(|(status, description)| (status.to_owned(), error(description))));
-        let mut operation =
-            json!({"summary": self.summary, "parameters": self.parameters, "responses": responses});
+        let mut operation = json!({
+            "operationId": self.id, "summary": self.summary, "parameters": self.parameters, "responses": responses,
+        });
         if let Some(schema) = self.body {
             let content = json!({self.body_type: {"schema": schema}});
             operation["requestBody"] = json!({"required": self.body_required, "content": content});
@@ -80,16 +84,19 @@ fn error(description: &str) -> Value {
 }
 
 /// Describes an operation that needs no key.
-pub(super) fn public(summary: &str, may_fail: bool) -> Value {
+pub(super) fn public(id: &str, summary: &str, may_fail: bool) -> Value {
+    let object = |required: &[&str]| {
+        let properties = json!({"status": {"type": "string"}, "detail": {"type": "string"}});
+        json!({"type": "object", "required": required, "properties": properties})
+    };
     let mut responses = json!({
-        "200": json_response("Yes", &json!({"type": "object", "required": ["status"]})),
+        "200": json_response("Yes", &object(&["status"])),
         "405": error("The method is not allowed"),
     });
     if may_fail {
-        responses["503"] =
-            json_response("Not now", &json!({"type": "object", "required": ["status", "detail"]}));
+        responses["503"] = json_response("Not now", &object(&["status", "detail"]));
     }
-    json!({"summary": summary, "security": [], "responses": responses})
+    json!({"operationId": id, "summary": summary, "security": [], "responses": responses})
 }
 
 pub(super) fn parameter(name: &str, required: bool, schema: &Value, description: &str) -> Value {

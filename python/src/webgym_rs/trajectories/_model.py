@@ -1,0 +1,77 @@
+"""Trajectories and steps as objects, the same for every file format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .components import Action, Observation, Response, Reward, Task
+
+
+@dataclass
+class Step:
+    """One observation, reply and action."""
+
+    observation: Observation
+    action: Action | None
+    response: Response | None
+    """None for a step that the model did not decide, which ends an interrupted episode."""
+    reward: Reward
+    same_as_next_screenshot: bool | None
+    extras: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Token ids, log probabilities, finish reason and timings, as far as they were recorded."""
+
+
+@dataclass
+class Trajectory:
+    """A recorded episode."""
+
+    split: str
+    iteration: int
+    index: int
+    """The position in the queue of its iteration."""
+    steps: list[Step]
+    metadata: Mapping[str, Any]
+    """Outcome, ending, attempt and further fields of the whole trajectory."""
+
+    @property
+    def task(self) -> Task | None:
+        """The task; None if the trajectory has no steps."""
+        return self.steps[0].observation.task if self.steps else None
+
+    @property
+    def reward(self) -> int:
+        """The reward of the last step."""
+        return self.steps[-1].reward.reward if self.steps else 0
+
+    @property
+    def outcome(self) -> str:
+        """success, failure, blocked, infra_lost, judge_error or cancelled; inferred for files that do not have it."""
+        recorded = self.metadata.get("outcome")
+        if recorded is not None:
+            return recorded
+        if self.steps and self.steps[-1].reward.is_blocked:
+            return "blocked"
+        return "success" if self.reward == 1 else "failure"
+
+
+def trajectory_of_file(steps: Sequence[Mapping[str, Any]], split: str, iteration: int, position: int) -> Trajectory:
+    """Returns the trajectory of a `.pt` file, whose steps are dicts."""
+    metadata: Mapping[str, Any] = (steps[0].get("trajectory_metadata") or {}) if steps else {}
+    none: list[Mapping[str, Any]] = [{} for _ in steps]
+    extras: Sequence[Mapping[str, Any]] = metadata.get("step_extras") or none
+    parsed = [
+        Step(
+            step["observation"],
+            step.get("action"),
+            step.get("response"),
+            step.get("reward") or Reward(),
+            step.get("same_as_next_screenshot"),
+            extra,
+        )
+        for step, extra in zip(steps, extras, strict=True)
+    ]
+    task = parsed[0].observation.task if parsed else None
+    index = task.trajectory_index if task is not None else position
+    return Trajectory(split, iteration, index, parsed, metadata)
