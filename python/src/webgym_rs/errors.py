@@ -118,6 +118,12 @@ class UnsupportedAction(AgentError):
     code = "unsupported_action"
 
 
+class ConfirmationRequired(AgentError):
+    """A person has to confirm the model's action, which was not carried out."""
+
+    code = "confirmation_required"
+
+
 class PageTimeout(AgentError):
     """The page did not answer in time."""
 
