@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cdp::{Connection, EventHandler, Session, protocol as p};
+use cdp::{CallError, Connection, EventHandler, Session, protocol as p};
 use proto::storage_state::{Cookie, OriginState, SameSite, StorageState};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -248,9 +248,13 @@ impl StatePage {
         let refused =
             |reason: String| BrowserError::BadArgument(format!("storage_state of {origin}: {reason}"));
         let params = json!({"url": format!("{origin}/")});
-        let navigated: Navigated =
-            self.session.call_within(ORIGIN_TIMEOUT, p::PAGE_NAVIGATE, &params).await?;
-        if let Some(error) = navigated.error_text {
+        let navigated = self.session.call_within(ORIGIN_TIMEOUT, p::PAGE_NAVIGATE, &params).await;
+        let error = match navigated {
+            Ok(Navigated { error_text }) => error_text,
+            Err(CallError::Rejected { message, .. }) => Some(message),
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(error) = error {
             return Err(refused(error));
         }
         let expression = format!("({SCRIPT}).{function}({argument})");

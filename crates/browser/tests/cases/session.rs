@@ -216,6 +216,10 @@ fn invalid_storage_state_names_the_part() {
                 json!({"origins": [{"origin": "https://a.test", "indexedDB": [{"name": "x", "version": 0, "stores": []}]}]}),
                 "https://a.test",
             ),
+            (
+                json!({"origins": [{"origin": "https://a.test:99999", "localStorage": [{"name": "a", "value": "b"}]}]}),
+                "a.test:99999",
+            ),
         ];
         for (state, expected) in cases {
             let error = fixture

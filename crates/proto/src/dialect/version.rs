@@ -60,7 +60,12 @@ impl Dialect {
     pub fn version(self, name: &str) -> Result<Version, String> {
         self.versions().find(|version| version.as_str() == name).ok_or_else(|| {
             let accepted: Vec<&str> = self.versions().map(Version::as_str).collect();
-            format!("{:?} is not a version of {}; accepted: {}", cut(name), self.as_str(), accepted.join(", "))
+            format!(
+                "{:?} is not a version of {}; accepted: {}",
+                cut(name),
+                self.as_str(),
+                accepted.join(", ")
+            )
         })
     }
 }
