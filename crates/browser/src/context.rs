@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::{
+    clients::{Clients, MAX_CLIENT_PAGES, StartGuard},
     clipboard::Clipboard,
     emulation::EmulationCall,
     error::BrowserError,
@@ -79,6 +80,7 @@ pub(crate) struct Context {
     options: Arc<Options>,
     windows: Mutex<Windows>,
     origins: Mutex<BTreeSet<String>>,
+    clients: Clients,
 }
 
 /// The most tabs of an instance; further windows are closed.
@@ -105,6 +107,7 @@ impl Context {
             emulation,
             windows: Mutex::default(),
             origins: Mutex::default(),
+            clients: Clients::default(),
         })
     }
 
@@ -124,6 +127,10 @@ impl Context {
         &self.clipboard
     }
 
+    pub(crate) fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
     fn windows(&self) -> MutexGuard<'_, Windows> {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,6 +141,7 @@ impl Context {
         connection: &Connection,
         (width, height): (u32, u32),
     ) -> Result<AttachedTarget, BrowserError> {
+        let _creating = self.clients.lock_creation().await;
         let (sender, attached) = oneshot::channel();
         self.windows().new_page = Some(sender);
         let params =
@@ -184,6 +192,10 @@ impl Context {
             let _ = new_page.send(attached);
             return;
         }
+        if self.clients.own_windows() {
+            self.leave_to_clients(&mut windows, connection, &attached);
+            return;
+        }
         if self.has_many_tabs() {
             self.open_as_tab(&mut windows, connection, &attached);
             return;
@@ -231,6 +243,28 @@ impl Context {
             windows.new_tabs.push_back(page);
         } else {
             close_target(connection, &attached.target);
+        }
+    }
+
+    /// Leaves a window to the CDP clients of the tenant. It runs once each of them has set it up.
+    fn leave_to_clients(
+        self: &Arc<Self>,
+        windows: &mut Windows,
+        connection: &Connection,
+        attached: &AttachedTarget,
+    ) {
+        windows.announced.clear();
+        let (page, _) = Page::set_up(connection, attached, self, Arc::clone(&self.options), None);
+        self.clipboard.bind(page.session());
+        let start = StartGuard::new(page.session().clone());
+        if self.clients.page_count() > MAX_CLIENT_PAGES {
+            drop(start);
+            close_target(connection, &attached.target);
+            return;
+        }
+        self.clients.announce(&attached.target, &start);
+        if self.has_many_tabs() && windows.tabs + windows.new_tabs.len() < MAX_TABS {
+            windows.new_tabs.push_back(page);
         }
     }
 

@@ -7,6 +7,7 @@ mod envelope;
 mod error;
 mod find;
 mod flags;
+mod forward;
 mod launch;
 mod profile;
 pub mod protocol;
@@ -19,6 +20,7 @@ mod transport;
 
 pub use connection::{Connection, EventHandler, IgnoreEvents};
 pub use error::{CallError, SessionEnd};
+pub use forward::{ForwardError, ForwardedReply};
 pub use find::{BrowserKind, Executable, FindError, find_browser, find_browsers};
 pub use launch::{Launch, LaunchError, Process, Sandbox, Version};
 pub use protocol::{Method, NoParams};

@@ -101,11 +101,25 @@ impl Page {
         options: Arc<Options>,
         opener: Option<String>,
     ) -> (Self, Vec<SetupCall>) {
+        let (page, mut setup) = Self::set_up(connection, attached, context, options, opener);
+        setup.push((None, page.session.send(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}))));
+        (page, setup)
+    }
+
+    /// Like [`Self::attach`], without letting the target run.
+    pub(crate) fn set_up(
+        connection: &Connection,
+        attached: &AttachedTarget,
+        context: &Arc<Context>,
+        options: Arc<Options>,
+        opener: Option<String>,
+    ) -> (Self, Vec<SetupCall>) {
         let tracker = Arc::new(Tracker::new());
         attached.target.clone_into(&mut tracker.state().main_frame);
         let visit = Arc::new(Visit::default());
-        let events = PageEvents::new(Arc::clone(&tracker), Arc::clone(&visit), context);
+        let events = PageEvents::new(Arc::clone(&tracker), Arc::clone(&visit), context, &attached.target);
         let session = connection.attach(&attached.session, Arc::new(events));
+        context.clients().add_page(&attached.target, &session);
         let page = Self {
             session,
             target: attached.target.clone(),
@@ -137,7 +151,6 @@ impl Page {
         if !page.options.session.blocked_resource_types.is_empty() {
             page.pause_requests(false);
         }
-        setup.push((None, page.session.send(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}))));
         (page, setup)
     }
 
