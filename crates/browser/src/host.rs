@@ -9,8 +9,7 @@ use std::{
 
 use cdp::{
     BrowserKind, Connection, EventHandler, IgnoreEvents, Launch, LaunchError, NoParams, PendingCall, Process,
-    Session,
-    SessionEnd, Version, protocol as p,
+    Session, SessionEnd, Version, protocol as p,
 };
 use serde::Deserialize;
 use serde_json::json;

@@ -8,11 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    clients::TargetWatcher,
-    context::Context,
-    error::BrowserError,
-    host::Creator,
-    options::Options,
+    clients::TargetWatcher, context::Context, error::BrowserError, host::Creator, options::Options,
     page::SETUP_TIMEOUT,
 };
 

@@ -208,8 +208,11 @@ impl Connection {
     pub(crate) fn forget_session(&self, session: &SessionId) {
         let mut table = self.table();
         table.sessions.remove(session);
-        let failed: Vec<PendingReply> =
-            table.pending.extract_if(|_, pending| pending.session == *session).map(|(_, reply)| reply).collect();
+        let failed: Vec<PendingReply> = table
+            .pending
+            .extract_if(|_, pending| pending.session == *session)
+            .map(|(_, reply)| reply)
+            .collect();
         drop(table);
         for pending in failed {
             pending.recipient.deliver(Err(SessionEnd::Detached));

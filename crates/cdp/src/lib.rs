@@ -20,8 +20,8 @@ mod transport;
 
 pub use connection::{Connection, EventHandler, IgnoreEvents};
 pub use error::{CallError, SessionEnd};
-pub use forward::{ForwardError, ForwardedReply};
 pub use find::{BrowserKind, Executable, FindError, find_browser, find_browsers};
+pub use forward::{ForwardError, ForwardedReply};
 pub use launch::{Launch, LaunchError, Process, Sandbox, Version};
 pub use protocol::{Method, NoParams};
 pub use session::{PendingCall, Reply, Session};

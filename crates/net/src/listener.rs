@@ -82,7 +82,8 @@ impl BoundedListener {
                 accepted = self.accept() => accepted,
             };
             let Some((stream, permit)) = accepted else { continue };
-            let connection = self.http().serve_connection(TokioIo::new(stream), service.clone()).with_upgrades();
+            let connection =
+                self.http().serve_connection(TokioIo::new(stream), service.clone()).with_upgrades();
             connections.spawn(run(until_stopped(connection, stop.clone()), permit));
         }
         drop(self);

@@ -29,9 +29,9 @@ pub(crate) fn master_routes() -> Router<Master> {
         result(master.serve_cdp(&segment, "", request).await)
     });
     let below = get(
-        async |State(master): State<Master>, Path((segment, path)): Path<(String, String)>, request: Request| {
-            result(master.serve_cdp(&segment, &path, request).await)
-        },
+        async |State(master): State<Master>,
+               Path((segment, path)): Path<(String, String)>,
+               request: Request| { result(master.serve_cdp(&segment, &path, request).await) },
     );
     routes(root, below)
 }
@@ -41,9 +41,9 @@ pub(crate) fn node_routes() -> Router<NodeApi> {
         result(serve(&api, &segment, "", request).await)
     });
     let below = get(
-        async |State(api): State<NodeApi>, Path((segment, path)): Path<(String, String)>, request: Request| {
-            result(serve(&api, &segment, &path, request).await)
-        },
+        async |State(api): State<NodeApi>,
+               Path((segment, path)): Path<(String, String)>,
+               request: Request| { result(serve(&api, &segment, &path, request).await) },
     );
     routes(root, below)
 }

@@ -33,7 +33,11 @@ pub(crate) fn instance_routes(node: LocalNode, slot: u16, key: Key) -> Router {
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
     let api = NodeApi { node, single_slot: Some(slot) };
-    authenticated.route("/readyz", get(ready)).merge(cdp::node_routes()).with_state(api).merge(docs::routes(Tier::Instance))
+    authenticated
+        .route("/readyz", get(ready))
+        .merge(cdp::node_routes())
+        .with_state(api)
+        .merge(docs::routes(Tier::Instance))
 }
 
 async fn get_instance(

@@ -63,7 +63,11 @@ pub(crate) fn node_routes(node: LocalNode, key: Key) -> Router {
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
     let api = NodeApi { node, single_slot: None };
-    authenticated.route("/readyz", get(ready)).merge(cdp::node_routes()).with_state(api).merge(docs::routes(Tier::Node))
+    authenticated
+        .route("/readyz", get(ready))
+        .merge(cdp::node_routes())
+        .with_state(api)
+        .merge(docs::routes(Tier::Node))
 }
 
 /// The calls to a leased instance: the same on a node and on a single instance.

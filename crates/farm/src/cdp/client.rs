@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use browser::{
-    BrowserError, ClientSession, ForwardError, ForwardedReply, Session, TargetWatcher, TenantBrowser, WatchGuard,
-    protocol as p,
+    BrowserError, ClientSession, ForwardError, ForwardedReply, Session, TargetWatcher, TenantBrowser,
+    WatchGuard, protocol as p,
 };
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::watch;
@@ -194,7 +194,8 @@ impl Client {
         match method {
             "Runtime.runIfWaitingForDebugger" => drop(state.starts.remove(target)),
             "Page.enable" => {
-                let context = state.target(target).and_then(|target| state.context(target.context())).cloned();
+                let context =
+                    state.target(target).and_then(|target| state.context(target.context())).cloned();
                 if let Some(session) = state.sessions.get_mut(id).filter(|session| session.claim.is_none()) {
                     session.claim = context.and_then(|context| context.claim(target));
                 }
@@ -307,7 +308,9 @@ impl Client {
         self.record_change();
         match (to, id) {
             (Some(to), Some(id)) => self.reply_value(to, &json!({"sessionId": &*id})),
-            (Some(to), None) => self.reply_error(to, &ProtocolError::failed("No more sessions for this client")),
+            (Some(to), None) => {
+                self.reply_error(to, &ProtocolError::failed("No more sessions for this client"))
+            }
             (None, _) => {}
         }
     }

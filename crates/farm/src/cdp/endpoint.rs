@@ -11,8 +11,17 @@ use axum::{
 use browser::{BrowserError, TenantBrowser, protocol as p};
 use serde_json::{Value, json};
 
-use super::{MAX_MESSAGE_BYTES, client::Client, outbox::{CloseReason, outbox}, socket};
-use crate::{access::AccessSegment, error::ApiError, pool::{Pool, SocketGuard}};
+use super::{
+    MAX_MESSAGE_BYTES,
+    client::Client,
+    outbox::{CloseReason, outbox},
+    socket,
+};
+use crate::{
+    access::AccessSegment,
+    error::ApiError,
+    pool::{Pool, SocketGuard},
+};
 
 /// The address of this farm as the client of a request sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +36,8 @@ impl PublicAddress {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let host = text("x-forwarded-host").or_else(|| text(HOST.as_str()))?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
-        let is_tls = text("x-forwarded-proto").is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
+        let is_tls =
+            text("x-forwarded-proto").is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
         (!host.is_empty() && host.chars().all(is_plain)).then(|| Self { host: host.to_owned(), is_tls })
     }
 
@@ -101,7 +111,11 @@ pub(crate) async fn serve(
     }
 }
 
-async fn version(tenant: &TenantBrowser, address: &PublicAddress, segment: &str) -> Result<Response, ApiError> {
+async fn version(
+    tenant: &TenantBrowser,
+    address: &PublicAddress,
+    segment: &str,
+) -> Result<Response, ApiError> {
     let version: Value = tenant.root_call(p::BROWSER_GET_VERSION, &json!({})).await?;
     let answer = json!({
         "Browser": version["product"], "Protocol-Version": version["protocolVersion"],

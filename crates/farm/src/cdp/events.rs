@@ -179,7 +179,8 @@ impl Client {
         let events = TargetEvents { client: Arc::downgrade(self), id: Arc::clone(&id), wire_id };
         let real = via.connection().attach(&event.session_id, Arc::new(events));
         let waiting = event.waiting_for_debugger || state.starts.contains_key(target.id());
-        let announcement = json!({"sessionId": &*id, "targetInfo": target.describe(true), "waitingForDebugger": waiting});
+        let announcement =
+            json!({"sessionId": &*id, "targetInfo": target.describe(true), "waitingForDebugger": waiting});
         let receiver: Option<RootId> = match &parent {
             Parent::Root(root) => Some(root.clone()),
             Parent::Session(session) => {

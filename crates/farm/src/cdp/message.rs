@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn repeated_fields_are_refused() {
-        let parse = |text: &str| serde_json::from_str::<ClientCall<'_>>(text).map(|call| call.method.into_owned());
+        let parse =
+            |text: &str| serde_json::from_str::<ClientCall<'_>>(text).map(|call| call.method.into_owned());
         assert_eq!(parse(r#"{"id":1,"method":"a","x":2}"#).unwrap(), "a");
         assert!(parse(r#"{"id":1,"method":"a","method":"b"}"#).is_err());
         assert!(parse(r#"{"id":1,"method":"a","\u006dethod":"b"}"#).is_err());

@@ -36,7 +36,9 @@ impl<'a> CheckedParams<'a> {
             return Err(ProtocolError::failed(format!("Failed to find browser context with id {id}")));
         }
         match &self.target_id {
-            Some(id) if state.target(id).is_none() => Err(ProtocolError::failed("No target with given id found")),
+            Some(id) if state.target(id).is_none() => {
+                Err(ProtocolError::failed("No target with given id found"))
+            }
             _ => Ok(()),
         }
     }
@@ -75,7 +77,9 @@ mod tests {
 
     #[test]
     fn only_web_schemes_can_be_opened() {
-        for allowed in ["http://a", "HTTPS://a", " about:blank", "data:text/html,x", "blob:x", "javascript:1", ""] {
+        for allowed in
+            ["http://a", "HTTPS://a", " about:blank", "data:text/html,x", "blob:x", "javascript:1", ""]
+        {
             assert_eq!(check_url("M", allowed), Ok(()), "{allowed}");
         }
         for refused in [

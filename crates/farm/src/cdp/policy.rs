@@ -53,7 +53,8 @@ pub(crate) fn decide(method: &str) -> Decision {
 pub(crate) fn allows_event(event: &str) -> bool {
     static DOMAINS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let forwarded = lines().filter(|(_, decision)| *decision == Decision::Forward);
-        let mut domains: Vec<_> = forwarded.filter_map(|(method, _)| Some(method.split_once('.')?.0)).collect();
+        let mut domains: Vec<_> =
+            forwarded.filter_map(|(method, _)| Some(method.split_once('.')?.0)).collect();
         domains.dedup();
         domains
     });

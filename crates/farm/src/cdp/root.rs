@@ -13,7 +13,7 @@ use super::{
     filter::TargetFilter,
     message::{ClientCall, ProtocolError, ReplyTo},
     params::check_url,
-    state::{AutoAttach, CreatedContext, Parent, Root, RootId},
+    state::{AutoAttach, ClientState, CreatedContext, Parent, Root, RootId},
 };
 
 /// The parameters of `Target.createTarget` that a client may set.
@@ -79,8 +79,9 @@ pub(super) fn in_context(
 
 fn parse_params(method: &str, call: &ClientCall<'_>) -> Result<Value, ProtocolError> {
     let params: Value = match call.params {
-        Some(params) => serde_json::from_str(params.get())
-            .map_err(|error| ProtocolError::invalid(format!("{method}: the parameters are invalid: {error}")))?,
+        Some(params) => serde_json::from_str(params.get()).map_err(|error| {
+            ProtocolError::invalid(format!("{method}: the parameters are invalid: {error}"))
+        })?,
         None => json!({}),
     };
     if params.is_object() { Ok(params) } else { Err(ProtocolError::invalid("params must be an object")) }
@@ -183,17 +184,33 @@ impl RootCall<'_> {
     fn get_targets(&self) -> Result<(), ProtocolError> {
         let filter: TargetFilter = self.parse("filter")?;
         let state = self.client.state();
-        let own = state.targets().filter(|target| filter.matches(target.kind()));
-        let infos: Vec<Value> = own.map(|target| target.describe(state.is_attached(target.id()))).collect();
+        let infos = self.describe_targets(&state, &filter);
         drop(state);
         self.reply(&json!({"targetInfos": infos}));
         Ok(())
     }
 
+    /// The targets that a filter matches, with the virtual browser itself.
+    fn describe_targets(&self, state: &ClientState, filter: &TargetFilter) -> Vec<Value> {
+        let own = state.targets().filter(|target| filter.matches(target.kind()));
+        let own = own.map(|target| target.describe(state.is_attached(target.id())));
+        let browser = filter.matches("browser").then(|| self.browser_target());
+        browser.into_iter().chain(own).collect()
+    }
+
+    /// The virtual browser as a target. Its id is that of the tenant's context, which no other target has.
+    fn browser_target(&self) -> Value {
+        json!({"targetId": self.client.tenant().context().id(), "type": "browser", "title": "", "url": "",
+            "attached": true, "canAccessOpener": false})
+    }
+
+    fn is_browser_target(&self) -> bool {
+        self.params["targetId"] == self.client.tenant().context().id()
+    }
+
     fn get_target_info(&self) -> Result<(), ProtocolError> {
-        let info = if self.params.get("targetId").is_none() {
-            json!({"targetId": self.client.tenant().context().id(), "type": "browser", "title": "", "url": "",
-                "attached": true, "canAccessOpener": false})
+        let info = if self.params.get("targetId").is_none() || self.is_browser_target() {
+            self.browser_target()
         } else {
             let id = self.own_target()?;
             let state = self.client.state();
@@ -216,16 +233,12 @@ impl RootCall<'_> {
         let filter: TargetFilter = self.parse("filter")?;
         let discover: bool = self.parse("discover")?;
         let mut state = self.client.state();
-        let events: Vec<Value> = state
-            .targets()
-            .filter(|target| discover && filter.matches(target.kind()))
-            .map(|target| json!({"targetInfo": target.describe(state.is_attached(target.id()))}))
-            .collect();
+        let infos = if discover { self.describe_targets(&state, &filter) } else { Vec::new() };
         let root = state.roots.get_mut(&self.root).ok_or_else(ProtocolError::no_session)?;
         root.discover = discover.then_some(filter);
         drop(state);
-        for event in events {
-            let params = event.to_string();
+        for info in infos {
+            let params = json!({"targetInfo": info}).to_string();
             self.client.emit(self.root.as_deref(), p::TARGET_TARGET_CREATED, params.as_bytes());
         }
         self.reply(&json!({}));
@@ -234,7 +247,8 @@ impl RootCall<'_> {
 
     fn set_auto_attach(&self) -> Result<(), ProtocolError> {
         check_flat(self.method, &self.params)?;
-        let (enabled, wait): (bool, bool) = (self.parse("autoAttach")?, self.parse("waitForDebuggerOnStart")?);
+        let (enabled, wait): (bool, bool) =
+            (self.parse("autoAttach")?, self.parse("waitForDebuggerOnStart")?);
         let filter: TargetFilter = self.parse("filter")?;
         let mut state = self.client.state();
         let root = state.roots.get_mut(&self.root).ok_or_else(ProtocolError::no_session)?;
@@ -267,6 +281,9 @@ impl RootCall<'_> {
         if self.params["flatten"] != json!(true) {
             return Err(ProtocolError::refused(self.method, "sessions are flat here; set flatten: true"));
         }
+        if self.is_browser_target() {
+            return self.attach_to_browser();
+        }
         let id = self.own_target()?;
         self.client.attach(&id, Parent::Root(self.root.clone()), Some(self.to.clone()));
         Ok(())
@@ -276,10 +293,16 @@ impl RootCall<'_> {
         let id: Arc<str> = uuid::Uuid::new_v4().simple().to_string().to_ascii_uppercase().into();
         let mut state = self.client.state();
         if state.roots.len() >= MAX_ROOTS {
-            return Err(ProtocolError::failed(format!("a connection has at most {MAX_ROOTS} browser sessions")));
+            return Err(ProtocolError::failed(format!(
+                "a connection has at most {MAX_ROOTS} browser sessions"
+            )));
         }
         state.roots.insert(Some(Arc::clone(&id)), Root::default());
         drop(state);
+        let attached =
+            json!({"sessionId": &*id, "targetInfo": self.browser_target(), "waitingForDebugger": false})
+                .to_string();
+        self.client.emit(self.root.as_deref(), p::TARGET_ATTACHED_TO_TARGET, attached.as_bytes());
         self.reply(&json!({"sessionId": &*id}));
         Ok(())
     }
@@ -343,9 +366,7 @@ impl RootCall<'_> {
                 Ok(result) => {
                     // Clients expect to know the session of a page that they have created.
                     let id = result["targetId"].as_str().unwrap_or_default();
-                    client
-                        .wait_until(|state| state.target(id).is_some() && !state.is_attaching(id))
-                        .await;
+                    client.wait_until(|state| state.target(id).is_some() && !state.is_attaching(id)).await;
                     client.reply_value(&to, &result);
                 }
                 Err(error) => client.reply_error(&to, &ProtocolError::failed(error.to_string())),
@@ -359,8 +380,9 @@ impl RootCall<'_> {
             .into_iter()
             .find(|name| self.params.get(*name).is_some_and(|value| !value.is_null()))
         {
-            let reason =
-                format!("{name} would bypass the network rules; acquire the lease with the session option proxy");
+            let reason = format!(
+                "{name} would bypass the network rules; acquire the lease with the session option proxy"
+            );
             return Err(ProtocolError::refused(self.method, &reason));
         }
         let mut state = self.client.state();
@@ -396,7 +418,10 @@ impl RootCall<'_> {
     fn dispose_context(&self) -> Result<(), ProtocolError> {
         let id = self.params["browserContextId"].as_str().unwrap_or_default().to_owned();
         if id == self.client.tenant().context().id() {
-            return Err(ProtocolError::refused(self.method, "it is the context of the lease; release the lease"));
+            return Err(ProtocolError::refused(
+                self.method,
+                "it is the context of the lease; release the lease",
+            ));
         }
         if !self.client.state().created_contexts.contains_key(&id) {
             return Err(ProtocolError::failed(format!("Failed to find browser context with id {id}")));

@@ -42,8 +42,7 @@ impl Pool {
             return Err(ApiError::NoCapacity(Some(reason.clone())));
         }
         let secret = LeaseSecret::new(&self.identity().incarnation);
-        let id =
-            state.lease(LeaseId::new(), lifetime, key, secret).ok_or(ApiError::NoCapacity(None))?;
+        let id = state.lease(LeaseId::new(), lifetime, key, secret).ok_or(ApiError::NoCapacity(None))?;
         audit::leased(&id);
         drop(state);
         self.0.publish_change();

@@ -68,6 +68,11 @@ impl Pool {
         access.instance().or_else(without_slot)
     }
 
+    /// Returns the number of open CDP connections.
+    pub(crate) fn cdp_connections(&self) -> usize {
+        self.0.state().tenancies().map(|tenancy| tenancy.sockets().load(Ordering::Relaxed)).sum()
+    }
+
     /// Returns the secret of a lease.
     pub(crate) fn secret(&self, id: &InstanceId) -> Result<LeaseSecret, ApiError> {
         Ok(self.0.state().tenancy(id)?.secret().clone())

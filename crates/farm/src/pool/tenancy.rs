@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use browser::{BrowserError, Instance, Observation, ObserveRequest, Screenshot, Settled, StepResult, TenantBrowser};
+use browser::{
+    BrowserError, Instance, Observation, ObserveRequest, Screenshot, Settled, StepResult, TenantBrowser,
+};
 use bytes::Bytes;
 use proto::{Command, InstanceId, SessionOptions, StorageState};
 use serde_json::{Value, json};
