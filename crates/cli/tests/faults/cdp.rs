@@ -47,7 +47,7 @@ fn renderers(webgym: &Webgym) -> usize {
 async fn lease_all(farm: &Farm, count: usize) -> Vec<Lease> {
     let mut leases = Vec::new();
     for _ in 0..count {
-        leases.push(farm.get().await);
+        leases.push(Lease::parse(&farm.try_get(&[("lifetime_mins", "20"), ("wait_secs", "60")]).await.ok()));
     }
     leases
 }
@@ -81,8 +81,8 @@ async fn killed_clients_leave_nothing_behind() {
     let (webgym, sites) = (serve("5 --lease-minute 1 --spares 0").await, sites());
     let farm = webgym.master();
     let monitor = SlotMonitor::start(&farm.http);
-    let leases = lease_all(&farm, SLOTS).await;
     let before = renderers(&webgym);
+    let leases = lease_all(&farm, SLOTS).await;
     let page = sites.url("/course/buttons");
     let mut clients = Vec::new();
     for index in 0..CLIENTS {
@@ -94,22 +94,23 @@ async fn killed_clients_leave_nothing_behind() {
     for client in &mut clients {
         client.wait().await.unwrap();
     }
-    eventually("the pages and contexts of the clients are gone", TIMEOUT, async || {
-        renderers(&webgym) <= before
-    })
-    .await;
     for lease in &leases {
         farm.probe(lease).await.ok();
         let mut client = CdpClient::connect(&farm.cdp_url(lease).await).await;
-        client.pages().await;
+        assert_eq!(
+            client.ok(None, "Target.getBrowserContexts", json!({})).await["browserContextIds"],
+            json!([])
+        );
     }
-    // The leases are given up: they end by the rule for unused leases, and every slot can be leased again.
-    for _ in 0..SLOTS {
-        let lease = Lease::parse(&farm.try_get(&[("wait_secs", "120")]).await.ok());
+    // Nobody uses the leases any more, so they end by the same rule as all others.
+    let slots = Slots::wait_all_free(&webgym, &farm.http, TIMEOUT).await;
+    assert_eq!((slots.capacity, slots.expired), (SLOTS, SLOTS), "{slots:?}");
+    eventually("no page or context of the clients is left", TIMEOUT, async || renderers(&webgym) <= before)
+        .await;
+    for lease in lease_all(&farm, SLOTS).await {
         farm.probe(&lease).await.ok();
     }
     monitor.assert_consistent().await;
-    assert_eq!(Slots::fetch(&farm.http).await.capacity, SLOTS);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod cdp;
 mod clients;
 mod denial_of_service;
 mod dns_server;
@@ -46,6 +47,7 @@ const HEAVY: &[(&str, &[Attack])] = &[
 /// Attacks that mostly wait.
 const LIGHT: &[(&str, &[Attack])] = &[
     ("isolation", isolation::ATTACKS),
+    ("cdp", cdp::ATTACKS),
     ("text_injection", text_injection::ATTACKS),
     ("clients", clients::ATTACKS),
     ("raw_http", raw_http::ATTACKS),

@@ -1,0 +1,311 @@
+//! A CDP client of one tenant that tries every method of the protocol with the ids of another tenant, at the browser and at
+//! its own page. The list of methods is the browser's own description of the protocol.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use cdp::{IgnoreEvents, Launch, find_browser, find_browsers};
+use serde_json::{Value, json};
+use testkit::{CdpClient, Lease, Served};
+
+use crate::{TIMEOUT, attacks, environment::Environment};
+
+attacks![
+    foreign_ids_are_of_no_use,
+    every_method_is_reviewed,
+    local_files_cannot_be_opened,
+    invalid_messages_are_survived
+];
+
+const SECRET: &str = "victim-6b1f0c";
+
+/// Returns the description of the protocol that a browser serves.
+async fn protocol(executable: cdp::Executable) -> Value {
+    let mut launch = Launch::new(executable);
+    launch.extra_flags.push("--remote-debugging-port=0".to_owned());
+    let process = launch.start(Arc::new(IgnoreEvents)).await.unwrap();
+    let file = process.profile().join("DevToolsActivePort");
+    let deadline = Instant::now() + TIMEOUT;
+    let port: u16 = loop {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if let Some(port) = text.lines().next().and_then(|line| line.parse().ok()) {
+            break port;
+        }
+        assert!(Instant::now() < deadline, "the browser opened no port");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let fetched = tokio::task::spawn_blocking(move || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        write!(stream, "GET /json/protocol HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut length = 0;
+        for line in reader.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()) {
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        serde_json::from_slice(&body).unwrap()
+    });
+    let protocol = fetched.await.unwrap();
+    process.close().await;
+    protocol
+}
+
+/// Lists the commands of a protocol description: full name and parameters.
+fn commands(protocol: &Value) -> Vec<(String, Vec<Value>)> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut found = Vec::new();
+    for domain in list(&protocol["domains"]) {
+        for command in list(&domain["commands"]) {
+            let name =
+                format!("{}.{}", domain["domain"].as_str().unwrap(), command["name"].as_str().unwrap());
+            found.push((name, list(&command["parameters"])));
+        }
+    }
+    found
+}
+
+async fn every_method_is_reviewed(_: Arc<Environment>) {
+    for executable in find_browsers() {
+        let path = executable.path.clone();
+        let served: BTreeSet<String> =
+            commands(&protocol(executable).await).into_iter().map(|(name, _)| name).collect();
+        assert!(served.len() > 600, "{}", served.len());
+        let new: Vec<&String> = served.iter().filter(|name| !farm::is_reviewed(name)).collect();
+        assert!(new.is_empty(), "{path:?}: decide about these in crates/farm/src/cdp/methods.tsv: {new:?}");
+    }
+}
+
+/// The ids of the victim that the attacker is assumed to know.
+struct Victim {
+    client: CdpClient,
+    lease: Lease,
+    target: String,
+    session: String,
+    frame: String,
+    context: String,
+    window: Value,
+    stream: String,
+    object: String,
+}
+
+impl Victim {
+    async fn start(env: &Environment) -> Self {
+        let page = env.page(&format!(
+            "<title>{SECRET}</title><body>{SECRET}<script>document.cookie = '{SECRET}=1'</script>"
+        ));
+        let lease = env.lease_on(&page).await;
+        let mut client = CdpClient::connect(&env.farm.cdp_url(&lease).await).await;
+        let target = client.pages().await.remove(0);
+        let session = client.attach(&target).await;
+        let info = client.ok(None, "Target.getTargetInfo", json!({"targetId": target})).await;
+        let tree = client.ok(Some(&session), "Page.getFrameTree", json!({})).await;
+        let window = client.ok(None, "Browser.getWindowForTarget", json!({"targetId": target})).await;
+        let pdf =
+            client.ok(Some(&session), "Page.printToPDF", json!({"transferMode": "ReturnAsStream"})).await;
+        let object = client.ok(Some(&session), "Runtime.evaluate", json!({"expression": "document"})).await;
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        Self {
+            lease,
+            target,
+            session,
+            frame: text(&tree["frameTree"]["frame"]["id"]),
+            context: text(&info["targetInfo"]["browserContextId"]),
+            window: window["windowId"].clone(),
+            stream: text(&pdf["stream"]),
+            object: text(&object["result"]["objectId"]),
+            client,
+        }
+    }
+
+    /// A value for a parameter: the victim's, if it names something.
+    fn value(&self, parameter: &Value) -> Value {
+        match parameter["name"].as_str().unwrap() {
+            "targetId" => json!(self.target),
+            "sessionId" if parameter["type"] != "integer" && parameter.get("$ref").is_some() => {
+                json!(self.session)
+            }
+            "browserContextId" => json!(self.context),
+            "frameId" => json!(self.frame),
+            "windowId" => self.window.clone(),
+            "handle" => json!(self.stream),
+            "objectId" => json!(self.object),
+            "url" => json!("file:///etc/hostname"),
+            "flatten" | "autoAttach" | "discover" | "waitForDebuggerOnStart" => json!(true),
+            "proxyServer" => json!("127.0.0.1:1"),
+            "downloadPath" => json!("/tmp/webgym-hostile"),
+            "files" => json!(["/etc/hostname"]),
+            "behavior" => json!("allow"),
+            "filter" => json!([{}]),
+            _ => match parameter["type"].as_str() {
+                Some("integer" | "number") => json!(1),
+                Some("boolean") => json!(true),
+                Some("array") => json!([]),
+                Some("object") => json!({}),
+                _ => json!("x"),
+            },
+        }
+    }
+}
+
+/// Methods that end what the attacker works with; they are tried at the end.
+const ENDING: &[&str] = &["Browser.close", "Page.close", "Target.detachFromTarget", "Page.crash"];
+/// Methods that stop the attacker's own page or wait for events that never come.
+const BLOCKING: &[&str] = &[
+    "Debugger.pause",
+    "Emulation.setVirtualTimePolicy",
+    "Emulation.setScriptExecutionDisabled",
+    "Page.setWebLifecycleState",
+    "Runtime.terminateExecution",
+    "HeapProfiler.takeHeapSnapshot",
+    "HeapProfiler.stopTrackingHeapObjects",
+];
+
+async fn foreign_ids_are_of_no_use(env: Arc<Environment>) {
+    let mut victim = Victim::start(&env).await;
+    let all = commands(&protocol(find_browser(None).expect("a browser")).await);
+    for at_page in [false, true] {
+        let own = env.lease_on(&env.page("<title>attacker</title>")).await;
+        let mut attacker = CdpClient::connect(&env.farm.cdp_url(&own).await).await;
+        let page = attacker.pages().await.remove(0);
+        assert_ne!(page, victim.target);
+        let session = if at_page { Some(attacker.attach(&page).await) } else { None };
+        for (method, parameters) in &all {
+            let skipped = ENDING.contains(&method.as_str()) || BLOCKING.contains(&method.as_str());
+            if skipped {
+                continue;
+            }
+            let everything: Value = parameters
+                .iter()
+                .map(|one| (one["name"].as_str().unwrap().to_owned(), victim.value(one)))
+                .collect();
+            let required = parameters.iter().filter(|one| one["optional"] != true);
+            let required: Value =
+                required.map(|one| (one["name"].as_str().unwrap().to_owned(), victim.value(one))).collect();
+            for params in [everything, required] {
+                let id = attacker.send(session.as_deref(), method, &params).await;
+                let reply = tokio::time::timeout(Duration::from_secs(5), attacker.reply(id)).await;
+                if let Ok(reply) = reply {
+                    assert_clean(&victim, method, reply.as_ref().unwrap_or_else(|error| error));
+                }
+            }
+        }
+        // The session of the victim, on the attacker's connection.
+        let error = attacker
+            .call(Some(&victim.session), "Runtime.evaluate", json!({"expression": "1"}))
+            .await
+            .unwrap_err();
+        assert_eq!(error["code"], -32001, "{error}");
+        for event in attacker.take_events() {
+            assert_clean(&victim, "an event", &event);
+        }
+        for method in ENDING {
+            let params = json!({"targetId": victim.target, "sessionId": victim.session});
+            attacker.send(session.as_deref(), method, &params).await;
+        }
+        drop(attacker);
+        let _ = env.farm.reset(&own).await;
+    }
+    let seen =
+        victim.client.evaluate(&victim.session, "document.title + document.cookie + location.pathname").await;
+    assert!(
+        seen.as_str().is_some_and(|text| text.matches(SECRET).count() == 2),
+        "the victim is as it was: {seen}"
+    );
+    let stream = victim.client.ok(Some(&victim.session), "IO.read", json!({"handle": victim.stream})).await;
+    assert!(stream["data"].as_str().is_some_and(|data| !data.is_empty()), "its stream is open");
+    assert_eq!(victim.client.pages().await, [victim.target.as_str()]);
+    env.farm.probe(&victim.lease).await.ok();
+    assert!(!std::path::Path::new("/tmp/webgym-hostile").exists());
+    env.farm.reset(&victim.lease).await.ok();
+}
+
+/// Fails if the attacker got anything of the victim that it did not send itself.
+fn assert_clean(victim: &Victim, method: &str, reply: &Value) {
+    let text = reply.to_string();
+    assert!(!text.contains(SECRET), "{method} shows the victim's page: {text}");
+    // Errors repeat what the caller sent.
+    let is_error = reply.get("code").is_some() || reply.get("errorText").is_some();
+    for id in [&victim.target, &victim.session, &victim.context] {
+        assert!(is_error || !text.contains(id.as_str()), "{method} shows {id}: {text}");
+    }
+}
+
+async fn local_files_cannot_be_opened(env: Arc<Environment>) {
+    let lease = env.lease_on(&env.page("<title>start</title>")).await;
+    let mut client = CdpClient::connect(&env.farm.cdp_url(&lease).await).await;
+    let page = client.pages().await.remove(0);
+    let session = client.attach(&page).await;
+    let host_name = std::fs::read_to_string("/etc/hostname").unwrap_or_default().trim().to_owned();
+    for url in [
+        "file:///etc/hostname",
+        "FILE:///etc/hostname",
+        " file:/etc/hostname",
+        "view-source:file:///etc/hostname",
+        "chrome://version",
+    ] {
+        for (at, method) in [(Some(session.as_str()), "Page.navigate"), (None, "Target.createTarget")] {
+            let error = client.call(at, method, json!({"url": url})).await.unwrap_err();
+            assert!(error["message"].as_str().is_some_and(|text| text.contains("refused")), "{url}: {error}");
+        }
+    }
+    // A page that the client drives is still a page: it can open no file either.
+    for script in [
+        "location.href = 'file:///etc/hostname'",
+        "open('file:///etc/hostname')",
+        "document.body.innerHTML = '<iframe src=file:///etc/hostname></iframe>'",
+        "fetch('file:///etc/hostname').then(r => r.text()).catch(() => '')",
+    ] {
+        let run = json!({"expression": script, "userGesture": true, "awaitPromise": true});
+        let _ = client.call(Some(&session), "Runtime.evaluate", run).await;
+        let targets = client.ok(None, "Target.getTargets", json!({})).await.to_string();
+        assert!(!targets.contains("file:"), "{script}: {targets}");
+        let text = client.evaluate(&session, "document.documentElement.outerHTML").await;
+        assert!(
+            host_name.is_empty() || !text.as_str().unwrap_or_default().contains(&format!(">{host_name}")),
+            "{script}"
+        );
+    }
+    let error =
+        client.call(Some(&session), "DOM.setFileInputFiles", json!({"files": ["/etc/hostname"]})).await;
+    assert!(error.unwrap_err()["message"].as_str().is_some_and(|text| text.contains("PUT /files")));
+    env.farm.reset(&lease).await.ok();
+}
+
+async fn invalid_messages_are_survived(env: Arc<Environment>) {
+    env.site
+        .serve("/cdp-fuzz", Served::File(vec![("content-type", "text/html")], b"<title>x</title>".to_vec()));
+    let lease = env.lease_on(&env.url("/cdp-fuzz")).await;
+    let mut client = CdpClient::connect(&env.farm.cdp_url(&lease).await).await;
+    let deep = format!(
+        "{{\"id\":1,\"method\":\"Runtime.evaluate\",\"params\":{}1{}}}",
+        "[".repeat(20_000),
+        "]".repeat(20_000)
+    );
+    for text in [
+        "",
+        "{",
+        "null",
+        "[]",
+        "{}",
+        "{\"id\":1}",
+        "{\"id\":1e99,\"method\":\"x\"}",
+        "{\"id\":1,\"method\":5}",
+        "{\"id\":1,\"method\":\"Target.getTargets\",\"params\":[]}",
+        "{\"id\":1,\"method\":\"Target.setAutoAttach\",\"params\":{\"autoAttach\":\"yes\",\"flatten\":true}}",
+        "{\"id\":1,\"method\":\"Target.getTargets\",\"sessionId\":\"\"}",
+        "{\"id\":1,\"id\":2,\"method\":\"Target.getTargets\"}",
+        &deep,
+    ] {
+        client.send_text(text).await;
+    }
+    assert_eq!(client.pages().await.len(), 1, "the connection still works");
+    env.farm.reset(&lease).await.ok();
+}
