@@ -69,13 +69,18 @@ impl CdpClient {
 
     /// Returns the reply to a call: its result or its error.
     pub async fn reply(&mut self, id: i64) -> Result<Value, Value> {
+        self.try_reply(id).await.unwrap_or_else(|frame| panic!("closed: {frame:?}"))
+    }
+
+    /// Like [`Self::reply`], for a connection that may be closed.
+    pub async fn try_reply(&mut self, id: i64) -> Result<Result<Value, Value>, Option<CloseFrame>> {
         loop {
-            let mut message = self.next().await.unwrap_or_else(|frame| panic!("closed: {frame:?}"));
+            let mut message = self.next().await?;
             if message["id"] == id {
-                return match message.get_mut("result") {
+                return Ok(match message.get_mut("result") {
                     Some(result) => Ok(result.take()),
                     None => Err(message["error"].take()),
-                };
+                });
             }
             self.events.push_back(message);
         }

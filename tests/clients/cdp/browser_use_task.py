@@ -51,8 +51,7 @@ class Script(http.server.BaseHTTPRequestHandler):
             case 3:
                 return [{"click": {"index": index("save")}}]
             case _:
-                answer = "HERON" if "HERON" in state else "nothing"
-                return [{"done": {"text": answer, "success": True, "files_to_display": []}}]
+                return [{"done": {"text": "saved", "success": True, "files_to_display": []}}]
 
     def log_message(self, *_) -> None:
         pass
@@ -67,7 +66,7 @@ async def main(cdp_url: str, site: str) -> None:
     session = BrowserSession(cdp_url=cdp_url)
     agent = Agent(task="Type heron and 2024, press Save.", llm=model, browser_session=session, use_vision=True, use_judge=False)
     history = await agent.run(max_steps=8)
-    assert history.final_result() == "HERON", (history.final_result(), history.errors())
+    assert history.final_result() == "saved" and not any(history.errors()), history.errors()
     await session.stop()
 
 

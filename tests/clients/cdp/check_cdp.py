@@ -13,7 +13,7 @@ from pathlib import Path
 
 from farm import Farm, Session
 
-AT_ONCE = 8
+AT_ONCE = int(os.environ.get("AT_ONCE", "8"))
 TIMEOUT = 240
 
 

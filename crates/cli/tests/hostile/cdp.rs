@@ -140,7 +140,7 @@ impl Victim {
             "url" => json!("file:///etc/hostname"),
             "flatten" | "autoAttach" | "discover" | "waitForDebuggerOnStart" => json!(true),
             "proxyServer" => json!("127.0.0.1:1"),
-            "downloadPath" => json!("/tmp/webgym-hostile"),
+            "downloadPath" => json!("/tmp/webgym-cdp-download-8c1d"),
             "files" => json!(["/etc/hostname"]),
             "behavior" => json!("allow"),
             "filter" => json!([{}]),
@@ -168,50 +168,81 @@ const BLOCKING: &[&str] = &[
     "HeapProfiler.stopTrackingHeapObjects",
 ];
 
+/// A client of another tenant, and its session with its own page.
+struct Attacker {
+    client: CdpClient,
+    lease: Lease,
+    session: Option<String>,
+}
+
+impl Attacker {
+    async fn start(env: &Environment, at_page: bool) -> Self {
+        let lease = env.lease_on(&env.page("<title>attacker</title>")).await;
+        let mut client = CdpClient::connect(&env.farm.cdp_url(&lease).await).await;
+        let page = client.pages().await.remove(0);
+        let session = if at_page { Some(client.attach(&page).await) } else { None };
+        Self { client, lease, session }
+    }
+
+    /// Returns the result or the error of a call; `Null` if there is no reply in time. Fails if the connection is closed.
+    async fn try_call(&mut self, method: &str, params: &Value) -> Result<Value, ()> {
+        let id = self.client.send(self.session.as_deref(), method, params).await;
+        match tokio::time::timeout(Duration::from_secs(5), self.client.try_reply(id)).await {
+            Ok(Ok(reply)) => Ok(reply.unwrap_or_else(|error| error)),
+            Ok(Err(Some(frame))) if frame.reason.as_str() == "the browser is gone" => {
+                panic!("{method} ended the browser of all tenants")
+            }
+            Ok(Err(_)) => Err(()),
+            Err(_) => Ok(Value::Null),
+        }
+    }
+
+    async fn finish(mut self, env: &Environment, victim: &Victim) {
+        // The session of the victim, on the attacker's connection.
+        let id =
+            self.client.send(Some(&victim.session), "Runtime.evaluate", &json!({"expression": "1"})).await;
+        if let Ok(reply) = self.client.try_reply(id).await {
+            assert_eq!(reply.unwrap_err()["code"], -32001);
+        }
+        for event in self.client.take_events() {
+            assert_clean(victim, "an event", &event);
+        }
+        for method in ENDING {
+            let params = json!({"targetId": victim.target, "sessionId": victim.session});
+            self.client.send(self.session.as_deref(), method, &params).await;
+        }
+        drop(self.client);
+        let _ = env.farm.reset(&self.lease).await;
+    }
+}
+
 async fn foreign_ids_are_of_no_use(env: Arc<Environment>) {
     let mut victim = Victim::start(&env).await;
     let all = commands(&protocol(find_browser(None).expect("a browser")).await);
     for at_page in [false, true] {
-        let own = env.lease_on(&env.page("<title>attacker</title>")).await;
-        let mut attacker = CdpClient::connect(&env.farm.cdp_url(&own).await).await;
-        let page = attacker.pages().await.remove(0);
-        assert_ne!(page, victim.target);
-        let session = if at_page { Some(attacker.attach(&page).await) } else { None };
+        let mut attacker = Attacker::start(&env, at_page).await;
+        let mut own_crashes = 0;
         for (method, parameters) in &all {
-            let skipped = ENDING.contains(&method.as_str()) || BLOCKING.contains(&method.as_str());
-            if skipped {
+            if ENDING.contains(&method.as_str()) || BLOCKING.contains(&method.as_str()) {
                 continue;
             }
-            let everything: Value = parameters
-                .iter()
-                .map(|one| (one["name"].as_str().unwrap().to_owned(), victim.value(one)))
-                .collect();
-            let required = parameters.iter().filter(|one| one["optional"] != true);
-            let required: Value =
-                required.map(|one| (one["name"].as_str().unwrap().to_owned(), victim.value(one))).collect();
-            for params in [everything, required] {
-                let id = attacker.send(session.as_deref(), method, &params).await;
-                let reply = tokio::time::timeout(Duration::from_secs(5), attacker.reply(id)).await;
-                if let Ok(reply) = reply {
-                    assert_clean(&victim, method, reply.as_ref().unwrap_or_else(|error| error));
+            let with = |chosen: &dyn Fn(&&Value) -> bool| -> Value {
+                let chosen = parameters.iter().filter(|one| chosen(one));
+                chosen.map(|one| (one["name"].as_str().unwrap().to_owned(), victim.value(one))).collect()
+            };
+            for params in [with(&|_| true), with(&|one| one["optional"] != true)] {
+                match attacker.try_call(method, &params).await {
+                    Ok(reply) => assert_clean(&victim, method, &reply),
+                    // It may crash its own page, which ends its own lease.
+                    Err(()) => {
+                        own_crashes += 1;
+                        assert!(own_crashes < 20, "too many crashes, the last after {method}");
+                        attacker = Attacker::start(&env, at_page).await;
+                    }
                 }
             }
         }
-        // The session of the victim, on the attacker's connection.
-        let error = attacker
-            .call(Some(&victim.session), "Runtime.evaluate", json!({"expression": "1"}))
-            .await
-            .unwrap_err();
-        assert_eq!(error["code"], -32001, "{error}");
-        for event in attacker.take_events() {
-            assert_clean(&victim, "an event", &event);
-        }
-        for method in ENDING {
-            let params = json!({"targetId": victim.target, "sessionId": victim.session});
-            attacker.send(session.as_deref(), method, &params).await;
-        }
-        drop(attacker);
-        let _ = env.farm.reset(&own).await;
+        attacker.finish(&env, &victim).await;
     }
     let seen =
         victim.client.evaluate(&victim.session, "document.title + document.cookie + location.pathname").await;
@@ -223,7 +254,7 @@ async fn foreign_ids_are_of_no_use(env: Arc<Environment>) {
     assert!(stream["data"].as_str().is_some_and(|data| !data.is_empty()), "its stream is open");
     assert_eq!(victim.client.pages().await, [victim.target.as_str()]);
     env.farm.probe(&victim.lease).await.ok();
-    assert!(!std::path::Path::new("/tmp/webgym-hostile").exists());
+    assert!(!std::path::Path::new("/tmp/webgym-cdp-download-8c1d").exists());
     env.farm.reset(&victim.lease).await.ok();
 }
 
@@ -285,7 +316,7 @@ async fn invalid_messages_are_survived(env: Arc<Environment>) {
     let lease = env.lease_on(&env.url("/cdp-fuzz")).await;
     let mut client = CdpClient::connect(&env.farm.cdp_url(&lease).await).await;
     let deep = format!(
-        "{{\"id\":1,\"method\":\"Runtime.evaluate\",\"params\":{}1{}}}",
+        "{{\"id\":9001,\"method\":\"Runtime.evaluate\",\"params\":{}1{}}}",
         "[".repeat(20_000),
         "]".repeat(20_000)
     );
@@ -295,13 +326,13 @@ async fn invalid_messages_are_survived(env: Arc<Environment>) {
         "null",
         "[]",
         "{}",
-        "{\"id\":1}",
+        "{\"id\":9001}",
         "{\"id\":1e99,\"method\":\"x\"}",
-        "{\"id\":1,\"method\":5}",
-        "{\"id\":1,\"method\":\"Target.getTargets\",\"params\":[]}",
-        "{\"id\":1,\"method\":\"Target.setAutoAttach\",\"params\":{\"autoAttach\":\"yes\",\"flatten\":true}}",
-        "{\"id\":1,\"method\":\"Target.getTargets\",\"sessionId\":\"\"}",
-        "{\"id\":1,\"id\":2,\"method\":\"Target.getTargets\"}",
+        "{\"id\":9001,\"method\":5}",
+        "{\"id\":9001,\"method\":\"Target.getTargets\",\"params\":[]}",
+        "{\"id\":9001,\"method\":\"Target.setAutoAttach\",\"params\":{\"autoAttach\":\"yes\",\"flatten\":true}}",
+        "{\"id\":9001,\"method\":\"Target.getTargets\",\"sessionId\":\"\"}",
+        "{\"id\":9001,\"id\":9002,\"method\":\"Target.getTargets\"}",
         &deep,
     ] {
         client.send_text(text).await;
