@@ -25,7 +25,10 @@ mod serve;
 mod tasks;
 
 #[doc(hidden)]
-pub use cdp::policy::{is_reviewed, reviewed_methods};
+pub use cdp::{
+    filter_for_fuzzing,
+    policy::{is_reviewed, reviewed_methods},
+};
 pub use error::ApiError;
 pub use identity::{Identity, InvalidNodeId};
 pub use options::{FarmOptions, Mode, NetworkRules, PoolOptions, ServerLimits};

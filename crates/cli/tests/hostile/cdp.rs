@@ -111,6 +111,8 @@ impl Victim {
         let pdf =
             client.ok(Some(&session), "Page.printToPDF", json!({"transferMode": "ReturnAsStream"})).await;
         let object = client.ok(Some(&session), "Runtime.evaluate", json!({"expression": "document"})).await;
+        let cookies = client.ok(None, "Storage.getCookies", json!({})).await.to_string();
+        assert!(cookies.contains(SECRET), "there is something to find: {cookies}");
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
             lease,
@@ -216,7 +218,10 @@ impl Attacker {
     }
 }
 
-async fn foreign_ids_are_of_no_use(env: Arc<Environment>) {
+async fn foreign_ids_are_of_no_use(_: Arc<Environment>) {
+    // One browser for all tenants: in another browser, the ids would mean nothing anyway.
+    let env = Environment::with("serve 4 --instances-per-browser 4 --allow-private-network").await;
+    assert_eq!(env.webgym.browsers().len(), 1);
     let mut victim = Victim::start(&env).await;
     let all = commands(&protocol(find_browser(None).expect("a browser")).await);
     for at_page in [false, true] {
@@ -256,6 +261,8 @@ async fn foreign_ids_are_of_no_use(env: Arc<Environment>) {
     env.farm.probe(&victim.lease).await.ok();
     assert!(!std::path::Path::new("/tmp/webgym-cdp-download-8c1d").exists());
     env.farm.reset(&victim.lease).await.ok();
+    drop(victim);
+    Environment::stop(env, true).await;
 }
 
 /// Fails if the attacker got anything of the victim that it did not send itself.

@@ -17,7 +17,7 @@ use super::{
     events::BrowserEvents,
     message::{self, ClientCall, Outcome, ProtocolError, ReplyTo},
     outbox::Outbox,
-    params::CheckedParams,
+    params,
     policy::{self, Decision},
     root,
     state::{ClientState, Parent, RootId, TargetSession},
@@ -158,11 +158,7 @@ impl Client {
                  or upload them with PUT /files/NAME and use the command upload_file",
             )),
             (decision, Origin::Target { id, session, target }) => {
-                let params = CheckedParams::parse(method, call.params)?;
-                if decision == Decision::ForwardUrl {
-                    params.check_url(method)?;
-                }
-                params.check_owner(&self.state())?;
+                params::check(method, decision, call.params, &*self.state())?;
                 self.forward(&session, method, call.params, to)?;
                 self.after_forward(method, &id, &target);
                 Ok(())

@@ -14,6 +14,7 @@ use super::{
     MAX_SESSIONS,
     client::Client,
     outbox::CloseReason,
+    params::Owner,
     policy,
     state::{Parent, RootId, TargetSession},
     targets::Target,

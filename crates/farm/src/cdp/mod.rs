@@ -22,6 +22,32 @@ use std::time::Duration;
 
 pub(crate) use endpoint::{OpenCdp, PublicAddress, serve};
 
+/// Entry point for the fuzzer: what a message of a client that owns only the context `own` and the target `own` passes to its
+/// page, if anything.
+#[doc(hidden)]
+pub fn filter_for_fuzzing(message: &str) -> Option<(String, String)> {
+    struct Own;
+    impl params::Owner for Own {
+        fn owns_context(&self, id: &str) -> bool {
+            id == "own"
+        }
+        fn owns_target(&self, id: &str) -> bool {
+            id == "own"
+        }
+    }
+    let call: message::ClientCall<'_> = serde_json::from_str(message).ok()?;
+    let decision = policy::decide(&call.method);
+    let is_forwarded = matches!(
+        decision,
+        policy::Decision::Forward | policy::Decision::ForwardUrl | policy::Decision::Context
+    );
+    if !is_forwarded || params::check(&call.method, decision, call.params, &Own).is_err() {
+        return None;
+    }
+    let params = call.params.map_or("{}", |params| params.get());
+    Some((call.method.into_owned(), params.to_owned()))
+}
+
 /// The largest message of a client.
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
 /// Messages that may wait for a client that does not read.

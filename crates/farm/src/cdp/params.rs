@@ -6,45 +6,63 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{message::ProtocolError, state::ClientState};
+use super::{message::ProtocolError, policy::Decision};
+
+/// Knows what belongs to a client.
+pub(crate) trait Owner {
+    fn owns_context(&self, id: &str) -> bool;
+    fn owns_target(&self, id: &str) -> bool;
+}
+
+/// Checks the parameters of a call that is passed to a session of the client.
+pub(crate) fn check(
+    method: &str,
+    decision: Decision,
+    params: Option<&RawValue>,
+    owner: &impl Owner,
+) -> Result<(), ProtocolError> {
+    let params = CheckedParams::parse(method, params)?;
+    if decision == Decision::ForwardUrl {
+        params.check_url(method)?;
+    }
+    params.check_owner(owner)
+}
 
 /// The parameters that can name something outside the client's own session. A repeated one is an error, because the
 /// browser could read the other value.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CheckedParams<'a> {
+struct CheckedParams<'a> {
     #[serde(borrow, default)]
-    pub(crate) browser_context_id: Option<Cow<'a, str>>,
+    browser_context_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(crate) target_id: Option<Cow<'a, str>>,
+    target_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(crate) url: Option<&'a RawValue>,
+    url: Option<&'a RawValue>,
 }
 
 impl<'a> CheckedParams<'a> {
-    pub(crate) fn parse(method: &str, params: Option<&'a RawValue>) -> Result<Self, ProtocolError> {
+    fn parse(method: &str, params: Option<&'a RawValue>) -> Result<Self, ProtocolError> {
         let Some(params) = params else { return Ok(Self::default()) };
         serde_json::from_str(params.get())
             .map_err(|error| ProtocolError::invalid(format!("{method}: the parameters are invalid: {error}")))
     }
 
     /// Fails if the parameters name a context or target of another tenant.
-    pub(crate) fn check_owner(&self, state: &ClientState) -> Result<(), ProtocolError> {
+    fn check_owner(&self, owner: &impl Owner) -> Result<(), ProtocolError> {
         if let Some(id) = &self.browser_context_id
-            && !state.owns_context(id)
+            && !owner.owns_context(id)
         {
             return Err(ProtocolError::failed(format!("Failed to find browser context with id {id}")));
         }
         match &self.target_id {
-            Some(id) if state.target(id).is_none() => {
-                Err(ProtocolError::failed("No target with given id found"))
-            }
+            Some(id) if !owner.owns_target(id) => Err(ProtocolError::failed("No target with given id found")),
             _ => Ok(()),
         }
     }
 
     /// Fails if `url` is one that pages may not open.
-    pub(crate) fn check_url(&self, method: &str) -> Result<(), ProtocolError> {
+    fn check_url(&self, method: &str) -> Result<(), ProtocolError> {
         let Some(url) = self.url else { return Ok(()) };
         let url: Cow<'_, str> = serde_json::from_str(url.get())
             .map_err(|_| ProtocolError::invalid(format!("{method}: url must be a string")))?;

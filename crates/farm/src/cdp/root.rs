@@ -12,7 +12,7 @@ use super::{
     client::{Client, Origin, raw},
     filter::TargetFilter,
     message::{ClientCall, ProtocolError, ReplyTo},
-    params::check_url,
+    params::{Owner, check_url},
     state::{AutoAttach, ClientState, CreatedContext, Parent, Root, RootId},
 };
 

@@ -9,7 +9,7 @@ use std::{
 
 use browser::{PageClaim, Session, StartGuard, TenantContext, WatchGuard};
 
-use super::{filter::TargetFilter, targets::Target};
+use super::{filter::TargetFilter, params::Owner, targets::Target};
 
 /// A browser session of the client: `None` is the connection itself.
 pub(crate) type RootId = Option<Arc<str>>;
@@ -78,6 +78,16 @@ pub(crate) struct ClientState {
     pub(crate) windows: HashSet<i64>,
 }
 
+impl Owner for ClientState {
+    fn owns_context(&self, id: &str) -> bool {
+        self.context(id).is_some()
+    }
+
+    fn owns_target(&self, id: &str) -> bool {
+        self.targets.contains_key(id)
+    }
+}
+
 impl ClientState {
     pub(crate) fn new(lease_context: TenantContext) -> Self {
         Self {
@@ -101,10 +111,6 @@ impl ClientState {
             return Some(&self.lease_context);
         }
         self.created_contexts.get(id).map(|created| &created.context)
-    }
-
-    pub(crate) fn owns_context(&self, id: &str) -> bool {
-        self.context(id).is_some()
     }
 
     pub(crate) fn target(&self, id: &str) -> Option<&Target> {
