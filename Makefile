@@ -14,7 +14,7 @@ demo: ## Install what is needed and run a complete example
 test: ## Install what is needed and run the test suite
 	@scripts/test
 
-test-clients: ## Test with Playwright: move logins between it and webgym (WEBGYM=path)
+test-clients: ## Test with Playwright, Puppeteer, browser-use and Playwright MCP: logins, and CDP clients in leases (WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" scripts/test-clients
 
 web: ## Build the pages of monitor and viewer if they changed

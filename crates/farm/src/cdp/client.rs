@@ -155,7 +155,7 @@ impl Client {
             (Decision::Files, _) => Err(ProtocolError::refused(
                 method,
                 "the files are on another machine; pass their contents (Playwright: set_input_files with a buffer), \
-                 or upload them with PUT /files/NAME and use the command upload_file",
+                 or upload them with PUT /files/NAME and use the command set_files",
             )),
             (decision, Origin::Target { id, session, target }) => {
                 params::check(method, decision, call.params, &*self.state())?;
