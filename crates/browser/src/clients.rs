@@ -67,6 +67,10 @@ impl Clients {
         self.state().made_by_client = true;
     }
 
+    pub(crate) fn is_made_by_client(&self) -> bool {
+        self.state().made_by_client
+    }
+
     /// Whether new windows belong to CDP clients.
     pub(crate) fn own_windows(&self) -> bool {
         let state = self.state();

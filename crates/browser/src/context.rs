@@ -254,8 +254,12 @@ impl Context {
         attached: &AttachedTarget,
     ) {
         windows.announced.clear();
-        let (page, _) = Page::set_up(connection, attached, self, Arc::clone(&self.options), None);
-        self.clipboard.bind(page.session());
+        let becomes_tab = self.has_many_tabs()
+            && !self.clients.is_made_by_client()
+            && windows.tabs + windows.new_tabs.len() < MAX_TABS;
+        let options = Arc::clone(&self.options);
+        let (page, _) = Page::set_up(connection, attached, self, options, None, becomes_tab);
+        Clipboard::bind(page.session());
         let start = StartGuard::new(page.session().clone());
         if self.clients.page_count() > MAX_CLIENT_PAGES {
             drop(start);
@@ -263,7 +267,7 @@ impl Context {
             return;
         }
         self.clients.announce(&attached.target, &start);
-        if self.has_many_tabs() && windows.tabs + windows.new_tabs.len() < MAX_TABS {
+        if becomes_tab {
             windows.new_tabs.push_back(page);
         }
     }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    clients::TargetWatcher, context::Context, error::BrowserError, host::Creator, options::Options,
-    page::SETUP_TIMEOUT,
+    clients::TargetWatcher, clipboard::Clipboard, context::Context, error::BrowserError, host::Creator,
+    options::Options, page::SETUP_TIMEOUT,
 };
 
 /// A tenant's part of a browser. Cloning is cheap.
@@ -98,7 +98,7 @@ impl TenantContext {
         let id = self.0.clients().add_watcher(watcher);
         self.0.clipboard().set_has_clients(true);
         for session in self.0.clients().page_sessions() {
-            self.0.clipboard().bind(&session);
+            Clipboard::bind(&session);
         }
         WatchGuard { context: Arc::clone(&self.0), id }
     }

@@ -105,7 +105,7 @@ impl Clipboard {
 
     /// Connects the isolated worlds of all frames of a target, also of those that are created later. CDP clients send input
     /// at any time, so that no world can be connected just before it.
-    pub(crate) fn bind(&self, session: &Session) {
+    pub(crate) fn bind(session: &Session) {
         session
             .send_no_reply(p::RUNTIME_ADD_BINDING, &json!({"name": BINDING, "executionContextName": WORLD}));
     }

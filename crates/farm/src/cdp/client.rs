@@ -20,7 +20,7 @@ use super::{
     params,
     policy::{self, Decision},
     root,
-    state::{ClientState, Parent, RootId, TargetSession},
+    state::{ClientState, Parent, RootId},
 };
 use crate::tasks::Tasks;
 
@@ -305,7 +305,7 @@ impl Client {
         match (to, id) {
             (Some(to), Some(id)) => self.reply_value(to, &json!({"sessionId": &*id})),
             (Some(to), None) => {
-                self.reply_error(to, &ProtocolError::failed("No more sessions for this client"))
+                self.reply_error(to, &ProtocolError::failed("No more sessions for this client"));
             }
             (None, _) => {}
         }
@@ -321,13 +321,6 @@ impl Client {
         state.end_attaching(target);
         drop(state);
         self.record_change();
-    }
-
-    /// Removes what the connection to the browser knows about sessions that have ended.
-    pub(super) fn forget(&self, sessions: &[TargetSession]) {
-        for session in sessions {
-            session.real.forget();
-        }
     }
 
     /// Starts pages and answers dialogs that the client has left waiting for too long.

@@ -220,7 +220,9 @@ impl Client {
             root.auto_attached.remove(target);
         }
         drop(state);
-        self.forget(&removed);
+        for session in &removed {
+            session.real.forget();
+        }
         let Some(session) = removed.first() else { return };
         let params = json!({"sessionId": &*id, "targetId": session.target}).to_string();
         match &session.parent {

@@ -120,7 +120,10 @@ impl RootCall<'_> {
             "Target.detachFromTarget" => self.detach(),
             "Target.getTargets" => self.get_targets(),
             "Target.getTargetInfo" => self.get_target_info(),
-            "Target.getBrowserContexts" => self.get_contexts(),
+            "Target.getBrowserContexts" => {
+                self.get_contexts();
+                Ok(())
+            }
             "Target.setDiscoverTargets" => self.set_discover(),
             "Target.setAutoAttach" => self.set_auto_attach(),
             "Target.createTarget" => self.create_target(),
@@ -222,11 +225,10 @@ impl RootCall<'_> {
     }
 
     /// The tenant's own context is the default one, which the protocol does not list.
-    fn get_contexts(&self) -> Result<(), ProtocolError> {
+    fn get_contexts(&self) {
         let ids: Vec<String> = self.client.state().created_contexts.keys().cloned().collect();
         let default = self.client.tenant().context().id();
         self.reply(&json!({"browserContextIds": ids, "defaultBrowserContextId": default}));
-        Ok(())
     }
 
     fn set_discover(&self) -> Result<(), ProtocolError> {
