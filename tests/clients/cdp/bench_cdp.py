@@ -1,11 +1,13 @@
 """Compares a Playwright script on its own Chromium with the same script through the CDP endpoint of a lease.
 
-Both run in alternating turns, so that a change of the machine's load hits both. Then eight clients at once: memory of one
-Chromium with eight CDP leases, and of the same Chromium with eight leases that are driven over HTTP.
+Own Chromium means two things: one that Playwright launches with its flags, and one with the flags of webgym that Playwright
+connects to directly, so that only the endpoint differs. All run in alternating turns, so that a change of the machine's load
+hits all. Then eight clients at once: memory of one Chromium with eight CDP leases, and with eight leases driven over HTTP.
 Usage: WEBGYM=… CHROMIUM=… PYTHONPATH=tests/shared bench_cdp.py SITE [TURNS]
 """
 
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -19,9 +21,24 @@ from farm import Farm, Session
 
 STEPS = 20
 CLIENTS = 8
-# As webgym starts its Chromium, as far as it concerns speed.
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-site-isolation-trials",
-         "--disable-features=IsolateOrigins,site-per-process,BackForwardCache", "--disable-smooth-scrolling"]
+SOURCE = Path(__file__).parents[3] / "crates/cdp/src/flags.rs"
+
+
+def webgym_flags() -> list[str]:
+    """Reads the flags of webgym's Chromium from its source."""
+    constants = SOURCE.read_text().split("fn flags")[0]
+    joined = re.sub(r"\\\n\s*", "", constants)
+    return re.findall(r'^\s+"(--[^"]+)"', joined, re.MULTILINE)
+
+
+def start_chromium(profile: Path) -> tuple[subprocess.Popen, str]:
+    """Starts Chromium with the flags of webgym. Returns it with the address of its debugging port."""
+    flags = [*webgym_flags(), "--headless", "--no-sandbox", "--window-size=1280,768", "--remote-debugging-port=0"]
+    command = [os.environ["CHROMIUM"], *flags, f"--user-data-dir={profile}", "about:blank"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (lines := (profile / "DevToolsActivePort").read_text().split() if (profile / "DevToolsActivePort").exists() else []):
+        time.sleep(0.1)
+    return process, f"http://127.0.0.1:{lines[0]}"
 
 
 def steps(page: Page, site: str) -> list[float]:
@@ -58,29 +75,25 @@ def resident_mib(root: int) -> float:
     return total / 1024
 
 
-def compare_speed(own: Browser, farm: Farm, playwright, site: str, turns: int) -> None:
-    session = Session(farm)
-    remote = playwright.chromium.connect_over_cdp(session.lease["cdp_url"])
-    times = {"own Chromium": [], "CDP endpoint": []}
-    ratios = []
+def compare_speed(browsers: dict[str, Browser], site: str, turns: int) -> None:
+    times = {name: [] for name in browsers}
+    ratios = {name: [] for name in browsers}
     for turn in range(turns + 1):
         medians = {}
-        for name, browser in [("own Chromium", own), ("CDP endpoint", remote)][:: 1 if turn % 2 else -1]:
-            context = browser.new_context(viewport={"width": 1280, "height": 768})
+        for name in sorted(browsers, reverse=turn % 2 == 0):
+            context = browsers[name].new_context(viewport={"width": 1280, "height": 768})
             seconds = steps(context.new_page(), site)
             context.close()
             medians[name] = statistics.median(seconds)
             # The first turn only warms up.
             if turn:
                 times[name] += seconds
-        if turn:
-            ratios.append(medians["CDP endpoint"] / medians["own Chromium"])
+        for name, median in medians.items() if turn else []:
+            ratios[name].append(medians["CDP endpoint"] / median)
     for name, seconds in times.items():
-        print(f"{name}: {statistics.median(seconds) * 1000:.1f} ms a step (median of {len(seconds)})")
-    low, middle, high = min(ratios), statistics.median(ratios), max(ratios)
-    print(f"ratio of a turn: median {middle:.3f}, from {low:.3f} to {high:.3f}")
-    remote.close()
-    session.release()
+        low, middle, high = min(ratios[name]), statistics.median(ratios[name]), max(ratios[name])
+        print(f"{name}: {statistics.median(seconds) * 1000:.1f} ms a step (median of {len(seconds)}); "
+              f"the endpoint takes {middle:.3f} times as long, from {low:.3f} to {high:.3f}")
 
 
 def compare_memory(playwright, site: str, log: Path) -> None:
@@ -109,10 +122,19 @@ def main() -> None:
     site, turns = sys.argv[1].rstrip("/"), int(sys.argv[2]) if len(sys.argv) > 2 else 15
     log = Path(tempfile.mkdtemp(prefix="webgym-cdp-"))
     with sync_playwright() as playwright:
-        own = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=FLAGS)
+        process, address = start_chromium(log / "profile")
         farm = Farm(Path(os.environ["WEBGYM"]), 1, log / "farm.log")
-        compare_speed(own, farm, playwright, site, turns)
-        own.close()
+        connect = playwright.chromium.connect_over_cdp
+        browsers = {
+            "launched by Playwright": playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"]),
+            "flags of webgym, direct": connect(address),
+            "CDP endpoint": connect(Session(farm).lease["cdp_url"]),
+        }
+        compare_speed(browsers, site, turns)
+        for browser in browsers.values():
+            browser.close()
+        process.terminate()
+        process.wait()
         farm.stop()
         compare_memory(playwright, site, log)
 
