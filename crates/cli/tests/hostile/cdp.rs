@@ -79,7 +79,11 @@ async fn every_method_is_reviewed(_: Arc<Environment>) {
             commands(&protocol(executable).await).into_iter().map(|(name, _)| name).collect();
         assert!(served.len() > 600, "{}", served.len());
         let new: Vec<&String> = served.iter().filter(|name| !farm::is_reviewed(name)).collect();
-        assert!(new.is_empty(), "{path:?}: decide about these in crates/farm/src/cdp/methods.tsv: {new:?}");
+        assert!(
+            new.is_empty(),
+            "{}: decide about these in crates/farm/src/cdp/methods.tsv: {new:?}",
+            path.display()
+        );
     }
 }
 
@@ -236,14 +240,13 @@ async fn foreign_ids_are_of_no_use(_: Arc<Environment>) {
                 chosen.map(|one| (one["name"].as_str().unwrap().to_owned(), victim.value(one))).collect()
             };
             for params in [with(&|_| true), with(&|one| one["optional"] != true)] {
-                match attacker.try_call(method, &params).await {
-                    Ok(reply) => assert_clean(&victim, method, &reply),
+                if let Ok(reply) = attacker.try_call(method, &params).await {
+                    assert_clean(&victim, method, &reply);
+                } else {
                     // It may crash its own page, which ends its own lease.
-                    Err(()) => {
-                        own_crashes += 1;
-                        assert!(own_crashes < 20, "too many crashes, the last after {method}");
-                        attacker = Attacker::start(&env, at_page).await;
-                    }
+                    own_crashes += 1;
+                    assert!(own_crashes < 20, "too many crashes, the last after {method}");
+                    attacker = Attacker::start(&env, at_page).await;
                 }
             }
         }
