@@ -8,6 +8,7 @@ Usage: WEBGYM=… CHROMIUM=… PYTHONPATH=tests/shared bench_cdp.py SITE [TURNS]
 
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def start_chromium(profile: Path) -> tuple[subprocess.Popen, str]:
     """Starts Chromium with the flags of webgym. Returns it with the address of its debugging port."""
     flags = [*webgym_flags(), "--headless", "--no-sandbox", "--window-size=1280,768", "--remote-debugging-port=0"]
     command = [os.environ["CHROMIUM"], *flags, f"--user-data-dir={profile}", "about:blank"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     while not (lines := (profile / "DevToolsActivePort").read_text().split() if (profile / "DevToolsActivePort").exists() else []):
         time.sleep(0.1)
     return process, f"http://127.0.0.1:{lines[0]}"
@@ -133,7 +134,8 @@ def main() -> None:
         compare_speed(browsers, site, turns)
         for browser in browsers.values():
             browser.close()
-        process.terminate()
+        # The program may be a wrapper: end its whole group.
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait()
         farm.stop()
         compare_memory(playwright, site, log)
