@@ -14,7 +14,7 @@ demo: ## Install what is needed and run a complete example
 test: ## Install what is needed and run the test suite
 	@scripts/test
 
-test-clients: ## Test with Playwright (logins) and with clients generated from the OpenAPI document (WEBGYM=path)
+test-clients: ## Test with Playwright, Puppeteer, browser-use, Playwright MCP and generated OpenAPI clients (WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" scripts/test-clients
 
 test-python: ## Check and test the Python package (also part of make test; WEBGYM=path)

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::{
+    clients::{Clients, MAX_CLIENT_PAGES, StartGuard},
     clipboard::Clipboard,
     emulation::EmulationCall,
     error::BrowserError,
@@ -79,6 +80,7 @@ pub(crate) struct Context {
     options: Arc<Options>,
     windows: Mutex<Windows>,
     origins: Mutex<BTreeSet<String>>,
+    clients: Clients,
 }
 
 /// The most tabs of an instance; further windows are closed.
@@ -106,6 +108,7 @@ impl Context {
             emulation,
             windows: Mutex::default(),
             origins: Mutex::default(),
+            clients: Clients::default(),
         })
     }
 
@@ -125,6 +128,10 @@ impl Context {
         &self.clipboard
     }
 
+    pub(crate) fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
     fn windows(&self) -> MutexGuard<'_, Windows> {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,6 +142,7 @@ impl Context {
         connection: &Connection,
         (width, height): (u32, u32),
     ) -> Result<AttachedTarget, BrowserError> {
+        let _creating = self.clients.lock_creation().await;
         let (sender, attached) = oneshot::channel();
         self.windows().new_page = Some(sender);
         let params =
@@ -185,6 +193,10 @@ impl Context {
             let _ = new_page.send(attached);
             return;
         }
+        if self.clients.own_windows() {
+            self.leave_to_clients(&mut windows, connection, &attached);
+            return;
+        }
         if self.has_many_tabs() {
             self.open_as_tab(&mut windows, connection, &attached);
             return;
@@ -232,6 +244,32 @@ impl Context {
             windows.new_tabs.push_back(page);
         } else {
             close_target(connection, &attached.target);
+        }
+    }
+
+    /// Leaves a window to the CDP clients of the tenant. It runs once each of them has set it up.
+    fn leave_to_clients(
+        self: &Arc<Self>,
+        windows: &mut Windows,
+        connection: &Connection,
+        attached: &AttachedTarget,
+    ) {
+        windows.announced.clear();
+        let becomes_tab = self.has_many_tabs()
+            && !self.clients.is_made_by_client()
+            && windows.tabs + windows.new_tabs.len() < MAX_TABS;
+        let options = Arc::clone(&self.options);
+        let (page, _) = Page::set_up(connection, attached, self, options, None, becomes_tab);
+        Clipboard::bind(page.session());
+        let start = StartGuard::new(page.session().clone());
+        if self.clients.page_count() > MAX_CLIENT_PAGES {
+            drop(start);
+            close_target(connection, &attached.target);
+            return;
+        }
+        self.clients.announce(&attached.target, &start);
+        if becomes_tab {
+            windows.new_tabs.push_back(page);
         }
     }
 

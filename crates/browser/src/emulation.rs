@@ -14,6 +14,12 @@ pub(crate) struct EmulationCall {
     pub(crate) params: Value,
 }
 
+impl EmulationCall {
+    pub(crate) fn concerns_network(&self) -> bool {
+        self.method.name().starts_with("Network.")
+    }
+}
+
 /// Returns the calls for a page. `browser_user_agent` is the user agent without options.
 pub(crate) fn calls(options: &Options, browser_user_agent: &str) -> Vec<EmulationCall> {
     let session = &options.session;

@@ -8,8 +8,8 @@ use std::{
 };
 
 use cdp::{
-    BrowserKind, Connection, EventHandler, IgnoreEvents, Launch, LaunchError, NoParams, Process, Session,
-    SessionEnd, Version, protocol as p,
+    BrowserKind, Connection, EventHandler, IgnoreEvents, Launch, LaunchError, NoParams, PendingCall, Process,
+    Session, SessionEnd, Version, protocol as p,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -163,30 +163,16 @@ impl Creator {
         connection: &Connection,
         options: &Options,
     ) -> Result<Instance, BrowserError> {
-        let root = connection.root();
-        let mut params = json!({"disposeOnDetach": true});
-        if let Some(proxy) = &options.proxy_server {
-            params["proxyServer"] = proxy.as_str().into();
-            params["proxyBypassList"] = "<-loopback>".into();
-        }
-        let CreatedContext { browser_context_id } =
-            root.call(p::TARGET_CREATE_BROWSER_CONTEXT, &params).await?;
         let options = Arc::new(options.clone());
-        let emulation = emulation::calls(&options, &self.user_agent);
-        let context = Context::new(browser_context_id, emulation, Arc::clone(&options), &self.files);
+        let context = self.new_context(&connection.root(), &options).await?;
         let dispose_on_error = DisposeGuard { connection, context: Some(Arc::clone(&context)) };
-        self.targets.add(&context);
-        let id = context.id();
         if context.files().keeps_downloads() {
             let created = context.files().create_folder();
             created.map_err(|error| {
                 BrowserError::Internal(format!("cannot create a folder for downloads: {error}"))
             })?;
         }
-        let downloads = root.send(p::BROWSER_SET_DOWNLOAD_BEHAVIOR, &context.files().download_behavior(id));
-        let granted = emulation::permissions(&options.session);
-        let permissions =
-            root.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": granted, "browserContextId": id}));
+        let [downloads, permissions] = set_context_rules(&connection.root(), &context, &options);
         let page = Page::open(connection, &context, Arc::clone(&options)).await?;
         downloads.within(SETUP_TIMEOUT).await?;
         permissions.within(SETUP_TIMEOUT).await?;
@@ -196,6 +182,47 @@ impl Creator {
         dispose_on_error.disarm();
         Ok(Instance::new(connection.clone(), self.clone(), context, page, options))
     }
+
+    /// Creates a context without a page. It ends with `session`.
+    pub(crate) async fn create_context(
+        &self,
+        session: &Session,
+        options: &Arc<Options>,
+    ) -> Result<Arc<Context>, BrowserError> {
+        let context = self.new_context(session, options).await?;
+        for rule in set_context_rules(session, &context, options) {
+            rule.within(SETUP_TIMEOUT).await?;
+        }
+        Ok(context)
+    }
+
+    async fn new_context(
+        &self,
+        session: &Session,
+        options: &Arc<Options>,
+    ) -> Result<Arc<Context>, BrowserError> {
+        let mut params = json!({"disposeOnDetach": true});
+        if let Some(proxy) = &options.proxy_server {
+            params["proxyServer"] = proxy.as_str().into();
+            params["proxyBypassList"] = "<-loopback>".into();
+        }
+        let CreatedContext { browser_context_id } =
+            session.call(p::TARGET_CREATE_BROWSER_CONTEXT, &params).await?;
+        let emulation = emulation::calls(options, &self.user_agent);
+        let context = Context::new(browser_context_id, emulation, Arc::clone(options), &self.files);
+        self.targets.add(&context);
+        Ok(context)
+    }
+}
+
+/// Sends the calls that restrict downloads and permissions in a new context.
+fn set_context_rules(session: &Session, context: &Context, options: &Options) -> [PendingCall; 2] {
+    let id = context.id();
+    let granted = emulation::permissions(&options.session);
+    [
+        session.send(p::BROWSER_SET_DOWNLOAD_BEHAVIOR, &context.files().download_behavior(id)),
+        session.send(p::BROWSER_GRANT_PERMISSIONS, &json!({"permissions": granted, "browserContextId": id})),
+    ]
 }
 
 /// Disposes the context of an instance if its creation fails or is cancelled.

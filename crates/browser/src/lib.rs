@@ -13,6 +13,7 @@
 //!    `page/events.rs`), then for the page script to find the page quiet (`script/settle.js`) and complete
 //!    (`script/building.js`).
 
+mod clients;
 mod clipboard;
 mod context;
 mod emulation;
@@ -25,7 +26,9 @@ mod marks;
 mod options;
 mod page;
 mod state;
+mod tenant;
 
+pub use clients::{StartGuard, TargetWatcher};
 pub use error::BrowserError;
 pub use files::{DownloadState, FileBudget, FileInfo, FileOrigin};
 pub use host::Host;
@@ -33,8 +36,9 @@ pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot,
 pub use options::{Options, SettleOptions};
 pub use page::settle::Settled;
 pub use page::{PROXY_ERROR_HEADER, View};
+pub use tenant::{ClientSession, PageClaim, TenantBrowser, TenantContext, WatchGuard};
 
 pub use cdp::{
-    BrowserKind, Connection, Executable, FindError, Launch, LaunchError, Sandbox, SessionEnd, find_browser,
-    find_browsers,
+    BrowserKind, CallError, Connection, EventHandler, Executable, FindError, ForwardError, ForwardedReply,
+    Launch, LaunchError, Sandbox, Session, SessionEnd, find_browser, find_browsers, parse_params, protocol,
 };

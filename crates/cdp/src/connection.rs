@@ -49,7 +49,23 @@ pub(crate) type SessionId = Option<Arc<str>>;
 
 struct PendingReply {
     session: SessionId,
-    sender: oneshot::Sender<RawReply>,
+    recipient: ReplyRecipient,
+}
+
+/// Who gets the reply to a call. Callbacks run on the reading task, in the order of the browser's messages.
+pub(crate) enum ReplyRecipient {
+    Caller(oneshot::Sender<RawReply>),
+    Callback(Box<dyn FnOnce(RawReply) + Send>),
+}
+
+impl ReplyRecipient {
+    /// Delivers the reply. Must not be called while the routing table is locked: a callback may send calls.
+    fn deliver(self, reply: RawReply) {
+        match self {
+            Self::Caller(sender) => drop(sender.send(reply)),
+            Self::Callback(callback) => callback(reply),
+        }
+    }
 }
 
 struct AttachedSession {
@@ -168,7 +184,8 @@ impl Connection {
         &self,
         id: u64,
         session: &SessionId,
-    ) -> Result<oneshot::Receiver<RawReply>, SessionEnd> {
+        recipient: ReplyRecipient,
+    ) -> Result<(), SessionEnd> {
         let mut table = self.table();
         if let Some(end) = &table.closed {
             return Err(end.clone());
@@ -178,14 +195,28 @@ impl Connection {
             Some(AttachedSession { ended: Some(end), .. }) => return Err(end.clone()),
             Some(_) => {}
         }
-        let (sender, receiver) = oneshot::channel();
-        table.pending.insert(id, PendingReply { session: session.clone(), sender });
-        Ok(receiver)
+        table.pending.insert(id, PendingReply { session: session.clone(), recipient });
+        Ok(())
     }
 
     /// Removes a call whose caller no longer waits.
     pub(crate) fn remove_call(&self, id: u64) {
         self.table().pending.remove(&id);
+    }
+
+    /// Removes a session that has ended without an event of its own, such as the child of a detached one.
+    pub(crate) fn forget_session(&self, session: &SessionId) {
+        let mut table = self.table();
+        table.sessions.remove(session);
+        let failed: Vec<PendingReply> = table
+            .pending
+            .extract_if(|_, pending| pending.session == *session)
+            .map(|(_, reply)| reply)
+            .collect();
+        drop(table);
+        for pending in failed {
+            pending.recipient.deliver(Err(SessionEnd::Detached));
+        }
     }
 
     /// Queues a message. Returns false if the queue is full because the browser does not read.
@@ -196,8 +227,9 @@ impl Connection {
     fn receive(&self, mut message: Bytes) {
         match open(&mut message) {
             Ok(Envelope::Reply { id, outcome }) => {
-                if let Some(pending) = self.table().pending.remove(&id) {
-                    let _ = pending.sender.send(Ok((message, outcome)));
+                let pending = self.table().pending.remove(&id);
+                if let Some(pending) = pending {
+                    pending.recipient.deliver(Ok((message, outcome)));
                 }
             }
             Ok(Envelope::Event { session, method, params }) => {
@@ -252,7 +284,7 @@ impl Connection {
         let failed: Vec<PendingReply> = ids.iter().filter_map(|id| table.pending.remove(id)).collect();
         drop(table);
         for pending in failed {
-            let _ = pending.sender.send(Err(first_end.clone()));
+            pending.recipient.deliver(Err(first_end.clone()));
         }
     }
 
@@ -270,7 +302,7 @@ impl Connection {
         // Set before callers and handlers are notified, so that they find the connection closed.
         self.0.closed.send_replace(Some(end.clone()));
         for pending in failed {
-            let _ = pending.sender.send(Err(end.clone()));
+            pending.recipient.deliver(Err(end.clone()));
         }
         for attached in sessions.into_iter().filter(|attached| attached.ended.is_none()) {
             attached.events.on_session_end(end);

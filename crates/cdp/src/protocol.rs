@@ -90,12 +90,16 @@ methods! {
     STORAGE_CLEAR_DATA_FOR_ORIGIN = "Storage.clearDataForOrigin";
     STORAGE_GET_COOKIES = "Storage.getCookies";
     STORAGE_SET_COOKIES = "Storage.setCookies";
+    TARGET_ATTACH_TO_BROWSER_TARGET = "Target.attachToBrowserTarget";
+    TARGET_ATTACH_TO_TARGET = "Target.attachToTarget";
     TARGET_CLOSE_TARGET = "Target.closeTarget";
     TARGET_CREATE_BROWSER_CONTEXT = "Target.createBrowserContext";
     TARGET_CREATE_TARGET = "Target.createTarget";
+    TARGET_DETACH_FROM_TARGET = "Target.detachFromTarget";
     TARGET_DISPOSE_BROWSER_CONTEXT = "Target.disposeBrowserContext";
     TARGET_GET_TARGETS = "Target.getTargets";
     TARGET_SET_AUTO_ATTACH = "Target.setAutoAttach";
+    TARGET_SET_DISCOVER_TARGETS = "Target.setDiscoverTargets";
 }
 
 events! {
@@ -132,6 +136,10 @@ events! {
     RUNTIME_EXCEPTION_THROWN = "Runtime.exceptionThrown";
     TARGET_ATTACHED_TO_TARGET = "Target.attachedToTarget";
     TARGET_DETACHED_FROM_TARGET = "Target.detachedFromTarget";
+    TARGET_TARGET_CRASHED = "Target.targetCrashed";
+    TARGET_TARGET_CREATED = "Target.targetCreated";
+    TARGET_TARGET_DESTROYED = "Target.targetDestroyed";
+    TARGET_TARGET_INFO_CHANGED = "Target.targetInfoChanged";
 }
 
 /// The parameters of a method that takes none.

@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 
 use crate::{
-    connection::{Connection, RawReply, SessionId},
+    connection::{Connection, RawReply, ReplyRecipient, SessionId},
     envelope::{RemoteError, decode},
     error::{CallError, SessionEnd},
     protocol::Method,
@@ -44,6 +44,22 @@ impl Session {
         &self.connection
     }
 
+    /// The browser's id of the session; `None` for the root session.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Fails the pending calls of a session that has ended without an event of its own. Nothing else is heard of it.
+    pub fn forget(&self) {
+        if self.id.is_some() {
+            self.connection.forget_session(&self.id);
+        }
+    }
+
+    pub(crate) fn raw_id(&self) -> &SessionId {
+        &self.id
+    }
+
     /// Sends a call without waiting for its reply. Calls on one session are answered in order, so several can be sent
     /// before the first is awaited.
     pub fn send<P: Serialize>(&self, method: Method, params: &P) -> PendingCall {
@@ -58,9 +74,9 @@ impl Session {
         method: Method,
         params: &P,
     ) -> Result<oneshot::Receiver<RawReply>, CallError> {
-        let receiver = self
-            .connection
-            .register_call(id, &self.id)
+        let (sender, receiver) = oneshot::channel();
+        self.connection
+            .register_call(id, &self.id, ReplyRecipient::Caller(sender))
             .map_err(|end| CallError::SessionEnded { method, end })?;
         let written = self.write(id, method, params);
         if written.is_err() {

@@ -196,7 +196,8 @@ fn write_proxy_settings(text: &mut String) {
          client_max_body_size {body}m;\n    client_body_buffer_size 1m;\n    large_client_header_buffers 4 64k;\n    \
          proxy_buffer_size 16k;\n    proxy_buffers 8 256k;\n    proxy_busy_buffers_size 512k;\n    \
          proxy_max_temp_file_size 0;\n\n    keepalive_timeout {}s;\n    keepalive_requests 100000;\n    \
-         proxy_http_version 1.1;\n    proxy_set_header Connection \"\";\n    proxy_set_header Host $host;\n    \
+         proxy_http_version 1.1;\n    proxy_set_header Connection \"\";\n    # The farm returns addresses below the one that its client used.\n    \
+         proxy_set_header Host $http_host;\n    proxy_set_header X-Forwarded-Proto $scheme;\n    \
          proxy_connect_timeout 5s;\n    proxy_send_timeout 60s;\n    proxy_read_timeout {};\n    \
          # An unreachable master is skipped; a POST that reached one master is never sent to another.\n    \
          proxy_next_upstream error;\n\n",
@@ -214,6 +215,13 @@ fn write_locations(text: &mut String, args: &NginxArgs) {
         "    # Clients may wait for a lease for {MAX_WAIT_SECS} s (wait_secs).\n    location = /get {{\n        \
          proxy_pass http://{get};\n        proxy_read_timeout {waiting};\n    }}\n    location / {{\n        \
          proxy_pass http://webgym;\n    }}\n",
+    );
+    text.push_str(
+        "    # WebSockets of CDP clients. Their addresses contain a secret, so requests are not logged.\n    \
+         location /cdp/ {\n        proxy_pass http://webgym;\n        proxy_set_header Upgrade $http_upgrade;\n        \
+         proxy_set_header Connection \"upgrade\";\n        proxy_set_header Host $http_host;\n        \
+         proxy_set_header X-Forwarded-Proto $scheme;\n        proxy_buffering off;\n        \
+         proxy_read_timeout 1h;\n        proxy_send_timeout 1h;\n        access_log off;\n    }\n",
     );
     if let Some(HostPort { host, port }) = &args.monitor {
         let _ = write!(

@@ -8,7 +8,7 @@ use hyper::Method;
 use practice::Sites;
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{Farm, Lease, Nginx, Tier, Webgym, eventually};
+use testkit::{CdpClient, Farm, Http, Lease, Nginx, Tier, Webgym, eventually};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
@@ -97,6 +97,7 @@ async fn farm_works_behind_nginx() {
     run_episode(&farm, &sites.url("/course/buttons")).await;
     check_idempotency_keys(&farm).await;
     check_waiting(&farm).await;
+    check_cdp(&farm, &sites.url("/course/buttons")).await;
 
     let large = |size: usize| json!({"filler": "x".repeat(size)}).to_string();
     farm.http.send(Method::POST, "/execute", &[], large(3 << 20), &[]).await.assert_error(
@@ -145,6 +146,23 @@ async fn check_idempotency_keys(farm: &Farm) {
         }
         farm.reset(&lease).await.ok();
     }
+}
+
+/// The address that the farm returns leads through nginx, and so does the WebSocket.
+async fn check_cdp(farm: &Farm, page: &str) {
+    let lease = farm.get().await;
+    let url = farm.cdp_url(&lease).await;
+    assert!(url.starts_with(&format!("{}/cdp/", farm.http.base())), "{url}");
+    let version = Http::new(&url, None).get("/json/version", &[]).await.ok();
+    let mut client = CdpClient::connect(version["webSocketDebuggerUrl"].as_str().unwrap()).await;
+    let target = client.pages().await.remove(0);
+    let session = client.attach(&target).await;
+    client.ok(Some(&session), "Page.enable", json!({})).await;
+    client.ok(Some(&session), "Page.navigate", json!({"url": page})).await;
+    client.event("Page.loadEventFired", |_| true).await;
+    assert_eq!(client.evaluate(&session, "location.href").await, page);
+    farm.reset(&lease).await.ok();
+    assert_eq!(client.closed().await, Some((1001, "the lease has ended".to_owned())));
 }
 
 async fn check_waiting(farm: &Farm) {

@@ -28,8 +28,16 @@ pub(crate) struct ComputerCall {
     refused: Vec<(String, BrowserError)>,
 }
 
-const KEYS: &[&str] =
-    &["node", "instance_id", "dialect", "version", "action", "display", "acknowledge_safety_checks"];
+const KEYS: &[&str] = &[
+    "node",
+    "instance_id",
+    "cdp_url",
+    "dialect",
+    "version",
+    "action",
+    "display",
+    "acknowledge_safety_checks",
+];
 
 impl ComputerCall {
     pub(crate) fn parse(body: &Map<String, Value>) -> Result<Self, ApiError> {

@@ -25,6 +25,8 @@ pub enum ApiError {
     TooLarge(usize),
     #[error("Invalid instance UUID")]
     InvalidInstance,
+    #[error("this address gives access to no lease: its lease has ended, or the address is incomplete")]
+    UnknownSecret,
     #[error("Instance not in use or already released")]
     NotInUse,
     #[error("Node {0} is not found")]
@@ -63,7 +65,7 @@ impl ApiError {
             Self::BadRequest(_) | Self::AlreadyLeased => ErrorCode::BadRequest,
             Self::NotFound(_) | Self::WrongMethod { .. } => ErrorCode::NotFound,
             Self::TooLarge(_) => ErrorCode::TooLarge,
-            Self::InvalidInstance => ErrorCode::InvalidInstance,
+            Self::InvalidInstance | Self::UnknownSecret => ErrorCode::InvalidInstance,
             Self::NotInUse => ErrorCode::NotInUse,
             Self::UnknownNode(_) => ErrorCode::UnknownNode,
             Self::NoCapacity(_) | Self::Draining => ErrorCode::NoCapacity,
@@ -80,6 +82,7 @@ impl ApiError {
         match self {
             Self::Passed { status, .. } => *status,
             Self::WrongMethod { .. } => 405,
+            Self::UnknownSecret => 404,
             other => other.code().status(),
         }
     }

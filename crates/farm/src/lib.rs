@@ -1,9 +1,11 @@
 //! The browser farm: a pool of browser instances behind leases, the node that owns it, the master that routes requests
 //! to nodes, the registry in Redis, and the HTTP API of each tier. Knows nothing about episodes or trajectories.
 
+mod access;
 mod advertise;
 pub mod api;
 mod audit;
+mod cdp;
 mod computer;
 pub mod egress;
 mod error;
@@ -22,6 +24,11 @@ mod registry;
 mod serve;
 mod tasks;
 
+#[doc(hidden)]
+pub use cdp::{
+    filter_for_fuzzing,
+    policy::{is_reviewed, reviewed_methods},
+};
 pub use error::ApiError;
 pub use identity::{Identity, InvalidNodeId};
 pub use options::{FarmOptions, Mode, NetworkRules, PoolOptions, ServerLimits};

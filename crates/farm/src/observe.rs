@@ -46,7 +46,7 @@ pub(crate) struct ObserveCall {
 }
 
 const INCLUDES: &[&str] = &["screenshot", "metadata", "ac_tree", "rects"];
-const KEYS: &[&str] = &["node", "instance_id", "command", "interaction_mode", "format", "include"];
+const KEYS: &[&str] = &["node", "instance_id", "cdp_url", "command", "interaction_mode", "format", "include"];
 
 impl ObserveCall {
     pub(crate) fn parse(body: &Map<String, Value>, step: bool) -> Result<Self, ApiError> {

@@ -4,17 +4,16 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
-use hyper::server::conn::http1::Builder;
+use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
@@ -67,7 +66,8 @@ impl BoundedListener {
         let service = TowerToHyperService::new(routes);
         loop {
             let Some((stream, permit)) = self.accept().await else { continue };
-            spawn(self.http().serve_connection(TokioIo::new(stream), service.clone()), permit);
+            let connection = self.http().serve_connection(TokioIo::new(stream), service.clone());
+            tokio::spawn(run(connection.with_upgrades(), permit));
         }
     }
 
@@ -75,18 +75,20 @@ impl BoundedListener {
     /// finished.
     pub async fn serve_until(self, routes: Router, stop: CancellationToken, grace: Duration) -> bool {
         let service = TowerToHyperService::new(routes);
-        let graceful = GracefulShutdown::new();
+        let connections = TaskTracker::new();
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,
                 accepted = self.accept() => accepted,
             };
             let Some((stream, permit)) = accepted else { continue };
-            let connection = self.http().serve_connection(TokioIo::new(stream), service.clone());
-            spawn(graceful.watch(connection), permit);
+            let connection =
+                self.http().serve_connection(TokioIo::new(stream), service.clone()).with_upgrades();
+            connections.spawn(run(until_stopped(connection, stop.clone()), permit));
         }
         drop(self);
-        tokio::time::timeout(grace, graceful.shutdown()).await.is_ok()
+        connections.close();
+        tokio::time::timeout(grace, connections.wait()).await.is_ok()
     }
 
     /// HTTP/1 only. A connection that may still turn out to be HTTP/2 has no timeout while hyper waits for its first bytes.
@@ -131,17 +133,24 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(ACCEPT_BACKLOG)
 }
 
-/// Runs one connection in a task of its own; its permit returns when it ends.
-fn spawn<F>(connection: F, permit: OwnedSemaphorePermit)
-where
-    F: Future<Output = hyper::Result<()>> + Send + 'static,
-{
-    tokio::spawn(async move {
-        let _permit = permit;
-        if let Err(error) = connection.await {
-            tracing::trace!(%error, "a connection ended with an error");
-        }
-    });
+type HttpConnection = UpgradeableConnection<TokioIo<TcpStream>, TowerToHyperService<Router>>;
+
+/// Runs a connection; after `stop` it finishes its running request and ends.
+async fn until_stopped(connection: HttpConnection, stop: CancellationToken) -> hyper::Result<()> {
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}
+
+/// Runs one connection; its permit returns when it ends or is upgraded.
+async fn run(connection: impl Future<Output = hyper::Result<()>>, permit: OwnedSemaphorePermit) {
+    let _permit = permit;
+    if let Err(error) = connection.await {
+        tracing::trace!(%error, "a connection ended with an error");
+    }
 }
 
 #[cfg(test)]

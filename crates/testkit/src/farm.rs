@@ -13,8 +13,9 @@ pub enum Tier {
 }
 
 /// The endpoints of every tier that need the API key.
-pub const ENDPOINTS: [(&str, Method); 17] = [
+pub const ENDPOINTS: [(&str, Method); 18] = [
     ("/get", Method::POST),
+    ("/session", Method::GET),
     ("/reset", Method::POST),
     ("/screenshot", Method::GET),
     ("/execute", Method::POST),
@@ -71,6 +72,12 @@ impl Farm {
 
     pub async fn get_with(&self, options: &Value) -> Lease {
         Lease::parse(&self.try_get_with(options).await.ok())
+    }
+
+    /// Returns the address of the lease for CDP clients.
+    pub async fn cdp_url(&self, lease: &Lease) -> String {
+        let session = self.http.get("/session", &self.target(lease)).await.ok();
+        session["cdp_url"].as_str().expect("a cdp_url").to_owned()
     }
 
     pub async fn files(&self, lease: &Lease) -> Value {

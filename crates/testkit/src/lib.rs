@@ -10,6 +10,7 @@
 
 pub mod arguments;
 mod audit_log;
+mod cdp_client;
 mod eventually;
 mod farm;
 pub mod hosts;
@@ -29,6 +30,7 @@ mod slots;
 mod webgym;
 
 pub use audit_log::{AUDIT_LOG_ENV, AuditEntry, AuditLog};
+pub use cdp_client::CdpClient;
 pub use eventually::{eventually, poll_until};
 pub use farm::{ENDPOINTS, Farm, Lease, Tier};
 

@@ -33,6 +33,8 @@ struct State {
     entries: Value,
     /// Whether a key of the agent is being handled. Only keys paste; Chromium pastes on a middle click, too.
     allow_paste: bool,
+    /// Whether CDP clients, whose keys are not known, drive the pages.
+    has_clients: bool,
 }
 
 /// A message of the frame script.
@@ -75,7 +77,7 @@ impl Clipboard {
         Self {
             frame_script: fill_in(FRAME_SCRIPT),
             api_script: fill_in(API_SCRIPT),
-            state: Mutex::new(State { entries: json!([]), allow_paste: false }),
+            state: Mutex::new(State { entries: json!([]), allow_paste: false, has_clients: false }),
         }
     }
 
@@ -99,6 +101,18 @@ impl Clipboard {
             p::RUNTIME_EVALUATE,
             &json!({"expression": self.frame_script, "contextId": context}),
         );
+    }
+
+    /// Connects the isolated worlds of all frames of a target, also of those that are created later. CDP clients send input
+    /// at any time, so that no world can be connected just before it.
+    pub(crate) fn bind(session: &Session) {
+        session
+            .send_no_reply(p::RUNTIME_ADD_BINDING, &json!({"name": BINDING, "executionContextName": WORLD}));
+    }
+
+    /// Records whether CDP clients drive the pages; then any paste is theirs.
+    pub(crate) fn set_has_clients(&self, has_clients: bool) {
+        self.state().has_clients = has_clients;
     }
 
     /// Lets the keys that follow paste.
@@ -134,6 +148,6 @@ impl Clipboard {
 
     fn pasted_entries(&self) -> String {
         let state = self.state();
-        if state.allow_paste { state.entries.to_string() } else { "[]".to_owned() }
+        if state.allow_paste || state.has_clients { state.entries.to_string() } else { "[]".to_owned() }
     }
 }

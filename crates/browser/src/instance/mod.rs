@@ -27,6 +27,7 @@ use crate::{
     options::Options,
     page::{ActionStart, Page, SETTLE_DRAWN_FRAMES, script::ScriptRun, settle::Settled},
     state,
+    tenant::TenantBrowser,
 };
 
 /// One isolated page of a browser. Dropping it disposes its context in the background.
@@ -136,6 +137,16 @@ impl Instance {
         proxy_server: Option<String>,
     ) -> Result<Self, BrowserError> {
         self.creator.create(&self.connection, &self.options.with_session(session, proxy_server)).await
+    }
+
+    /// The tenant's part of the browser, for CDP clients.
+    pub fn tenant_browser(&self) -> TenantBrowser {
+        TenantBrowser::new(
+            self.connection.clone(),
+            self.creator.clone(),
+            Arc::clone(&self.context),
+            Arc::clone(&self.options),
+        )
     }
 
     /// Returns the cookies and the storage of the session, in Playwright's format.

@@ -83,6 +83,7 @@ pub(crate) struct PageEvents {
     tracker: Arc<Tracker>,
     visit: Arc<Visit>,
     context: Weak<Context>,
+    target: String,
 }
 
 #[derive(Deserialize)]
@@ -147,8 +148,22 @@ struct WindowOpen {
 }
 
 impl PageEvents {
-    pub(crate) fn new(tracker: Arc<Tracker>, visit: Arc<Visit>, context: &Arc<Context>) -> Self {
-        Self { tracker, visit, context: Arc::downgrade(context) }
+    pub(crate) fn new(
+        tracker: Arc<Tracker>,
+        visit: Arc<Visit>,
+        context: &Arc<Context>,
+        target: &str,
+    ) -> Self {
+        Self { tracker, visit, context: Arc::downgrade(context), target: target.to_owned() }
+    }
+
+    /// Accepts a dialog, unless a CDP client answers the dialogs of this page.
+    fn on_dialog(&self, session: &Session, params: &[u8]) {
+        let is_claimed =
+            self.context.upgrade().is_some_and(|context| context.clients().is_claimed(&self.target));
+        if !is_claimed {
+            accept_dialog(session, params);
+        }
     }
 
     fn on_paused_response(&self, session: &Session, paused: &PausedResponse) {
@@ -207,7 +222,7 @@ impl PageEvents {
 impl EventHandler for PageEvents {
     fn on_event(&self, session: &Session, method: &str, params: &[u8]) {
         match method {
-            p::PAGE_JAVASCRIPT_DIALOG_OPENING => accept_dialog(session, params),
+            p::PAGE_JAVASCRIPT_DIALOG_OPENING => self.on_dialog(session, params),
             p::FETCH_REQUEST_PAUSED => {
                 if let Ok(paused) = cdp::parse_params(params) {
                     self.on_paused_response(session, &paused);
@@ -240,6 +255,9 @@ impl EventHandler for PageEvents {
 
     fn on_session_end(&self, end: &SessionEnd) {
         self.tracker.set_ended(end);
+        if let Some(context) = self.context.upgrade() {
+            context.clients().remove_page(&self.target);
+        }
     }
 }
 

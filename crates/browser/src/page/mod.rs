@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use crate::{
     context::{AttachedTarget, Context},
+    emulation::EmulationCall,
     error::BrowserError,
     input::{Held, Input},
     options::{INPUT_TIMEOUT, Options},
@@ -101,11 +102,27 @@ impl Page {
         options: Arc<Options>,
         opener: Option<String>,
     ) -> (Self, Vec<SetupCall>) {
+        let (page, mut setup) = Self::set_up(connection, attached, context, options, opener, true);
+        setup.push((None, page.session.send(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}))));
+        (page, setup)
+    }
+
+    /// Like [`Self::attach`], without letting the target run. A page that no command acts on need not be `observed`: it then
+    /// reports less.
+    pub(crate) fn set_up(
+        connection: &Connection,
+        attached: &AttachedTarget,
+        context: &Arc<Context>,
+        options: Arc<Options>,
+        opener: Option<String>,
+        observed: bool,
+    ) -> (Self, Vec<SetupCall>) {
         let tracker = Arc::new(Tracker::new());
         attached.target.clone_into(&mut tracker.state().main_frame);
         let visit = Arc::new(Visit::default());
-        let events = PageEvents::new(Arc::clone(&tracker), Arc::clone(&visit), context);
+        let events = PageEvents::new(Arc::clone(&tracker), Arc::clone(&visit), context, &attached.target);
         let session = connection.attach(&attached.session, Arc::new(events));
+        context.clients().add_page(&attached.target, &session);
         let page = Self {
             session,
             target: attached.target.clone(),
@@ -130,14 +147,21 @@ impl Page {
             (p::INPUT_SET_INTERCEPT_DRAGS, json!({"enabled": true})),
             (p::EMULATION_SET_FOCUS_EMULATION_ENABLED, json!({"enabled": true})),
         ];
+        // Headers and blocked hosts are options of an enabled network domain.
+        let needs_network = observed || context.emulation().iter().any(EmulationCall::concerns_network);
+        let is_needed = |method: Method| match method {
+            p::NETWORK_ENABLE => needs_network,
+            p::PAGE_SET_LIFECYCLE_EVENTS_ENABLED => observed,
+            _ => true,
+        };
+        let fixed = fixed.iter().filter(|(method, _)| is_needed(*method));
         let mut setup: Vec<SetupCall> =
-            fixed.iter().map(|(method, params)| (None, page.session.send(*method, params))).collect();
+            fixed.map(|(method, params)| (None, page.session.send(*method, params))).collect();
         let emulation = context.emulation().iter();
         setup.extend(emulation.map(|call| (Some(call.option), page.session.send(call.method, &call.params))));
         if !page.options.session.blocked_resource_types.is_empty() {
             page.pause_requests(false);
         }
-        setup.push((None, page.session.send(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}))));
         (page, setup)
     }
 

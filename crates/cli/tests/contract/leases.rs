@@ -23,7 +23,8 @@ fn is_uuid(text: &str) -> bool {
 
 async fn get_returns_id_in_tier_format(context: Context) {
     let farm = &context.farm;
-    let answer = farm.try_get(&[("lifetime_mins", "5"), ("wait_secs", "120")]).await.ok();
+    let mut answer = farm.try_get(&[("lifetime_mins", "5"), ("wait_secs", "120")]).await.ok();
+    let cdp_url = answer.as_object_mut().and_then(|answer| answer.remove("cdp_url")).expect("a cdp_url");
     let lease = Lease::parse(&answer);
     match farm.tier {
         Tier::Instance => {
@@ -42,6 +43,9 @@ async fn get_returns_id_in_tier_format(context: Context) {
         assert_eq!(answer, json!({"instance_id": lease.id, "node": lease.node}));
         assert!(lease.node.starts_with("http://127.0.0.1:"), "{answer}");
     }
+    let start = format!("{}/cdp/{}.", farm.http.base(), lease.id);
+    assert!(cdp_url.as_str().is_some_and(|url| url.starts_with(&start)), "{cdp_url}");
+    assert_eq!(cdp_url, farm.cdp_url(&lease).await);
     assert_eq!(farm.reset(&lease).await.ok(), json!({"status": "success"}));
     let next = farm.get().await;
     assert_ne!(next.id, lease.id, "a new lease has a new id");

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod cdp;
 mod commands;
 mod computer;
 mod invalid_requests;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
             invalid_requests::CHECKS,
             self_description::CHECKS,
             sessions::CHECKS,
+            cdp::CHECKS,
         ];
         for (name, check) in groups.into_iter().flatten() {
             let (runtime, topologies) = (Arc::clone(&runtime), Arc::clone(&topologies));

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod browsers;
+mod cdp;
 mod contention;
 mod draining;
 mod identity;

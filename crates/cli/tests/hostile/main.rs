@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod cdp;
 mod clients;
 mod denial_of_service;
 mod dns_server;
@@ -47,6 +48,7 @@ const HEAVY: &[(&str, &[Attack])] = &[
 /// Attacks that mostly wait.
 const LIGHT: &[(&str, &[Attack])] = &[
     ("isolation", isolation::ATTACKS),
+    ("cdp", cdp::ATTACKS),
     ("text_injection", text_injection::ATTACKS),
     ("sessions", sessions::ATTACKS),
     ("clients", clients::ATTACKS),

@@ -3,6 +3,7 @@
 use axum::{
     Json, Router,
     extract::State,
+    http::HeaderMap,
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use super::{
     auth::{self, Key},
+    cdp::{self, with_cdp_url},
     docs,
     node::{NodeApi, instance_calls, ready},
     openapi::Tier,
@@ -18,6 +20,7 @@ use super::{
     response::ApiResult,
 };
 use crate::{
+    access::LeaseAccess,
     error::ApiError,
     node::{LocalNode, Node},
     pool::PoolCounts,
@@ -30,10 +33,19 @@ pub(crate) fn instance_routes(node: LocalNode, slot: u16, key: Key) -> Router {
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
     let api = NodeApi { node, single_slot: Some(slot) };
-    authenticated.route("/readyz", get(ready)).with_state(api).merge(docs::routes(Tier::Instance))
+    authenticated
+        .route("/readyz", get(ready))
+        .merge(cdp::node_routes())
+        .with_state(api)
+        .merge(docs::routes(Tier::Instance))
 }
 
-async fn get_instance(State(api): State<NodeApi>, query: Query, body: OptionalBody) -> ApiResult {
+async fn get_instance(
+    State(api): State<NodeApi>,
+    headers: HeaderMap,
+    query: Query,
+    body: OptionalBody,
+) -> ApiResult {
     let request = query.get_request(&body)?;
     let lease = match api.node.get(&request).await {
         Err(ApiError::NoCapacity(reason)) => {
@@ -41,7 +53,9 @@ async fn get_instance(State(api): State<NodeApi>, query: Query, body: OptionalBo
         }
         other => other?,
     };
-    let response = Json(json!({"instance_id": lease.id().lease})).into_response();
+    let id = lease.id().lease;
+    let access = LeaseAccess::new(&id, &api.node.0.secret(lease.id())?);
+    let response = with_cdp_url(json!({"instance_id": id}), Some(&access), &headers);
     lease.deliver();
     Ok(response)
 }

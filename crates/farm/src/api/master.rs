@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::{
     auth::{self, Key},
+    cdp::{self, with_cdp_url},
     docs, home,
     openapi::Tier,
     request::{Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state},
@@ -27,6 +28,7 @@ use crate::{
 pub(crate) fn master_routes(master: Master, key: Key) -> Router {
     let authenticated = Router::new()
         .route("/get", accept_storage_state(post(get_instance)))
+        .route("/session", get(session))
         .route("/reset", post(reset))
         .route("/screenshot", get(screenshot))
         .route("/execute", post(execute))
@@ -45,18 +47,35 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route_layer(middleware::from_fn_with_state(key, auth::require));
     authenticated
         .route("/readyz", get(ready))
+        .merge(cdp::master_routes())
         .with_state(master)
         .merge(docs::routes(Tier::Master))
         .merge(home::routes())
 }
 
-async fn get_instance(State(master): State<Master>, query: Query, body: OptionalBody) -> ApiResult {
+async fn get_instance(
+    State(master): State<Master>,
+    headers: HeaderMap,
+    query: Query,
+    body: OptionalBody,
+) -> ApiResult {
     let request = query.get_request(&body)?;
     let offer = master.get(&request).await?;
-    let response = Json(json!({"instance_id": offer.lease.id, "node": offer.lease.node})).into_response();
+    let access = match offer.access() {
+        Some(access) => Some(access.clone()),
+        None => master.access(&offer.lease.node, &offer.lease.id).await.unwrap_or_default(),
+    };
+    let answer = json!({"instance_id": offer.lease.id, "node": offer.lease.node});
+    let response = with_cdp_url(answer, access.as_ref(), &headers);
     audit::given(&offer.lease.id, &offer.lease.node, request.key.as_deref());
     offer.deliver();
     Ok(response)
+}
+
+async fn session(State(master): State<Master>, headers: HeaderMap, query: Query) -> ApiResult {
+    let (node, id) = (query.required("node")?, query.instance()?);
+    let access = master.access(node, &id).await?;
+    Ok(with_cdp_url(json!({"instance_id": id, "node": node}), access.as_ref(), &headers))
 }
 
 async fn reset(State(master): State<Master>, query: Query) -> ApiResult {

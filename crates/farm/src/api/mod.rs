@@ -2,6 +2,7 @@
 //! writes responses.
 
 mod auth;
+mod cdp;
 mod docs;
 mod home;
 mod instance;

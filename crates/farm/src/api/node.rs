@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::{
     auth::{self, Key},
+    cdp::{self, with_cdp_url},
     docs,
     master::accept,
     openapi::Tier,
@@ -21,6 +22,7 @@ use super::{
     response::{ApiResult, drain_status, success},
 };
 use crate::{
+    access::LeaseAccess,
     error::ApiError,
     metrics,
     node::{Call, LocalNode, Node},
@@ -61,12 +63,17 @@ pub(crate) fn node_routes(node: LocalNode, key: Key) -> Router {
         .merge(instance_calls())
         .route_layer(middleware::from_fn_with_state(key, auth::require));
     let api = NodeApi { node, single_slot: None };
-    authenticated.route("/readyz", get(ready)).with_state(api).merge(docs::routes(Tier::Node))
+    authenticated
+        .route("/readyz", get(ready))
+        .merge(cdp::node_routes())
+        .with_state(api)
+        .merge(docs::routes(Tier::Node))
 }
 
 /// The calls to a leased instance: the same on a node and on a single instance.
 pub(crate) fn instance_calls() -> Router<NodeApi> {
     Router::new()
+        .route("/session", get(session))
         .route("/reset", post(reset))
         .route("/screenshot", get(screenshot))
         .route("/execute", post(execute))
@@ -81,11 +88,27 @@ pub(crate) fn instance_calls() -> Router<NodeApi> {
         .route("/metrics", get(pool_metrics))
 }
 
-async fn get_instance(State(api): State<NodeApi>, query: Query, body: OptionalBody) -> ApiResult {
+async fn get_instance(
+    State(api): State<NodeApi>,
+    headers: HeaderMap,
+    query: Query,
+    body: OptionalBody,
+) -> ApiResult {
     let lease = api.node.get(&query.get_request(&body)?).await?;
-    let response = Json(json!({"instance_id": lease.id()})).into_response();
+    let response = with_cdp_url(json!({"instance_id": lease.id()}), lease.access(), &headers);
     lease.deliver();
     Ok(response)
+}
+
+async fn session(State(api): State<NodeApi>, headers: HeaderMap, query: Query) -> ApiResult {
+    let id = api.id(&query)?;
+    let secret = api.node.0.secret(&id)?;
+    let (id, access) = if api.single_slot.is_some() {
+        (json!(id.lease), LeaseAccess::new(&id.lease, &secret))
+    } else {
+        (json!(id), LeaseAccess::new(&id, &secret))
+    };
+    Ok(with_cdp_url(json!({"instance_id": id}), Some(&access), &headers))
 }
 
 async fn reset(State(api): State<NodeApi>, query: Query) -> ApiResult {

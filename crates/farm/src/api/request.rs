@@ -201,7 +201,7 @@ impl Body {
     }
 
     pub(crate) fn command(&self) -> Result<Call, ApiError> {
-        Ok(Call::Execute(Command::from_json(&self.0, &["node", "instance_id"])?))
+        Ok(Call::Execute(Command::from_json(&self.0, &["node", "instance_id", "cdp_url"])?))
     }
 
     /// Parses the body of `PUT /storage_state`.

@@ -13,7 +13,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use axum::response::Response;
+use axum::{extract::Request, response::Response};
 use futures_util::{StreamExt, stream};
 use proto::InstanceId;
 use serde_json::{Value, json};
@@ -23,6 +23,8 @@ pub(crate) use offer::LeaseOffer;
 pub(crate) use table::{NodeEntry, NodeSnapshot, NodeTable, Origin};
 
 use crate::{
+    access::{AccessSegment, LeaseAccess},
+    cdp,
     error::ApiError,
     idempotency::LeaseKeys,
     node::{AnyNode, Call, LocalNode, Node},
@@ -153,6 +155,36 @@ impl Master {
             entry.mark_unreachable();
         }
         answer
+    }
+
+    /// Returns how CDP clients reach a lease.
+    pub(crate) async fn access(&self, node: &str, id: &InstanceId) -> Result<Option<LeaseAccess>, ApiError> {
+        self.node(node)?.node().access(id).await
+    }
+
+    /// Serves a request to the CDP endpoint of a lease, or passes it to the node that has the lease.
+    pub(crate) async fn serve_cdp(
+        &self,
+        segment: &str,
+        path: &str,
+        request: Request,
+    ) -> Result<Response, ApiError> {
+        let access = AccessSegment::parse(segment).ok_or(ApiError::UnknownSecret)?;
+        let is_named = |entry: &Arc<NodeEntry>| {
+            entry.incarnation().is_some_and(|incarnation| access.is_for_node(incarnation))
+        };
+        let entry = self.0.table.distinct().into_iter().find(is_named).ok_or(ApiError::UnknownSecret)?;
+        match entry.node() {
+            AnyNode::Local(LocalNode(pool)) => cdp::serve(pool, &access, segment, path, request).await,
+            AnyNode::Remote(node) => {
+                let path = format!("/cdp/{segment}/{path}");
+                let answer = node.forward_stream(&path, request, &self.0.tasks).await;
+                if matches!(answer, Err(ApiError::NodeUnreachable { .. })) {
+                    entry.mark_unreachable();
+                }
+                answer
+            }
+        }
     }
 
     /// Starts or ends the draining of a node. Other masters learn of it when they poll the node.

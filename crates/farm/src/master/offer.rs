@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Master, NodeEntry};
-use crate::{idempotency::NodeLease, pool::PendingLease};
+use crate::{access::LeaseAccess, idempotency::NodeLease, pool::PendingLease};
 
 /// A lease to answer `/get` with. Dropping it before [`LeaseOffer::deliver`] means that the client disconnected.
 #[must_use = "a lease that is not delivered is released or kept for a retry"]
@@ -39,6 +39,14 @@ impl LeaseOffer {
         master: Master,
     ) -> Self {
         Self { lease, origin: LeaseOrigin::Keyed { pending, key, entry, master } }
+    }
+
+    /// Returns how CDP clients reach the lease, if the node said so when it granted it.
+    pub(crate) fn access(&self) -> Option<&LeaseAccess> {
+        match &self.origin {
+            LeaseOrigin::Existing => None,
+            LeaseOrigin::New(pending) | LeaseOrigin::Keyed { pending, .. } => pending.access(),
+        }
     }
 
     /// Records that the client is being answered.

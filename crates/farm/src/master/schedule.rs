@@ -60,24 +60,18 @@ impl NodeOrder {
             Some(place) => state.places.insert(Arc::clone(address), place),
             None => state.places.remove(address),
         };
-        let processes = [old, place].map(|place| place.and_then(|place| place.process));
         state.leave_order(address, old);
         if let Some(Place { process: Some(process), preference, .. }) = old {
             state.leave_process(process, preference, address);
+            state.choose_address(process);
         }
-        if let Some(Place { process: Some(process), preference, .. }) = place {
-            let addresses = state.processes.entry(process).or_default();
-            addresses.insert((preference, Arc::clone(address)));
-        }
-        match processes {
-            [None, None] => state.enter_order(address),
-            [old, new] => {
-                old.into_iter().for_each(|process| state.choose_address(process));
-                new.filter(|_| old != new).into_iter().for_each(|process| state.choose_address(process));
-                if new.is_none() {
-                    state.enter_order(address);
-                }
+        match place {
+            Some(Place { process: Some(process), preference, .. }) => {
+                let addresses = state.processes.entry(process).or_default();
+                addresses.insert((preference, Arc::clone(address)));
+                state.choose_address(process);
             }
+            _ => state.enter_order(address),
         }
     }
 

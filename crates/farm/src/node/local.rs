@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::{Call, GetRequest, Node, NodeInfo};
 use crate::{
+    access::LeaseAccess,
     error::ApiError,
     observe::{Encoding, ObserveCall},
     pool::{DrainStatus, ObserveResult, Operation, OperationResult, PendingLease, Pool},
@@ -25,7 +26,13 @@ pub(crate) struct LocalNode(pub(crate) Pool);
 impl Node for LocalNode {
     async fn get(&self, request: &GetRequest) -> Result<PendingLease, ApiError> {
         let lifetime = self.0.lifetime(request.lifetime_mins)?;
-        self.0.lease_with(lifetime, request).await
+        let lease = self.0.lease_with(lifetime, request).await?;
+        let access = self.access(lease.id()).await?;
+        Ok(lease.with_access(access))
+    }
+
+    async fn access(&self, id: &InstanceId) -> Result<Option<LeaseAccess>, ApiError> {
+        Ok(Some(LeaseAccess::new(id, &self.0.secret(id)?)))
     }
 
     async fn reset(&self, id: &InstanceId) -> Result<(), ApiError> {

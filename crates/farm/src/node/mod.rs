@@ -2,6 +2,7 @@
 
 mod local;
 mod remote;
+mod stream;
 
 use std::{future::Future, time::Duration};
 
@@ -13,6 +14,7 @@ pub(crate) use local::LocalNode;
 pub(crate) use remote::{HttpClient, RemoteNode};
 
 use crate::{
+    access::LeaseAccess,
     computer::ComputerCall,
     error::ApiError,
     observe::{Encoding, ObserveCall},
@@ -90,6 +92,8 @@ impl NodeInfo {
 pub(crate) trait Node: Send + Sync {
     fn get(&self, request: &GetRequest) -> impl Future<Output = Result<PendingLease, ApiError>> + Send;
     fn reset(&self, id: &InstanceId) -> impl Future<Output = Result<(), ApiError>> + Send;
+    /// Returns how CDP clients reach a lease; `None` if the node has no CDP endpoint.
+    fn access(&self, id: &InstanceId) -> impl Future<Output = Result<Option<LeaseAccess>, ApiError>> + Send;
     fn call(&self, id: &InstanceId, call: Call) -> impl Future<Output = Result<Response, ApiError>> + Send;
     fn info(&self) -> impl Future<Output = Result<NodeInfo, ApiError>> + Send;
     /// Starts or ends draining: no new leases, while existing ones continue.
@@ -115,6 +119,13 @@ impl Node for AnyNode {
         match self {
             Self::Local(node) => node.reset(id).await,
             Self::Remote(node) => node.reset(id).await,
+        }
+    }
+
+    async fn access(&self, id: &InstanceId) -> Result<Option<LeaseAccess>, ApiError> {
+        match self {
+            Self::Local(node) => node.access(id).await,
+            Self::Remote(node) => node.access(id).await,
         }
     }
 

@@ -23,6 +23,7 @@ use url::form_urlencoded;
 
 use super::{Call, GetRequest, Node, NodeInfo};
 use crate::{
+    access::LeaseAccess,
     error::ApiError,
     observe::Encoding,
     pool::{DrainStatus, PendingLease},
@@ -30,7 +31,7 @@ use crate::{
 
 /// An HTTP client with a connection pool, shared by all remote nodes of a master.
 #[derive(Clone)]
-pub(crate) struct HttpClient(Client<HttpConnector, Full<Bytes>>);
+pub(crate) struct HttpClient(pub(super) Client<HttpConnector, Full<Bytes>>);
 
 impl HttpClient {
     pub(crate) fn new() -> Self {
@@ -93,6 +94,8 @@ impl From<Value> for RequestBody {
 #[derive(Deserialize)]
 struct GetResponse {
     instance_id: InstanceId,
+    #[serde(default)]
+    cdp_url: Option<String>,
 }
 
 /// An error body: `detail` and `code` of ours, or `detail` or `message` of the Python system.
@@ -104,7 +107,7 @@ struct ErrorBody {
 }
 
 impl RemoteNode {
-    fn unreachable(&self, reason: &(impl ToString + ?Sized)) -> ApiError {
+    pub(super) fn unreachable(&self, reason: &(impl ToString + ?Sized)) -> ApiError {
         ApiError::NodeUnreachable { node: self.url.clone(), reason: reason.to_string() }
     }
 
@@ -222,15 +225,31 @@ impl Node for RemoteNode {
             (Some(request.options.to_json().into()), CONFIGURE_MARGIN)
         };
         let response = self.request(Method::POST, "/get", &query, options, None, wait + margin).await?;
-        let GetResponse { instance_id } = self.json(response).await?;
+        let GetResponse { instance_id, cdp_url } = self.json(response).await?;
         let node = self.clone();
-        Ok(PendingLease::new(instance_id, move |id| {
+        let access = cdp_url.as_deref().and_then(LeaseAccess::from_url);
+        let lease = PendingLease::new(instance_id, move |id| {
             tokio::spawn(async move {
                 if let Err(error) = node.reset(&id).await {
                     tracing::debug!(%id, %error, "cannot release an undelivered lease");
                 }
             });
-        }))
+        });
+        Ok(lease.with_access(access))
+    }
+
+    async fn access(&self, id: &InstanceId) -> Result<Option<LeaseAccess>, ApiError> {
+        let id = id.to_string();
+        let query = [("instance_id", id.as_str())];
+        match self.request(Method::GET, "/session", &query, None, None, self.info_timeout).await {
+            Ok(response) => {
+                let GetResponse { cdp_url, .. } = self.json(response).await?;
+                Ok(cdp_url.as_deref().and_then(LeaseAccess::from_url))
+            }
+            // The Python system and older versions have no CDP endpoint.
+            Err(ApiError::Passed { status: 404 | 405, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn reset(&self, id: &InstanceId) -> Result<(), ApiError> {
@@ -352,7 +371,7 @@ fn classify_error(status: StatusCode, code: Option<&str>, detail: String) -> Api
 }
 
 /// Joins the messages of an error and its causes.
-fn source_chain(error: &dyn std::error::Error) -> String {
+pub(super) fn source_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {

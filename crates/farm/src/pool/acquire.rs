@@ -6,6 +6,7 @@ use proto::{InstanceId, LeaseId, SessionOptions};
 
 use super::{Operation, PendingLease, Pool};
 use crate::{
+    access::LeaseSecret,
     audit::{self, LeaseEnd},
     egress::{EgressProxy, Upstream},
     error::ApiError,
@@ -40,7 +41,8 @@ impl Pool {
         if let Some(reason) = &state.held_back {
             return Err(ApiError::NoCapacity(Some(reason.clone())));
         }
-        let id = state.lease(LeaseId::new(), lifetime, key).ok_or(ApiError::NoCapacity(None))?;
+        let secret = LeaseSecret::new(&self.identity().incarnation);
+        let id = state.lease(LeaseId::new(), lifetime, key, secret).ok_or(ApiError::NoCapacity(None))?;
         audit::leased(&id);
         drop(state);
         self.0.publish_change();

@@ -2,6 +2,8 @@
 
 use proto::InstanceId;
 
+use crate::access::LeaseAccess;
+
 type Release = Box<dyn FnOnce(InstanceId) + Send>;
 
 /// A new lease. Dropping it before [`PendingLease::deliver`] releases the instance: the client disconnected.
@@ -9,16 +11,17 @@ type Release = Box<dyn FnOnce(InstanceId) + Send>;
 pub(crate) struct PendingLease {
     id: InstanceId,
     release: Option<Release>,
+    access: Option<LeaseAccess>,
 }
 
 impl PendingLease {
     pub(crate) fn new(id: InstanceId, release: impl FnOnce(InstanceId) + Send + 'static) -> Self {
-        Self { id, release: Some(Box::new(release)) }
+        Self { id, release: Some(Box::new(release)), access: None }
     }
 
     /// A lease that the client already has: dropping it releases nothing.
     pub(crate) fn existing(id: InstanceId) -> Self {
-        Self { id, release: None }
+        Self { id, release: None, access: None }
     }
 
     /// Whether the lease was granted by this request.
@@ -28,6 +31,16 @@ impl PendingLease {
 
     pub(crate) fn id(&self) -> &InstanceId {
         &self.id
+    }
+
+    /// Adds how CDP clients reach the lease.
+    pub(crate) fn with_access(mut self, access: Option<LeaseAccess>) -> Self {
+        self.access = access;
+        self
+    }
+
+    pub(crate) fn access(&self) -> Option<&LeaseAccess> {
+        self.access.as_ref()
     }
 
     pub(crate) fn deliver(mut self) {

@@ -12,6 +12,7 @@ mod lease;
 mod lifecycle;
 mod operate;
 mod slots;
+mod sockets;
 mod supervisor;
 mod sweep;
 mod tenancy;
@@ -26,6 +27,7 @@ pub use drain::DrainStatus;
 pub(crate) use lease::PendingLease;
 pub use slots::PoolCounts;
 use slots::PoolState;
+pub(crate) use sockets::SocketGuard;
 pub(crate) use tenancy::{ObserveResult, Operation, OperationResult};
 
 use crate::{egress::EgressProxy, metrics::PoolMetrics, options::PoolOptions, queue::Queue, tasks::Tasks};

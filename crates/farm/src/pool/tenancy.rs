@@ -3,11 +3,16 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex as StdMutex, PoisonError},
+    sync::{
+        Arc, Mutex as StdMutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use browser::{BrowserError, Instance, Observation, ObserveRequest, Screenshot, Settled, StepResult};
+use browser::{
+    BrowserError, Instance, Observation, ObserveRequest, Screenshot, Settled, StepResult, TenantBrowser,
+};
 use bytes::Bytes;
 use proto::{Command, InstanceId, SessionOptions, StorageState};
 use serde_json::{Value, json};
@@ -16,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::computer;
 use crate::{
+    access::LeaseSecret,
     computer::{ComputerCall, ComputerResult},
     egress::EgressProxy,
     error::ApiError,
@@ -105,6 +111,11 @@ pub(crate) struct Tenancy {
     started: Instant,
     ended: CancellationToken,
     session: Arc<Mutex<Session>>,
+    secret: LeaseSecret,
+    /// What CDP clients use of the browser.
+    browser: StdMutex<TenantBrowser>,
+    /// Open CDP connections.
+    sockets: AtomicUsize,
 }
 
 /// What the running operation has exclusive use of.
@@ -119,8 +130,9 @@ struct Session {
 const DISPOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Tenancy {
-    pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration) -> Self {
+    pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration, secret: LeaseSecret) -> Self {
         let now = Instant::now();
+        let browser = StdMutex::new(instance.tenant_browser());
         let session = Session { instance: Some(instance), last_screenshot_hash: None, proxy: None };
         Self {
             id,
@@ -129,7 +141,27 @@ impl Tenancy {
             started: now,
             ended: CancellationToken::new(),
             session: Arc::new(Mutex::new(session)),
+            secret,
+            browser,
+            sockets: AtomicUsize::new(0),
         }
+    }
+
+    pub(crate) fn secret(&self) -> &LeaseSecret {
+        &self.secret
+    }
+
+    pub(crate) fn tenant_browser(&self) -> TenantBrowser {
+        self.browser.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn sockets(&self) -> &AtomicUsize {
+        &self.sockets
+    }
+
+    /// Completes when the lease ends.
+    pub(super) fn ended(&self) -> &CancellationToken {
+        &self.ended
     }
 
     pub(crate) fn id(&self) -> &InstanceId {
@@ -140,14 +172,16 @@ impl Tenancy {
         self.started.elapsed()
     }
 
-    fn touch(&self) {
+    pub(super) fn touch(&self) {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// True if the lease was not used for its lifetime. A running operation counts as use.
+    /// True if the lease was not used for its lifetime. A running operation and an open CDP connection count as use.
     pub(crate) fn is_expired(&self, now: Instant) -> bool {
         let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
-        now.saturating_duration_since(last_used) > self.lifetime && self.session.try_lock().is_ok()
+        now.saturating_duration_since(last_used) > self.lifetime
+            && self.sockets.load(Ordering::Relaxed) == 0
+            && self.session.try_lock().is_ok()
     }
 
     /// Returns why the page is gone. `None` while an operation runs: that operation reports it.
@@ -178,12 +212,20 @@ impl Tenancy {
                 () = tenancy.ended.cancelled() => Err(ApiError::InvalidInstance),
                 result = session.perform(operation) => result,
             };
+            tenancy.renew_browser(&session);
             tenancy.touch();
             drop(session);
             let _ = sender.send(result);
         });
         let aborted = || ApiError::Internal("this operation was aborted by a bug in webgym".into());
         receiver.await.unwrap_or_else(|_| Err(aborted()))
+    }
+
+    /// Session options replace the instance, and with it what CDP clients use.
+    fn renew_browser(&self, session: &Session) {
+        if let Some(instance) = &session.instance {
+            *self.browser.lock().unwrap_or_else(PoisonError::into_inner) = instance.tenant_browser();
+        }
     }
 
     /// Ends the tenancy: cancels what runs and disposes of the instance with all its data.

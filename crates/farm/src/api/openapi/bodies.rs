@@ -87,7 +87,9 @@ pub(super) fn lease(tier: Tier) -> Value {
     if tier == Tier::Master {
         properties.insert("node".into(), name());
     }
-    let required: Vec<&String> = properties.keys().collect();
+    let required: Vec<String> = properties.keys().cloned().collect();
+    let address = "Where CDP clients connect; contains a secret. Absent if the node has no CDP endpoint";
+    properties.insert("cdp_url".into(), json!({"type": "string", "description": address}));
     json_response("The lease", &json!({"type": "object", "required": required, "properties": properties}))
 }
 

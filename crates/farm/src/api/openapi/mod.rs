@@ -103,7 +103,14 @@ fn lease_operations(tier: Tier) -> Vec<PathOperation> {
     let reset = Operation::new("release_lease", "Release an instance; its slot gets a clean one")
         .parameters(instance_parameters(tier))
         .response(success());
-    vec![("/get", "post", get.build()), ("/reset", "post", reset.build())]
+    let session = Operation::new("get_session", "Get the address of a lease for CDP clients")
+        .parameters(instance_parameters(tier))
+        .response(bodies::lease(tier));
+    vec![
+        ("/get", "post", get.build()),
+        ("/session", "get", session.build()),
+        ("/reset", "post", reset.build()),
+    ]
 }
 
 fn instance_operations(tier: Tier) -> Vec<PathOperation> {
@@ -220,6 +227,7 @@ mod tests {
             }
             for path in [
                 "/get",
+                "/session",
                 "/reset",
                 "/screenshot",
                 "/execute",

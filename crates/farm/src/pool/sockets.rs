@@ -1,0 +1,84 @@
+//! The CDP connections of leases: who may open one, how many there are, and that an open one counts as use.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use proto::InstanceId;
+
+use super::{Pool, tenancy::Tenancy};
+use crate::{
+    access::{AccessSegment, LeaseSecret},
+    cdp::{MAX_SOCKETS, OpenCdp},
+    error::ApiError,
+    tasks::Tasks,
+};
+
+/// Counts a connection to a lease until it is dropped.
+pub(crate) struct SocketGuard(Arc<Tenancy>);
+
+impl SocketGuard {
+    fn new(tenancy: Arc<Tenancy>) -> Self {
+        tenancy.sockets().fetch_add(1, Ordering::Relaxed);
+        tenancy.touch();
+        Self(tenancy)
+    }
+
+    pub(crate) fn id(&self) -> &InstanceId {
+        self.0.id()
+    }
+
+    /// Fails if the lease has more connections than allowed, this one included.
+    pub(crate) fn check_limit(&self) -> Result<(), ApiError> {
+        if self.0.sockets().load(Ordering::Relaxed) <= MAX_SOCKETS {
+            return Ok(());
+        }
+        Err(ApiError::BadRequest(format!(
+            "the lease has {MAX_SOCKETS} CDP connections, the most it can have; close one first"
+        )))
+    }
+
+    /// Completes when the lease ends.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.0.ended().clone().cancelled_owned()
+    }
+}
+
+impl Drop for SocketGuard {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.sockets().fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Pool {
+    /// Returns what a CDP client with this secret may use. A secret of another or an ended lease opens nothing.
+    pub(crate) fn open_cdp(&self, access: &AccessSegment<'_>) -> Result<OpenCdp, ApiError> {
+        let id = self.instance_of(access).ok_or(ApiError::UnknownSecret)?;
+        let tenancy = match self.0.state().tenancy(&id) {
+            Ok(tenancy) if access.opens(tenancy.secret()) => tenancy,
+            _ => return Err(ApiError::UnknownSecret),
+        };
+        let tenant = tenancy.tenant_browser();
+        Ok(OpenCdp { pool: self.clone(), tenant, socket: SocketGuard::new(tenancy) })
+    }
+
+    /// A single instance has ids without a slot.
+    fn instance_of(&self, access: &AccessSegment<'_>) -> Option<InstanceId> {
+        let without_slot =
+            || Some(InstanceId { lease: access.id.parse().ok()?, slot: self.0.options.first_port });
+        access.instance().or_else(without_slot)
+    }
+
+    /// Returns the number of open CDP connections.
+    pub(crate) fn cdp_connections(&self) -> usize {
+        self.0.state().tenancies().map(|tenancy| tenancy.sockets().load(Ordering::Relaxed)).sum()
+    }
+
+    /// Returns the secret of a lease.
+    pub(crate) fn secret(&self, id: &InstanceId) -> Result<LeaseSecret, ApiError> {
+        Ok(self.0.state().tenancy(id)?.secret().clone())
+    }
+
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.0.tasks
+    }
+}
