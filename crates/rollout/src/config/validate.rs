@@ -137,7 +137,10 @@ fn env_session(rules: &mut Rules, env: &EnvConfig) {
     for (name, value) in &env.session {
         let option = [(name.clone(), value.clone())].into_iter().collect();
         if let Err(reason) = session_options::check(&option) {
-            rules.check(&env_key(&format!("session.{name}")), false, reason);
+            // The report of a key repeats the argument that set it, which may hold a secret.
+            let may_be_secret = ["proxy", "extra_http_headers"].contains(&name.as_str());
+            let key = if may_be_secret { "session".to_owned() } else { format!("session.{name}") };
+            rules.check(&env_key(&key), false, reason);
         }
     }
 }

@@ -121,12 +121,10 @@ async fn policy_of_every_dialect_acts_and_answers() {
             "{name}"
         );
         assert!(requests[0].text.contains("find thing 0"), "{name}: {}", requests[0].text);
-        // UI-TARS has no place for errors.
-        assert_eq!(
+        assert!(
             requests[3].text.contains("not supported")
                 || requests[3].text.contains("unknown action")
                 || requests[3].text.contains("no ‹tool_call>"),
-            dialect != Dialect::UiTars,
             "{name}: {}",
             requests[3].text
         );
