@@ -41,7 +41,7 @@ enum Activity {
 struct Status {
     activity: Option<Activity>,
     document: u64,
-    /// Whether the document has used up its settle budget before.
+    /// Whether the document used up its settle budget the last time.
     is_busy_page: bool,
     /// Whether the page has been building itself since the action.
     is_building: bool,
@@ -76,11 +76,11 @@ impl Page {
             };
             if Instant::now() >= deadline {
                 let may_extend = budget + extension < options.build_budget;
-                if may_extend && self.is_still_building(start.time, &status).await? {
+                if may_extend && !status.is_busy_page && self.is_incomplete(start.time, &status).await? {
                     extension += BUDGET_EXTENSION;
                     continue;
                 }
-                self.tracker.state().mark_busy_page();
+                self.tracker.state().set_busy_page(true);
                 return Ok(start.settled(false));
             }
             if status.activity.is_some() {
@@ -96,19 +96,19 @@ impl Page {
             let is_same_wait = status.document == document
                 && status.build_quiet_period(options).is_some() == build_quiet_period.is_some();
             if status.activity.is_none() && is_same_wait {
+                if status.is_busy_page && !self.is_incomplete(start.time, &status).await? {
+                    // The page has calmed down: it gets its whole budget again.
+                    self.tracker.state().set_busy_page(false);
+                }
                 return Ok(start.settled(true));
             }
         }
     }
 
-    /// Whether the page should get more time at the end of its budget: it waits for parts of itself, or shows that it is
-    /// not complete.
-    async fn is_still_building(&self, since: Instant, status: &Status) -> Result<bool, BrowserError> {
+    /// Whether the page waits for parts of itself, or shows that it is not complete.
+    async fn is_incomplete(&self, since: Instant, status: &Status) -> Result<bool, BrowserError> {
         // A page that does not answer within this time is busy with its own code.
         const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
-        if status.is_busy_page {
-            return Ok(false);
-        }
         if status.is_building && self.tracker.state().awaits_parts_since(since) {
             return Ok(true);
         }

@@ -377,13 +377,13 @@ impl PageState {
             || self.channels.is_connecting_since(since)
     }
 
-    /// Whether the current document has used up its settle budget before.
+    /// Whether the current document used up its settle budget the last time.
     pub(crate) fn is_busy_page(&self) -> bool {
         self.busy_document == Some(self.document)
     }
 
-    pub(crate) fn mark_busy_page(&mut self) {
-        self.busy_document = Some(self.document);
+    pub(crate) fn set_busy_page(&mut self, is_busy: bool) {
+        self.busy_document = is_busy.then_some(self.document);
     }
 }
 

@@ -76,6 +76,31 @@ fn busy_page_gets_shorter_budget() {
     });
 }
 
+#[test]
+fn page_that_calmed_down_gets_whole_budget() {
+    with_instance(async |tester| {
+        tester.visit("/course/settle/nothing").await;
+        tester.js("void (window.noise = setInterval(() => { document.body.dataset.now = performance.now(); }, 20))").await;
+        assert!(!click(tester, "#words").await.quiet, "the page never rests");
+        tester.js("clearInterval(window.noise)").await;
+        assert!(click(tester, "#words").await.quiet, "the page has calmed down");
+        // The page works for longer than the budget of a busy page.
+        let work = "void (document.querySelector('#words').onclick = () => {
+            const start = performance.now();
+            const step = () => {
+                document.body.dataset.now = performance.now();
+                if (performance.now() - start < 1200) setTimeout(step, 20);
+                else document.querySelector('#words').textContent = 'done';
+            };
+            step();
+        })";
+        tester.js(work).await;
+        let settled = click(tester, "#words").await;
+        assert!(settled.quiet, "{settled:?}");
+        assert_eq!(tester.text("#words").await, "done");
+    });
+}
+
 /// A step takes its screenshot without waiting for frames, but must show a change in the second frame.
 #[test]
 fn step_screenshot_shows_second_frame() {
