@@ -120,13 +120,22 @@
   };
   const styleOf = (element) => getComputedStyle(element).webkitUserModify;
 
+  // Whether the next paste is one without formatting, by ctrl+shift+v.
+  let isPlainPaste = false;
+  const onKeyDown = ({ isTrusted, ctrlKey, shiftKey, code }) => {
+    if (isTrusted) isPlainPaste = ctrlKey && shiftKey && code === 'KeyV';
+  };
+  addEventListener('keydown', onKeyDown, true);
+
   const onClipboardEvent = (event) => {
     if (!event.isTrusted) return;
     event.stopImmediatePropagation();
     event.preventDefault();
     const target = event.composedPath()[0] ?? document.body;
-    if (event.type === 'paste') readClipboard('paste').then((entries) => paste(target, entries));
-    else copy(event.type, target);
+    if (event.type !== 'paste') return copy(event.type, target);
+    const isKept = isPlainPaste ? ({ type }) => type === 'text/plain' : () => true;
+    isPlainPaste = false;
+    readClipboard('paste').then((entries) => paste(target, entries.filter(isKept)));
   };
   for (const type of ['copy', 'cut', 'paste']) addEventListener(type, onClipboardEvent, true);
 

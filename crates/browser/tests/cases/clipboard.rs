@@ -114,6 +114,9 @@ fn html_and_images_are_copied() {
             .await;
         tenant.keys(json!(["ctrl", "v"])).await;
         assert_eq!(tenant.js("rich.querySelector('b').textContent").await, "bold");
+        tenant.js("void (rich.textContent = '')").await;
+        tenant.keys(json!("ctrl+shift+v")).await;
+        assert_eq!(tenant.js("rich.innerHTML").await, "Some bold words.", "without formatting");
         assert_eq!(tenant.paste_by_keys().await, "Some bold words.");
         tenant.click_named("write image").await;
         tenant
