@@ -24,7 +24,8 @@ def run(farm: Farm, site: str, name: str, command: list[str], log: Path) -> None
     for number, session in enumerate(sessions):
         arguments = [part.replace("{cdp_url}", session.lease["cdp_url"]).replace("{site}", site) for part in command]
         output = open(log / f"{name}-{number}.log", "wb")
-        clients.append(subprocess.Popen(arguments, stdout=output, stderr=output, stdin=subprocess.DEVNULL))
+        # Playwright MCP writes files into the current folder.
+        clients.append(subprocess.Popen(arguments, stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=log))
     failed = []
     for number, client in enumerate(clients):
         try:
