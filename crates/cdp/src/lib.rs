@@ -3,6 +3,7 @@
 //! Knows nothing about agents, instances or farms.
 
 mod connection;
+mod description;
 mod envelope;
 mod error;
 mod find;
@@ -19,6 +20,7 @@ mod stderr_log;
 mod transport;
 
 pub use connection::{Connection, EventHandler, IgnoreEvents};
+pub use description::DescriptionError;
 pub use error::{CallError, SessionEnd};
 pub use find::{BrowserKind, Executable, FindError, find_browser, find_browsers};
 pub use forward::{ForwardError, ForwardedReply};

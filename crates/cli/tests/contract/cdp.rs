@@ -1,6 +1,6 @@
 //! The CDP endpoint of a lease: addresses, what a client sees, and what it shares with HTTP commands.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{CdpClient, Http};
 
 use crate::{Context, checks};
@@ -33,6 +33,14 @@ async fn cdp_endpoint_describes_itself(context: Context) {
     assert_eq!(list[0]["url"], context.page("/course/buttons"));
     let mut client = CdpClient::connect(&socket).await;
     assert_eq!(client.pages().await, [list[0]["id"].as_str().unwrap()]);
+    let protocol = http.get("/json/protocol", &[]).await.ok();
+    let domain =
+        |name: &str| protocol["domains"].as_array().unwrap().iter().find(|domain| domain["domain"] == name);
+    let has = |domain: &Value, command: &str| {
+        domain["commands"].as_array().unwrap().iter().any(|entry| entry["name"] == command)
+    };
+    let page = domain("Page").expect("the domain Page is described");
+    assert!(has(page, "navigate") && !has(page, "crash"), "only what the endpoint answers");
     http.get("/json/nothing", &[]).await.assert_error(404, "not_found", "nothing");
     let plain = http.get("", &[]).await;
     plain.assert_error(400, "bad_request", "WebSocket");

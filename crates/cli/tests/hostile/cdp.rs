@@ -1,19 +1,13 @@
 //! A CDP client of one tenant that tries every method of the protocol with the ids of another tenant, at the browser and at
 //! its own page. The list of methods is the browser's own description of the protocol.
 
-use std::{
-    collections::BTreeSet,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use cdp::{IgnoreEvents, Launch, find_browser, find_browsers};
+use cdp::{Launch, find_browser, find_browsers};
 use serde_json::{Value, json};
 use testkit::{CdpClient, Lease, Served};
 
-use crate::{TIMEOUT, attacks, environment::Environment};
+use crate::{attacks, environment::Environment};
 
 attacks![
     foreign_ids_are_of_no_use,
@@ -26,36 +20,7 @@ const SECRET: &str = "victim-6b1f0c";
 
 /// Returns the description of the protocol that a browser serves.
 async fn protocol(executable: cdp::Executable) -> Value {
-    let mut launch = Launch::new(executable);
-    launch.extra_flags.push("--remote-debugging-port=0".to_owned());
-    let process = launch.start(Arc::new(IgnoreEvents)).await.unwrap();
-    let file = process.profile().join("DevToolsActivePort");
-    let deadline = Instant::now() + TIMEOUT;
-    let port: u16 = loop {
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        if let Some(port) = text.lines().next().and_then(|line| line.parse().ok()) {
-            break port;
-        }
-        assert!(Instant::now() < deadline, "the browser opened no port");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
-    let fetched = tokio::task::spawn_blocking(move || {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        write!(stream, "GET /json/protocol HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").unwrap();
-        let mut reader = BufReader::new(stream);
-        let mut length = 0;
-        for line in reader.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()) {
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        serde_json::from_slice(&body).unwrap()
-    });
-    let protocol = fetched.await.unwrap();
-    process.close().await;
-    protocol
+    Launch::new(executable).protocol_description().await.unwrap()
 }
 
 /// Lists the commands of a protocol description: full name and parameters.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::{FromRequestParts, Request, WebSocketUpgrade},
-    http::{HeaderMap, header::HOST},
+    http::{
+        HeaderMap,
+        header::{CONTENT_TYPE, HOST},
+    },
     response::{IntoResponse, Response},
 };
 use browser::{BrowserError, TenantBrowser, protocol as p};
@@ -14,6 +17,7 @@ use serde_json::{Value, json};
 use super::{
     MAX_MESSAGE_BYTES,
     client::Client,
+    description,
     outbox::{CloseReason, outbox},
     socket,
 };
@@ -102,7 +106,7 @@ pub(crate) async fn serve(
     match resource {
         Resource::Version => version(open.tenant(), &address, segment).await,
         Resource::List => list(open.tenant(), &address, segment).await,
-        Resource::Protocol => Err(unknown()),
+        Resource::Protocol => protocol(pool).await,
         Resource::Browser => upgrade(open, None, request).await,
         Resource::Page(target) => {
             let is_known = pages(open.tenant()).await?.iter().any(|page| page["targetId"] == target);
@@ -123,6 +127,11 @@ async fn version(
         "webSocketDebuggerUrl": address.socket_url(segment, "devtools/browser"),
     });
     Ok(Json(answer).into_response())
+}
+
+async fn protocol(pool: &Pool) -> Result<Response, ApiError> {
+    let description = pool.protocol_description(description::reduce).await?;
+    Ok(([(CONTENT_TYPE, "application/json; charset=UTF-8")], description).into_response())
 }
 
 /// The pages of the tenant's own context.

@@ -6,6 +6,7 @@
 //! goes from the reader of the browser's pipe into the `outbox` of the client. Payloads are never parsed on that path.
 
 mod client;
+mod description;
 mod endpoint;
 mod events;
 mod filter;

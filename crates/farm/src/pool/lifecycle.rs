@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
 
 use super::{Pool, PoolCounts, PoolInner, group, slots::PoolState, sweep};
 use crate::{egress::EgressProxy, metrics::PoolMetrics, options::PoolOptions, queue::Queue, tasks::Tasks};
@@ -35,6 +35,7 @@ impl Pool {
             metrics: PoolMetrics::default(),
             tasks,
             proxy,
+            protocol: OnceCell::new(),
             options,
         });
         for (index, inbox) in inboxes.into_iter().enumerate() {

@@ -20,7 +20,8 @@ mod watchdog;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use bytes::Bytes;
+use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
 
 pub(crate) use acquire::default_wait;
 pub use drain::DrainStatus;
@@ -44,6 +45,8 @@ pub(crate) struct PoolInner {
     metrics: PoolMetrics,
     tasks: Tasks,
     proxy: Option<EgressProxy>,
+    /// What CDP clients get as the description of the protocol, once one has asked for it.
+    protocol: OnceCell<Bytes>,
 }
 
 /// A handle to the pool. Cloning is cheap.

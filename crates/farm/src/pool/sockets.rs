@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use bytes::Bytes;
 use proto::InstanceId;
+use serde_json::Value;
 
 use super::{Pool, tenancy::Tenancy};
 use crate::{
@@ -71,6 +73,16 @@ impl Pool {
     /// Returns the number of open CDP connections.
     pub(crate) fn cdp_connections(&self) -> usize {
         self.0.state().tenancies().map(|tenancy| tenancy.sockets().load(Ordering::Relaxed)).sum()
+    }
+
+    /// Returns the browser's description of the protocol, reduced by `reduce`. The first call starts a browser for it.
+    pub(crate) async fn protocol_description(&self, reduce: fn(Value) -> Value) -> Result<Bytes, ApiError> {
+        let read = async || {
+            let description = self.0.options.launch.protocol_description().await;
+            let description = description.map_err(|error| ApiError::Internal(error.to_string()))?;
+            Ok(Bytes::from(reduce(description).to_string()))
+        };
+        self.0.protocol.get_or_try_init(read).await.cloned()
     }
 
     /// Returns the secret of a lease.
