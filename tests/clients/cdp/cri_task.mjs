@@ -5,7 +5,9 @@ import CDP from 'chrome-remote-interface';
 
 const [cdpUrl, site] = process.argv.slice(2);
 const { hostname, port, pathname } = new URL(cdpUrl);
-const address = { host: hostname, port, alterPath: (path) => pathname + path };
+// The addresses of WebSockets have the prefix already.
+const alterPath = (path) => (path.startsWith(pathname) ? path : pathname + path);
+const address = { host: hostname, port, alterPath };
 
 assert.match((await CDP.Version(address)).Browser, /Chrom/);
 const client = await CDP(address);
