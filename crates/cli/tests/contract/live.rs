@@ -170,19 +170,15 @@ async fn live_person_navigates_under_the_rules(context: Context) {
     let mut viewer = LiveClient::connect(&farm.live_control_url(&lease).await).await;
     viewer.send(&json!({"type": "navigate", "url": context.page("/course/buttons")})).await;
     viewer.wait_for("page", |page| page["url"] == context.page("/course/buttons")).await;
+    viewer.wait_for("done", |_| true).await;
     for refused in ["file:///etc/passwd", "chrome://version", "not a url"] {
-        // The command before may still settle.
-        loop {
-            viewer.send(&json!({"type": "navigate", "url": refused})).await;
-            let error = viewer.wait_for("error", |_| true).await;
-            let detail = error["detail"].as_str().unwrap();
-            if !detail.contains("has not ended yet") {
-                assert!(detail.contains(refused), "{detail}");
-                break;
-            }
-        }
+        viewer.send(&json!({"type": "navigate", "url": refused})).await;
+        let error = viewer.wait_for("error", |_| true).await;
+        assert!(error["detail"].as_str().is_some_and(|detail| detail.contains(refused)), "{error}");
     }
     farm.visit(&lease, &context.page("/course/storage")).await;
+    // The address is read a few times per second: a page that is left at once is not reported.
+    viewer.wait_for("page", |page| page["url"] == context.page("/course/storage")).await;
     viewer.send(&json!({"type": "back"})).await;
     viewer.wait_for("page", |page| page["url"] == context.page("/course/buttons")).await;
     farm.reset(&lease).await.ok();

@@ -77,6 +77,11 @@ pub(crate) fn lease(usage: &LeaseUsage) -> Value {
     })
 }
 
+/// A command of the viewer has succeeded.
+pub(crate) fn done() -> Value {
+    json!({"type": "done"})
+}
+
 pub(crate) fn error(detail: &str) -> Value {
     json!({"type": "error", "detail": detail})
 }

@@ -249,7 +249,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// Carries out a command under the rules of `/execute`; the viewer is told if it fails.
+    /// Carries out a command under the rules of `/execute`; the viewer is told when it has ended.
     fn perform(&self, command: Command) -> Result<(), String> {
         self.spawn(Operation::Execute(command))
             .then_some(())
@@ -271,11 +271,14 @@ impl<'a> Viewer<'a> {
         }
         let (pool, id) = (self.guard.pool().clone(), *self.guard.id());
         let (is_acting, replies) = (Arc::clone(&self.is_acting), self.replies.0.clone());
+        let is_command = matches!(operation, Operation::Execute(_));
         self.guard.pool().tasks().spawn_until_stopped("live command", async move {
             let outcome = pool.perform(&id, operation).await;
             is_acting.store(false, Ordering::Release);
-            if let Err(error) = outcome {
-                let _ = replies.try_send(message::error(&error.to_string()));
+            match outcome {
+                Err(error) => drop(replies.try_send(message::error(&error.to_string()))),
+                Ok(_) if is_command => drop(replies.try_send(message::done())),
+                Ok(_) => {}
             }
         });
         true

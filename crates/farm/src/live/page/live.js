@@ -26,7 +26,15 @@ const send = (message) => {
   if (view.socket?.readyState === WebSocket.OPEN) view.socket.send(JSON.stringify(message));
 };
 
+// A visit, back or forward ends with a message.
+const setBusy = (isBusy) => byId('bar').classList.toggle('busy', isBusy);
+const command = (message) => {
+  setBusy(true);
+  send(message);
+};
+
 const end = (detail) => {
+  setBusy(false);
   view.ended = true;
   screen.classList.add('ended');
   setState('ended', 'bad');
@@ -86,7 +94,11 @@ const handlers = {
   },
   console: addConsole,
   lease: showLease,
-  error: ({ detail }) => notify(detail),
+  done: () => setBusy(false),
+  error: ({ detail }) => {
+    setBusy(false);
+    notify(detail);
+  },
 };
 
 // Finds out why the connection could not be opened: the browser does not tell.
@@ -129,10 +141,11 @@ byId('bar').addEventListener('submit', (event) => {
   event.preventDefault();
   const text = byId('url').value.trim();
   if (!view.control || !text) return;
-  send({ type: 'navigate', url: /^[a-z][a-z0-9+.-]*:/i.test(text) && !/^[^/]+:\d+(\/|$)/.test(text) ? text : `https://${text}` });
+  command({ type: 'navigate', url: /^[a-z][a-z0-9+.-]*:/i.test(text) && !/^[^/]+:\d+(\/|$)/.test(text) ? text : `https://${text}` });
   screen.focus();
 });
-for (const id of ['back', 'forward', 'reload']) byId(id).addEventListener('click', () => send({ type: id }));
+for (const id of ['back', 'forward']) byId(id).addEventListener('click', () => command({ type: id }));
+byId('reload').addEventListener('click', () => send({ type: 'reload' }));
 byId('clear').addEventListener('click', clearConsole);
 setInterval(() => { byId('rate').textContent = `${rate.perSecond()} per second`; }, 1000);
 attachInput(screen, view, send);
