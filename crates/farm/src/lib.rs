@@ -33,6 +33,8 @@ pub use cdp::{
 };
 pub use error::ApiError;
 pub use identity::{Identity, InvalidNodeId};
+#[doc(hidden)]
+pub use live::live_message_for_fuzzing;
 pub use options::{FarmOptions, Mode, NetworkRules, PoolOptions, ServerLimits};
 pub use pool::{DrainStatus, Pool, PoolCounts};
 pub use registry::{RedisServer, RegistryError, RegistryTiming, ping_redis};

@@ -107,8 +107,9 @@ impl PersonInput {
         }
     }
 
-    /// The call that carries it out.
-    fn call(&self, viewport: (u32, u32)) -> (cdp::Method, serde_json::Value) {
+    /// The call that carries it out. Public for the fuzzer.
+    #[doc(hidden)]
+    pub fn call(&self, viewport: (u32, u32)) -> (cdp::Method, serde_json::Value) {
         let place = |x: f64, y: f64| (inside(x, viewport.0), inside(y, viewport.1));
         match self {
             Self::Mouse { event, x, y, button, buttons, modifiers, clicks } => {

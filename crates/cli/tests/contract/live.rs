@@ -11,6 +11,7 @@ checks![
     live_viewer_sees_page_and_console,
     live_read_only_link_refuses_input,
     live_person_clicks_and_types,
+    live_view_has_the_size_of_the_viewport,
     live_person_navigates_under_the_rules,
     live_view_follows_the_current_tab,
     live_windows_of_a_person_are_followed,
@@ -162,6 +163,39 @@ async fn live_person_clicks_and_types(context: Context) {
     viewer.send(&json!({"type": "reload"})).await;
     viewer.wait_for("page", |page| page["title"] == "empty").await;
     farm.reset(&lease).await.ok();
+}
+
+async fn live_view_has_the_size_of_the_viewport(context: Context) {
+    let farm = &context.farm;
+    let options = json!({"viewport": {"width": 700, "height": 900}, "device_scale_factor": 2});
+    let lease = farm.get_with(&options).await;
+    farm.visit(
+        &lease,
+        "data:text/html,<title>waiting</title><body onclick='document.title=`${event.clientX} ${event.clientY}`' style='height:2000px'>",
+    )
+    .await;
+    let mut viewer = LiveClient::connect(&farm.live_control_url(&lease).await).await;
+    let hello = viewer.wait_for("hello", |_| true).await;
+    assert_eq!(hello["viewport"], json!({"width": 700, "height": 900}));
+    let frame = viewer.frame().await;
+    let size = jpeg_size(&frame).expect("a JPEG");
+    assert!(size.0 <= 700 && size.1 <= 900, "{size:?}");
+    click(&mut viewer, 650, 850).await;
+    viewer.wait_for("page", |page| page["title"] == "650 850").await;
+    farm.reset(&lease).await.ok();
+}
+
+/// Reads width and height from the frame header of a JPEG.
+fn jpeg_size(bytes: &[u8]) -> Option<(u16, u16)> {
+    let mut rest = bytes.get(2..)?;
+    loop {
+        let [0xff, marker, high, low, ..] = *rest else { return None };
+        if matches!(marker, 0xc0..=0xc2) {
+            let side = |at: usize| Some(u16::from_be_bytes([*rest.get(at)?, *rest.get(at + 1)?]));
+            return Some((side(7)?, side(5)?));
+        }
+        rest = rest.get(2 + usize::from(u16::from_be_bytes([high, low]))..)?;
+    }
 }
 
 async fn live_person_navigates_under_the_rules(context: Context) {

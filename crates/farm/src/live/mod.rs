@@ -14,6 +14,18 @@ use std::time::Duration;
 pub(crate) use cast::LiveCast;
 pub(crate) use endpoint::{asset, serve};
 
+/// Entry point for the fuzzer: the call that a message of a viewer in control becomes, if it is input.
+#[doc(hidden)]
+pub fn live_message_for_fuzzing(text: &str, viewport: (u32, u32)) -> Option<(String, serde_json::Value)> {
+    match message::ViewerMessage::parse(text).ok()? {
+        message::ViewerMessage::Input(input) => {
+            let (method, params) = input.call(viewport);
+            Some((method.name().to_owned(), params))
+        }
+        _ => None,
+    }
+}
+
 /// Viewers of one lease at the same time.
 const MAX_VIEWERS: usize = 8;
 /// The largest message of a viewer.
