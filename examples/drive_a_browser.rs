@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // A repeated request with the same idempotency key returns the same lease.
     let options = SessionOptions::default();
-    let lease = farm.acquire(10, Some(30), "drive-a-browser", &options, deadline).await?;
+    let lease = farm.acquire(10, Some(30), "drive-a-browser", &options, deadline).await?.lease;
     let include = ObserveOptions::for_step(InteractionMode::SetOfMarks);
     let observation = farm.step(&lease, &Command::VisitPage { url }, &include, deadline).await;
     farm.release(&lease, deadline).await?;

@@ -33,6 +33,19 @@ def test_observations_are_requested_as_msgpack() -> None:
     assert step().parse(observed(screenshot={"format": "png", "width": 1, "height": 2, "data": "iVBO"})).screenshot
 
 
+def test_addresses_of_a_lease_are_optional_and_not_printed() -> None:
+    call = _calls.acquire(5, 1, {})
+    lease = {"instance_id": "u:9000", "node": "n"}
+
+    def parse(**more: str) -> Lease:
+        return call.parse(Response(200, json.dumps({**lease, **more}).encode(), "application/json"))
+
+    assert parse() == Lease("u:9000", "n")
+    full = parse(cdp_url="c-secret", live_url="l-secret", live_control_url="m-secret", added_later="x")
+    assert (full.cdp_url, full.live_url, full.live_control_url) == ("c-secret", "l-secret", "m-secret")
+    assert "secret" not in repr(full)
+
+
 def test_lost_browser_during_a_step_is_raised() -> None:
     lost, failed = {"code": "instance_lost", "detail": "gone"}, {"code": "element_not_found", "detail": "no 3"}
     with pytest.raises(errors.InstanceLost, match="gone"):

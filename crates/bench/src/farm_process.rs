@@ -98,6 +98,7 @@ impl FarmProcess {
         self.client
             .acquire(60, Some(60), &key, &SessionOptions::default(), Deadline::after(CALL_TIMEOUT))
             .await
+            .map(|granted| granted.lease)
             .map_err(BenchError::from)
     }
 

@@ -15,7 +15,7 @@ use proto::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::{
     clients::{Clients, MAX_CLIENT_PAGES, StartGuard},
@@ -81,6 +81,8 @@ pub(crate) struct Context {
     windows: Mutex<Windows>,
     origins: Mutex<BTreeSet<String>>,
     clients: Clients,
+    /// The target of the page that commands act on.
+    current_page: watch::Sender<Option<Arc<str>>>,
 }
 
 /// The most tabs of an instance; further windows are closed.
@@ -109,6 +111,7 @@ impl Context {
             windows: Mutex::default(),
             origins: Mutex::default(),
             clients: Clients::default(),
+            current_page: watch::Sender::new(None),
         })
     }
 
@@ -171,6 +174,23 @@ impl Context {
     pub(crate) fn set_page(&self, page: &Page) {
         let main = MainPage { session: page.session().clone(), tracker: Arc::clone(page.tracker()) };
         self.windows().page = Some(main);
+        self.current_page.send_replace(Some(page.target().into()));
+    }
+
+    /// Returns the target of the page that commands act on, and is notified when another page takes its place.
+    pub(crate) fn current_page(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.current_page.subscribe()
+    }
+
+    /// Whether the page has closed itself, so that the next command replaces it.
+    fn is_page_closed(&self) -> bool {
+        let windows = self.windows();
+        windows.page.as_ref().is_some_and(|page| page.tracker.state().ended == Some(SessionEnd::Detached))
+    }
+
+    /// Whether windows were opened or closed that only a command or [`crate::Instance::follow_windows`] applies.
+    pub(crate) fn has_changed_windows(&self) -> bool {
+        self.has_windows() || self.is_page_closed()
     }
 
     /// Starts a new action, which may open one window.

@@ -25,6 +25,7 @@ mod instance;
 mod marks;
 mod options;
 mod page;
+mod screencast;
 mod state;
 mod tenant;
 
@@ -36,6 +37,9 @@ pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot,
 pub use options::{Options, SettleOptions};
 pub use page::settle::Settled;
 pub use page::{PROXY_ERROR_HEADER, View};
+pub use screencast::{
+    ConsoleEntry, Frame, NextFrame, PageInfo, PersonInput, Screencast, ScreencastOptions, ScreencastSink,
+};
 pub use tenant::{ClientSession, PageClaim, TenantBrowser, TenantContext, WatchGuard};
 
 pub use cdp::{

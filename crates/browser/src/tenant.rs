@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use cdp::{CallError, Connection, EventHandler, Method, Session, protocol as p};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::{
     clients::TargetWatcher, clipboard::Clipboard, context::Context, error::BrowserError, host::Creator,
@@ -35,6 +36,15 @@ impl TenantBrowser {
         options: Arc<Options>,
     ) -> Self {
         Self { connection, creator, context: TenantContext(context), options }
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The size of the viewport in CSS pixels.
+    pub fn viewport(&self) -> (u32, u32) {
+        self.options.viewport
     }
 
     /// The context of the tenant itself.
@@ -91,6 +101,21 @@ pub struct TenantContext(Arc<Context>);
 impl TenantContext {
     pub fn id(&self) -> &str {
         self.0.id()
+    }
+
+    /// Returns the target of the page that commands act on, and is notified when another page takes its place.
+    pub(crate) fn current_page(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.0.current_page()
+    }
+
+    /// Whether a person has opened or closed windows that [`crate::Instance::follow_windows`] must apply.
+    pub fn has_changed_windows(&self) -> bool {
+        self.0.has_changed_windows()
+    }
+
+    /// Starts a new action, which may open one window.
+    pub(crate) fn begin_action(&self) {
+        self.0.begin_action();
     }
 
     /// Leaves the windows of the context to a CDP client until the guard is dropped.

@@ -78,9 +78,13 @@ methods! {
     PAGE_HANDLE_JAVASCRIPT_DIALOG = "Page.handleJavaScriptDialog";
     PAGE_NAVIGATE = "Page.navigate";
     PAGE_NAVIGATE_TO_HISTORY_ENTRY = "Page.navigateToHistoryEntry";
+    PAGE_RELOAD = "Page.reload";
+    PAGE_SCREENCAST_FRAME_ACK = "Page.screencastFrameAck";
     PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG = "Page.setInterceptFileChooserDialog";
     PAGE_SET_LIFECYCLE_EVENTS_ENABLED = "Page.setLifecycleEventsEnabled";
+    PAGE_START_SCREENCAST = "Page.startScreencast";
     PAGE_STOP_LOADING = "Page.stopLoading";
+    PAGE_STOP_SCREENCAST = "Page.stopScreencast";
     RUNTIME_ADD_BINDING = "Runtime.addBinding";
     RUNTIME_ENABLE = "Runtime.enable";
     RUNTIME_EVALUATE = "Runtime.evaluate";
@@ -97,6 +101,7 @@ methods! {
     TARGET_CREATE_TARGET = "Target.createTarget";
     TARGET_DETACH_FROM_TARGET = "Target.detachFromTarget";
     TARGET_DISPOSE_BROWSER_CONTEXT = "Target.disposeBrowserContext";
+    TARGET_GET_TARGET_INFO = "Target.getTargetInfo";
     TARGET_GET_TARGETS = "Target.getTargets";
     TARGET_SET_AUTO_ATTACH = "Target.setAutoAttach";
     TARGET_SET_DISCOVER_TARGETS = "Target.setDiscoverTargets";
@@ -130,6 +135,7 @@ events! {
     PAGE_JAVASCRIPT_DIALOG_OPENING = "Page.javascriptDialogOpening";
     PAGE_LIFECYCLE_EVENT = "Page.lifecycleEvent";
     PAGE_NAVIGATED_WITHIN_DOCUMENT = "Page.navigatedWithinDocument";
+    PAGE_SCREENCAST_FRAME = "Page.screencastFrame";
     PAGE_WINDOW_OPEN = "Page.windowOpen";
     RUNTIME_BINDING_CALLED = "Runtime.bindingCalled";
     RUNTIME_CONSOLE_API_CALLED = "Runtime.consoleAPICalled";

@@ -217,8 +217,8 @@ fn write_locations(text: &mut String, args: &NginxArgs) {
          proxy_pass http://webgym;\n    }}\n",
     );
     text.push_str(
-        "    # WebSockets of CDP clients. Their addresses contain a secret, so requests are not logged.\n    \
-         location /cdp/ {\n        proxy_pass http://webgym;\n        proxy_set_header Upgrade $http_upgrade;\n        \
+        "    # CDP clients and live views, with their WebSockets. Their addresses contain a secret, so requests are not logged.\n    \
+         location ~ ^/(cdp|live)/ {\n        proxy_pass http://webgym;\n        proxy_set_header Upgrade $http_upgrade;\n        \
          proxy_set_header Connection \"upgrade\";\n        proxy_set_header Host $http_host;\n        \
          proxy_set_header X-Forwarded-Proto $scheme;\n        proxy_buffering off;\n        \
          proxy_read_timeout 1h;\n        proxy_send_timeout 1h;\n        access_log off;\n    }\n",

@@ -8,7 +8,7 @@ use hyper::Method;
 use practice::Sites;
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{CdpClient, Farm, Http, Lease, Nginx, Tier, Webgym, eventually};
+use testkit::{CdpClient, Farm, Http, Lease, LiveClient, Nginx, Tier, Webgym, eventually};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
@@ -98,6 +98,7 @@ async fn farm_works_behind_nginx() {
     check_idempotency_keys(&farm).await;
     check_waiting(&farm).await;
     check_cdp(&farm, &sites.url("/course/buttons")).await;
+    check_live(&farm).await;
 
     let large = |size: usize| json!({"filler": "x".repeat(size)}).to_string();
     farm.http.send(Method::POST, "/execute", &[], large(3 << 20), &[]).await.assert_error(
@@ -163,6 +164,22 @@ async fn check_cdp(farm: &Farm, page: &str) {
     assert_eq!(client.evaluate(&session, "location.href").await, page);
     farm.reset(&lease).await.ok();
     assert_eq!(client.closed().await, Some((1001, "the lease has ended".to_owned())));
+}
+
+/// The live view works through nginx, page and WebSocket.
+async fn check_live(farm: &Farm) {
+    let lease = farm.get().await;
+    let url = farm.live_control_url(&lease).await;
+    assert!(url.starts_with(&format!("{}/live/", farm.http.base())));
+    assert_eq!(Http::new(&url, None).get("", &[]).await.content_type(), "text/html; charset=utf-8");
+    let script = Http::new(farm.http.base(), None).get("/live/assets/live.js", &[]).await;
+    assert_eq!(script.status, 200);
+    let mut viewer = LiveClient::connect(&url).await;
+    viewer.frame().await;
+    viewer.send(&json!({"type": "navigate", "url": "data:text/html,<title>through nginx</title>"})).await;
+    viewer.wait_for("page", |page| page["title"] == "through nginx").await;
+    farm.reset(&lease).await.ok();
+    assert_eq!(viewer.closed().await, Some((1001, "the lease has ended".to_owned())));
 }
 
 async fn check_waiting(farm: &Farm) {

@@ -7,7 +7,9 @@ mod support;
 use std::time::Duration;
 
 use client::{
-    farm::{ClientError, FarmClient, FarmClientOptions, Lease, ObserveOptions, Viewport},
+    farm::{
+        ClientError, FarmClient, FarmClientOptions, GrantedLease, Lease, LiveUrl, ObserveOptions, Viewport,
+    },
     http::{Deadline, RetryPolicy},
 };
 use proto::{
@@ -59,10 +61,14 @@ const MARKS: InteractionMode = InteractionMode::SetOfMarks;
 
 #[tokio::test]
 async fn lease_is_acquired_and_released() {
-    let granted = json!({"instance_id": "u-1:9000", "node": "http://10.0.0.1:8080"});
+    let live_url = "http://10.0.0.1:7000/live/u-1:9000.secret";
+    let granted = json!({"instance_id": "u-1:9000", "node": "http://10.0.0.1:8080", "live_url": live_url});
     let server = Server::start(vec![json_response(200, &granted), success()]).await;
     let farm = client(&server);
-    assert_eq!(farm.acquire(50, Some(5), "key-1", &SessionOptions::default(), deadline()).await, Ok(lease()));
+    let granted = farm.acquire(50, Some(5), "key-1", &SessionOptions::default(), deadline()).await.unwrap();
+    let live_url = LiveUrl::new("http://10.0.0.1:7000/live/u-1:9000.secret");
+    assert!(!format!("{granted:?}").contains("secret"), "{granted:?}");
+    assert_eq!(granted, GrantedLease { lease: lease(), live_url });
     assert_eq!(farm.release(&lease(), deadline()).await, Ok(()));
     let requests = server.requests();
     assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/get"));

@@ -13,7 +13,7 @@ use proto::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::error::ApiError;
+use crate::{access::LEASE_FIELDS, error::ApiError};
 
 /// The parsed body of `/computer`.
 #[derive(Clone, Debug)]
@@ -28,22 +28,21 @@ pub(crate) struct ComputerCall {
     refused: Vec<(String, BrowserError)>,
 }
 
-const KEYS: &[&str] = &[
-    "node",
-    "instance_id",
-    "cdp_url",
-    "dialect",
-    "version",
-    "action",
-    "display",
-    "acknowledge_safety_checks",
-];
+const KEYS: &[&str] = &["dialect", "version", "action", "display", "acknowledge_safety_checks"];
+
+fn is_known(key: &str) -> bool {
+    KEYS.contains(&key) || LEASE_FIELDS.contains(&key)
+}
 
 impl ComputerCall {
     pub(crate) fn parse(body: &Map<String, Value>) -> Result<Self, ApiError> {
         let bad = |text: String| Err(ApiError::BadRequest(text));
-        if let Some(unknown) = body.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return bad(format!("unknown key {:?}; accepted keys: {}", cut(unknown), KEYS.join(", ")));
+        if let Some(unknown) = body.keys().find(|key| !is_known(key)) {
+            return bad(format!(
+                "unknown key {:?}; accepted keys: node, instance_id, {}",
+                cut(unknown),
+                KEYS.join(", ")
+            ));
         }
         let dialect: Dialect = match body.get("dialect") {
             Some(Value::String(name)) => {

@@ -11,6 +11,7 @@ pub mod egress;
 mod error;
 mod idempotency;
 mod identity;
+mod live;
 mod master;
 mod metrics;
 mod node;
@@ -19,6 +20,7 @@ mod options;
 mod pool;
 mod pressure;
 mod process;
+mod public_address;
 mod queue;
 mod registry;
 mod serve;
@@ -31,6 +33,8 @@ pub use cdp::{
 };
 pub use error::ApiError;
 pub use identity::{Identity, InvalidNodeId};
+#[doc(hidden)]
+pub use live::live_message_for_fuzzing;
 pub use options::{FarmOptions, Mode, NetworkRules, PoolOptions, ServerLimits};
 pub use pool::{DrainStatus, Pool, PoolCounts};
 pub use registry::{RedisServer, RegistryError, RegistryTiming, ping_redis};

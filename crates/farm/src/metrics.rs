@@ -167,6 +167,7 @@ fn register_slots(registry: &mut Registry, pool: &Pool) {
             ("get_queue_length", "Requests to /get that wait for a slot", pool.waiting()),
             ("leases_held_back", "1 while new leases wait for memory or CPU", held_back),
             ("cdp_connections", "Open connections of CDP clients", pool.cdp_connections()),
+            ("live_viewers", "Open live views of leases", pool.live_viewers()),
             ("draining", "1 while this node is being drained and grants no new leases", draining),
         ],
     );

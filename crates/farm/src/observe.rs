@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    access::LEASE_FIELDS,
     error::ApiError,
     pool::{ObserveResult, Operation},
 };
@@ -46,13 +47,20 @@ pub(crate) struct ObserveCall {
 }
 
 const INCLUDES: &[&str] = &["screenshot", "metadata", "ac_tree", "rects"];
-const KEYS: &[&str] = &["node", "instance_id", "cdp_url", "command", "interaction_mode", "format", "include"];
+const KEYS: &[&str] = &["command", "interaction_mode", "format", "include"];
+
+fn is_known(key: &str) -> bool {
+    KEYS.contains(&key) || LEASE_FIELDS.contains(&key)
+}
 
 impl ObserveCall {
     pub(crate) fn parse(body: &Map<String, Value>, step: bool) -> Result<Self, ApiError> {
         let bad = ApiError::BadRequest;
-        if let Some(unknown) = body.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return Err(bad(format!("unknown key {unknown:?}; accepted keys: {}", KEYS.join(", "))));
+        if let Some(unknown) = body.keys().find(|key| !is_known(key)) {
+            return Err(bad(format!(
+                "unknown key {unknown:?}; accepted keys: node, instance_id, {}",
+                KEYS.join(", ")
+            )));
         }
         let command = match (body.get("command"), step) {
             (Some(Value::Object(command)), true) => Some(Command::from_json(command, &[])?),

@@ -74,10 +74,25 @@ impl Farm {
         Lease::parse(&self.try_get_with(options).await.ok())
     }
 
+    /// Returns an address of the lease that contains a secret.
+    async fn secret_url(&self, lease: &Lease, field: &str) -> String {
+        let session = self.http.get("/session", &self.target(lease)).await.ok();
+        session[field].as_str().unwrap_or_else(|| panic!("no {field}")).to_owned()
+    }
+
     /// Returns the address of the lease for CDP clients.
     pub async fn cdp_url(&self, lease: &Lease) -> String {
-        let session = self.http.get("/session", &self.target(lease)).await.ok();
-        session["cdp_url"].as_str().expect("a cdp_url").to_owned()
+        self.secret_url(lease, "cdp_url").await
+    }
+
+    /// Returns the address of the live view for watching.
+    pub async fn live_url(&self, lease: &Lease) -> String {
+        self.secret_url(lease, "live_url").await
+    }
+
+    /// Returns the address of the live view for taking over.
+    pub async fn live_control_url(&self, lease: &Lease) -> String {
+        self.secret_url(lease, "live_control_url").await
     }
 
     pub async fn files(&self, lease: &Lease) -> Value {

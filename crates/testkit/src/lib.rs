@@ -15,6 +15,7 @@ mod eventually;
 mod farm;
 pub mod hosts;
 mod http;
+mod live_client;
 mod nginx;
 mod process;
 mod python_master;
@@ -33,6 +34,7 @@ pub use audit_log::{AUDIT_LOG_ENV, AuditEntry, AuditLog};
 pub use cdp_client::CdpClient;
 pub use eventually::{eventually, poll_until};
 pub use farm::{ENDPOINTS, Farm, Lease, Tier};
+pub use live_client::{LiveClient, LiveMessage};
 
 pub use http::{Http, Reply};
 

@@ -251,6 +251,32 @@ async fn hostile_text_is_not_interpreted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn running_task_links_to_its_live_view() {
+    common::require_built_pages();
+    let run = FakeRun::new(3);
+    let address = "http://127.0.0.1:7000/live/u:9000.secret";
+    run.set_browser(1, Some(address));
+    run.set_browser(2, Some("javascript:window.taken=1"));
+    run.enter_stage(1, 1, Stage::Policy);
+    run.enter_stage(2, 1, Stage::Policy);
+    let monitor = run.monitor().await;
+    let tab = Tab::open().await;
+    tab.visit(&format!("{}#task=1", monitor.link())).await;
+    tab.wait_until("document.querySelector('.drawer a.live')").await;
+    let link = "(({ href, target, rel }) => [href, target, rel])(document.querySelector('.drawer a.live'))";
+    assert_eq!(tab.eval(link).await, json!([address, "_blank", "noopener noreferrer"]));
+    tab.assert_accessible("task with a live view").await;
+    run.set_browser(1, None);
+    run.enter_stage(1, 1, Stage::Reward);
+    tab.wait_until("!document.querySelector('.drawer a.live')").await;
+    tab.visit(&format!("{}#task=2", monitor.link())).await;
+    tab.reload().await;
+    tab.wait_until("document.querySelector('.drawer .task-name')").await;
+    assert_eq!(tab.eval("document.querySelectorAll('.drawer a.live').length").await, 0, "not a web address");
+    tab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_have_no_serious_accessibility_violations() {
     common::require_built_pages();
     let folder = tempfile::tempdir().unwrap();

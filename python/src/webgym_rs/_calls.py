@@ -52,11 +52,13 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to one browser session. Whoever knows `cdp_url` can use it."""
+    """The right to one browser session. Whoever knows one of the URLs can use or watch it."""
 
     instance_id: str
     node: str
     cdp_url: str | None = field(default=None, repr=False)
+    live_url: str | None = field(default=None, repr=False)
+    live_control_url: str | None = field(default=None, repr=False)
 
     @property
     def fields(self) -> dict[str, str]:
@@ -97,7 +99,8 @@ def acquire(minutes: int, wait: float, options: Mapping[str, Any]) -> Call[Lease
 
     def parse(response: Response) -> Lease:
         wire = _json(response)
-        return Lease(wire["instance_id"], wire["node"], wire.get("cdp_url"))
+        urls = (wire.get(name) for name in ("cdp_url", "live_url", "live_control_url"))
+        return Lease(wire["instance_id"], wire["node"], *urls)
 
     body = _encode(options) if options else None
     return Call("POST", "/get", parse, query, body, repeatable=True, extra_seconds=wait)

@@ -213,6 +213,16 @@ class Session:
         """The address for Playwright's `connect_over_cdp`; None if the farm has no CDP endpoint."""
         return self._lease.cdp_url
 
+    @property
+    def live_url(self) -> str | None:
+        """The address at which a person can watch the session; None if the farm has no live view."""
+        return self._lease.live_url
+
+    @property
+    def live_control_url(self) -> str | None:
+        """The address at which a person can watch the session and act in it."""
+        return self._lease.live_control_url
+
     async def goto(self, url: str, *, include: Sequence[Include] = ("metadata", "ac_tree")) -> Observation:
         """Opens a page, waits until it has loaded, and observes it. A failure is raised."""
         observation = await self.step(commands.visit(url), include=include)

@@ -75,6 +75,16 @@ impl Instance {
         Ok(())
     }
 
+    /// Applies what a person has opened or closed, as the next command would.
+    pub async fn follow_windows(&mut self) -> Result<(), BrowserError> {
+        self.sync_page().await?;
+        if self.context.has_windows() {
+            let start = self.page.action_start();
+            self.settle(start).await?;
+        }
+        Ok(())
+    }
+
     /// Reopens a page in place of one that closed itself, and settles it.
     pub(super) async fn recover_closed_page(&mut self) -> Result<(), BrowserError> {
         let start = self.reopen_page().await?;

@@ -24,7 +24,8 @@ fn is_uuid(text: &str) -> bool {
 async fn get_returns_id_in_tier_format(context: Context) {
     let farm = &context.farm;
     let mut answer = farm.try_get(&[("lifetime_mins", "5"), ("wait_secs", "120")]).await.ok();
-    let cdp_url = answer.as_object_mut().and_then(|answer| answer.remove("cdp_url")).expect("a cdp_url");
+    let mut take = |field: &str| answer.as_object_mut().and_then(|answer| answer.remove(field)).expect(field);
+    let (cdp_url, live_url, control_url) = (take("cdp_url"), take("live_url"), take("live_control_url"));
     let lease = Lease::parse(&answer);
     match farm.tier {
         Tier::Instance => {
@@ -43,9 +44,13 @@ async fn get_returns_id_in_tier_format(context: Context) {
         assert_eq!(answer, json!({"instance_id": lease.id, "node": lease.node}));
         assert!(lease.node.starts_with("http://127.0.0.1:"), "{answer}");
     }
-    let start = format!("{}/cdp/{}.", farm.http.base(), lease.id);
-    assert!(cdp_url.as_str().is_some_and(|url| url.starts_with(&start)), "{cdp_url}");
+    for (url, endpoint) in [(&cdp_url, "cdp"), (&live_url, "live"), (&control_url, "live")] {
+        let start = format!("{}/{endpoint}/{}.", farm.http.base(), lease.id);
+        assert!(url.as_str().is_some_and(|url| url.starts_with(&start)), "{url}");
+    }
     assert_eq!(cdp_url, farm.cdp_url(&lease).await);
+    assert_eq!(live_url, farm.live_url(&lease).await);
+    assert_eq!(control_url, farm.live_control_url(&lease).await);
     assert_eq!(farm.reset(&lease).await.ok(), json!({"status": "success"}));
     let next = farm.get().await;
     assert_ne!(next.id, lease.id, "a new lease has a new id");

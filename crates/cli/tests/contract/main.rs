@@ -9,6 +9,7 @@ mod commands;
 mod computer;
 mod invalid_requests;
 mod leases;
+mod live;
 mod observation;
 mod self_description;
 mod sessions;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
             self_description::CHECKS,
             sessions::CHECKS,
             cdp::CHECKS,
+            live::CHECKS,
         ];
         for (name, check) in groups.into_iter().flatten() {
             let (runtime, topologies) = (Arc::clone(&runtime), Arc::clone(&topologies));

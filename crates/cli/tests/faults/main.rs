@@ -8,6 +8,7 @@ mod cdp;
 mod contention;
 mod draining;
 mod identity;
+mod live;
 mod masters;
 mod network;
 mod nodes;

@@ -14,7 +14,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ClientError, FarmClient, FarmInfo, Lease, Observation, ObserveOptions, Viewport,
+    ClientError, FarmClient, FarmInfo, GrantedLease, Lease, Observation, ObserveOptions, Viewport,
     client::{Repeat, StepSupport},
     wire::check_image,
 };
@@ -30,7 +30,7 @@ impl FarmClient {
         idempotency_key: &str,
         options: &SessionOptions,
         deadline: Deadline,
-    ) -> Result<Lease, ClientError> {
+    ) -> Result<GrantedLease, ClientError> {
         let wait = wait_secs.map(|wait| wait.min(deadline.remaining().as_secs() as u32));
         let request = || {
             let mut query = vec![
@@ -47,7 +47,7 @@ impl FarmClient {
         let timeout = self.options.operation_timeout + Duration::from_secs(u64::from(wait.unwrap_or(0)));
         self.call_within(timeout, deadline, Repeat::Safe, request, |response| {
             let body = json_body(response)?;
-            Lease::read(&body)
+            GrantedLease::read(&body)
                 .ok_or_else(|| ClientError::Other(format!("unexpected response to /get: {body}")))
         })
         .await

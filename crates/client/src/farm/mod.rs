@@ -10,5 +10,6 @@ mod wire;
 pub use client::{FarmClient, FarmClientOptions};
 pub use error::ClientError;
 pub use wire::{
-    FarmInfo, Lease, NodeInfo, Observation, ObserveOptions, Screenshot, Viewport, read_screenshot_info,
+    FarmInfo, GrantedLease, Lease, LiveUrl, NodeInfo, Observation, ObserveOptions, Screenshot, Viewport,
+    read_screenshot_info,
 };

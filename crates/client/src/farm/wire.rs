@@ -31,6 +31,43 @@ impl Lease {
     }
 }
 
+/// A new lease, and where a person can watch it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantedLease {
+    pub lease: Lease,
+    /// Absent if the farm has no live view.
+    pub live_url: Option<LiveUrl>,
+}
+
+impl GrantedLease {
+    pub(super) fn read(body: &Value) -> Option<Self> {
+        let live_url = body.get("live_url").and_then(Value::as_str).and_then(LiveUrl::new);
+        Some(Self { lease: Lease::read(body)?, live_url })
+    }
+}
+
+/// The address at which a person can watch a lease. It contains a secret, so it is never printed or written.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LiveUrl(String);
+
+impl LiveUrl {
+    /// Accepts web addresses only: the monitor shows it as a link.
+    pub fn new(url: &str) -> Option<Self> {
+        let is_web = url.starts_with("http://") || url.starts_with("https://");
+        is_web.then(|| Self(url.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for LiveUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LiveUrl(…)")
+    }
+}
+
 /// The size of the viewport in CSS pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Viewport {

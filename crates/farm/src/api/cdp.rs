@@ -1,18 +1,16 @@
 //! The routes of the CDP endpoint, on every tier. The secret in the path is the key, so they need no other.
 
 use axum::{
-    Json, Router,
+    Router,
     extract::{Path, Request, State},
-    http::HeaderMap,
-    response::{IntoResponse, Response},
+    response::Response,
     routing::{MethodRouter, get},
 };
-use serde_json::{Value, json};
 
 use super::{node::NodeApi, response::ApiResult};
 use crate::{
-    access::{AccessSegment, LeaseAccess},
-    cdp::{self, PublicAddress},
+    access::{AccessSegment, Endpoint},
+    cdp,
     error::ApiError,
     master::Master,
 };
@@ -26,12 +24,14 @@ fn routes<S: Clone + Send + Sync + 'static>(root: MethodRouter<S>, below: Method
 
 pub(crate) fn master_routes() -> Router<Master> {
     let root = get(async |State(master): State<Master>, Path(segment): Path<String>, request: Request| {
-        result(master.serve_cdp(&segment, "", request).await)
+        result(master.serve_endpoint(Endpoint::Cdp, &segment, "", request).await)
     });
     let below = get(
         async |State(master): State<Master>,
                Path((segment, path)): Path<(String, String)>,
-               request: Request| { result(master.serve_cdp(&segment, &path, request).await) },
+               request: Request| {
+            result(master.serve_endpoint(Endpoint::Cdp, &segment, &path, request).await)
+        },
     );
     routes(root, below)
 }
@@ -55,12 +55,4 @@ async fn serve(api: &NodeApi, segment: &str, path: &str, request: Request) -> Re
 
 fn result(result: Result<Response, ApiError>) -> ApiResult {
     Ok(result?)
-}
-
-/// Adds the address of the CDP endpoint to the answer of `/get` or `/session`.
-pub(crate) fn with_cdp_url(mut answer: Value, access: Option<&LeaseAccess>, headers: &HeaderMap) -> Response {
-    if let (Some(access), Some(address)) = (access, PublicAddress::of(headers)) {
-        answer["cdp_url"] = json!(address.cdp_url(access.segment()));
-    }
-    Json(answer).into_response()
 }

@@ -12,12 +12,11 @@ use serde_json::json;
 
 use super::{
     auth::{self, Key},
-    cdp::{self, with_cdp_url},
-    docs,
+    cdp, docs, live,
     node::{NodeApi, instance_calls, ready},
     openapi::Tier,
     request::{OptionalBody, Query, accept_storage_state},
-    response::ApiResult,
+    response::{ApiResult, with_addresses},
 };
 use crate::{
     access::LeaseAccess,
@@ -36,6 +35,7 @@ pub(crate) fn instance_routes(node: LocalNode, slot: u16, key: Key) -> Router {
     authenticated
         .route("/readyz", get(ready))
         .merge(cdp::node_routes())
+        .merge(live::node_routes())
         .with_state(api)
         .merge(docs::routes(Tier::Instance))
 }
@@ -54,8 +54,8 @@ async fn get_instance(
         other => other?,
     };
     let id = lease.id().lease;
-    let access = LeaseAccess::new(&id, &api.node.0.secret(lease.id())?);
-    let response = with_cdp_url(json!({"instance_id": id}), Some(&access), &headers);
+    let access = LeaseAccess::new(&id, &api.node.0.secrets(lease.id())?);
+    let response = with_addresses(json!({"instance_id": id}), Some(&access), &headers);
     lease.deliver();
     Ok(response)
 }

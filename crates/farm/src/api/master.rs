@@ -12,11 +12,10 @@ use serde_json::json;
 
 use super::{
     auth::{self, Key},
-    cdp::{self, with_cdp_url},
-    docs, home,
+    cdp, docs, home, live,
     openapi::Tier,
     request::{Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state},
-    response::{ApiResult, ErrorResponse, drain_status, success},
+    response::{ApiResult, ErrorResponse, drain_status, success, with_addresses},
 };
 use crate::{
     audit,
@@ -48,6 +47,7 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
     authenticated
         .route("/readyz", get(ready))
         .merge(cdp::master_routes())
+        .merge(live::master_routes())
         .with_state(master)
         .merge(docs::routes(Tier::Master))
         .merge(home::routes())
@@ -66,7 +66,7 @@ async fn get_instance(
         None => master.access(&offer.lease.node, &offer.lease.id).await.unwrap_or_default(),
     };
     let answer = json!({"instance_id": offer.lease.id, "node": offer.lease.node});
-    let response = with_cdp_url(answer, access.as_ref(), &headers);
+    let response = with_addresses(answer, access.as_ref(), &headers);
     audit::given(&offer.lease.id, &offer.lease.node, request.key.as_deref());
     offer.deliver();
     Ok(response)
@@ -75,7 +75,7 @@ async fn get_instance(
 async fn session(State(master): State<Master>, headers: HeaderMap, query: Query) -> ApiResult {
     let (node, id) = (query.required("node")?, query.instance()?);
     let access = master.access(node, &id).await?;
-    Ok(with_cdp_url(json!({"instance_id": id, "node": node}), access.as_ref(), &headers))
+    Ok(with_addresses(json!({"instance_id": id, "node": node}), access.as_ref(), &headers))
 }
 
 async fn reset(State(master): State<Master>, query: Query) -> ApiResult {

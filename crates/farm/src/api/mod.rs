@@ -7,6 +7,7 @@ mod docs;
 mod home;
 mod instance;
 pub(crate) mod listen;
+mod live;
 mod master;
 mod node;
 mod openapi;

@@ -14,12 +14,11 @@ use serde_json::json;
 
 use super::{
     auth::{self, Key},
-    cdp::{self, with_cdp_url},
-    docs,
+    cdp, docs, live,
     master::accept,
     openapi::Tier,
     request::{Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state},
-    response::{ApiResult, drain_status, success},
+    response::{ApiResult, drain_status, success, with_addresses},
 };
 use crate::{
     access::LeaseAccess,
@@ -66,6 +65,7 @@ pub(crate) fn node_routes(node: LocalNode, key: Key) -> Router {
     authenticated
         .route("/readyz", get(ready))
         .merge(cdp::node_routes())
+        .merge(live::node_routes())
         .with_state(api)
         .merge(docs::routes(Tier::Node))
 }
@@ -95,20 +95,20 @@ async fn get_instance(
     body: OptionalBody,
 ) -> ApiResult {
     let lease = api.node.get(&query.get_request(&body)?).await?;
-    let response = with_cdp_url(json!({"instance_id": lease.id()}), lease.access(), &headers);
+    let response = with_addresses(json!({"instance_id": lease.id()}), lease.access(), &headers);
     lease.deliver();
     Ok(response)
 }
 
 async fn session(State(api): State<NodeApi>, headers: HeaderMap, query: Query) -> ApiResult {
     let id = api.id(&query)?;
-    let secret = api.node.0.secret(&id)?;
+    let secrets = api.node.0.secrets(&id)?;
     let (id, access) = if api.single_slot.is_some() {
-        (json!(id.lease), LeaseAccess::new(&id.lease, &secret))
+        (json!(id.lease), LeaseAccess::new(&id.lease, &secrets))
     } else {
-        (json!(id), LeaseAccess::new(&id, &secret))
+        (json!(id), LeaseAccess::new(&id, &secrets))
     };
-    Ok(with_cdp_url(json!({"instance_id": id}), Some(&access), &headers))
+    Ok(with_addresses(json!({"instance_id": id}), Some(&access), &headers))
 }
 
 async fn reset(State(api): State<NodeApi>, query: Query) -> ApiResult {

@@ -17,6 +17,7 @@ use url::form_urlencoded;
 
 use super::response::ErrorResponse;
 use crate::{
+    access::LEASE_FIELDS,
     computer::ComputerCall,
     error::ApiError,
     node::{Call, GetRequest},
@@ -201,7 +202,7 @@ impl Body {
     }
 
     pub(crate) fn command(&self) -> Result<Call, ApiError> {
-        Ok(Call::Execute(Command::from_json(&self.0, &["node", "instance_id", "cdp_url"])?))
+        Ok(Call::Execute(Command::from_json(&self.0, &LEASE_FIELDS)?))
     }
 
     /// Parses the body of `PUT /storage_state`.

@@ -3,12 +3,12 @@
 
 use axum::{
     Json,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::{error::ApiError, pool::DrainStatus};
+use crate::{access::LeaseAccess, error::ApiError, pool::DrainStatus, public_address::PublicAddress};
 
 pub(crate) type ApiResult = Result<Response, ErrorResponse>;
 
@@ -46,6 +46,18 @@ impl IntoResponse for ErrorResponse {
 pub(crate) fn drain_status(status: DrainStatus) -> Response {
     let DrainStatus { draining, in_use } = status;
     Json(json!({"status": "success", "draining": draining, "in_use": in_use})).into_response()
+}
+
+/// Adds the addresses of a lease to the answer of `/get` or `/session`.
+pub(crate) fn with_addresses(
+    mut answer: Value,
+    access: Option<&LeaseAccess>,
+    headers: &HeaderMap,
+) -> Response {
+    if let (Some(access), Some(address)) = (access, PublicAddress::of(headers)) {
+        access.add_urls(&mut answer, &address);
+    }
+    Json(answer).into_response()
 }
 
 pub(crate) fn success() -> Response {

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::{FromRequestParts, Request, WebSocketUpgrade},
-    http::{
-        HeaderMap,
-        header::{CONTENT_TYPE, HOST},
-    },
+    http::header::CONTENT_TYPE,
     response::{IntoResponse, Response},
 };
 use browser::{BrowserError, TenantBrowser, protocol as p};
@@ -25,43 +22,8 @@ use crate::{
     access::AccessSegment,
     error::ApiError,
     pool::{Pool, SocketGuard},
+    public_address::PublicAddress,
 };
-
-/// The address of this farm as the client of a request sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PublicAddress {
-    host: String,
-    is_tls: bool,
-}
-
-impl PublicAddress {
-    /// Takes the address from the request. Reverse proxies and masters pass on what the client used.
-    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let host = text("x-forwarded-host").or_else(|| text(HOST.as_str()))?;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
-        let is_tls =
-            text("x-forwarded-proto").is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
-        (!host.is_empty() && host.chars().all(is_plain)).then(|| Self { host: host.to_owned(), is_tls })
-    }
-
-    /// The URL of the CDP endpoint of a lease.
-    pub(crate) fn cdp_url(&self, segment: &str) -> String {
-        format!("{}://{}/cdp/{segment}", if self.is_tls { "https" } else { "http" }, self.host)
-    }
-
-    fn socket_url(&self, segment: &str, path: &str) -> String {
-        format!("{}://{}/cdp/{segment}/{path}", if self.is_tls { "wss" } else { "ws" }, self.host)
-    }
-
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-
-    pub(crate) fn scheme(&self) -> &'static str {
-        if self.is_tls { "https" } else { "http" }
-    }
-}
 
 /// What a client asks for below `/cdp/<segment>/`.
 enum Resource<'a> {
@@ -208,25 +170,4 @@ async fn connect(open: OpenCdp, page: Option<String>, websocket: axum::extract::
     }
     drop(client);
     drop(guard);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn address_is_the_one_the_client_used() {
-        let url = |pairs: &[(&'static str, &'static str)]| {
-            let mut headers = HeaderMap::new();
-            for (name, value) in pairs {
-                headers.insert(*name, value.parse().unwrap());
-            }
-            PublicAddress::of(&headers).map(|address| address.cdp_url("x"))
-        };
-        assert_eq!(url(&[("host", "a:7000")]).as_deref(), Some("http://a:7000/cdp/x"));
-        assert_eq!(url(&[("host", "a"), ("x-forwarded-proto", "https")]).as_deref(), Some("https://a/cdp/x"));
-        assert_eq!(url(&[("host", "a"), ("x-forwarded-host", "b:1")]).as_deref(), Some("http://b:1/cdp/x"));
-        assert_eq!(url(&[("host", "a/evil?")]), None);
-        assert_eq!(url(&[]), None);
-    }
 }

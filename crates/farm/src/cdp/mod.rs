@@ -21,7 +21,8 @@ mod targets;
 
 use std::time::Duration;
 
-pub(crate) use endpoint::{OpenCdp, PublicAddress, serve};
+pub(crate) use endpoint::{OpenCdp, serve};
+pub(crate) use outbox::CloseReason;
 
 /// Entry point for the fuzzer: what a message of a client that owns only the context `own` and the target `own` passes to its
 /// page, if anything.

@@ -23,10 +23,11 @@ pub(crate) use offer::LeaseOffer;
 pub(crate) use table::{NodeEntry, NodeSnapshot, NodeTable, Origin};
 
 use crate::{
-    access::{AccessSegment, LeaseAccess},
+    access::{AccessSegment, Endpoint, LeaseAccess},
     cdp,
     error::ApiError,
     idempotency::LeaseKeys,
+    live,
     node::{AnyNode, Call, LocalNode, Node},
     options::ServerLimits,
     pool::{DrainStatus, Pool},
@@ -157,14 +158,15 @@ impl Master {
         answer
     }
 
-    /// Returns how CDP clients reach a lease.
+    /// Returns how CDP clients and viewers reach a lease.
     pub(crate) async fn access(&self, node: &str, id: &InstanceId) -> Result<Option<LeaseAccess>, ApiError> {
         self.node(node)?.node().access(id).await
     }
 
-    /// Serves a request to the CDP endpoint of a lease, or passes it to the node that has the lease.
-    pub(crate) async fn serve_cdp(
+    /// Serves a request to an endpoint of a lease, or passes it to the node that has the lease.
+    pub(crate) async fn serve_endpoint(
         &self,
+        endpoint: Endpoint,
         segment: &str,
         path: &str,
         request: Request,
@@ -175,9 +177,13 @@ impl Master {
         };
         let entry = self.0.table.distinct().into_iter().find(is_named).ok_or(ApiError::UnknownSecret)?;
         match entry.node() {
-            AnyNode::Local(LocalNode(pool)) => cdp::serve(pool, &access, segment, path, request).await,
+            AnyNode::Local(LocalNode(pool)) => match endpoint {
+                Endpoint::Cdp => cdp::serve(pool, &access, segment, path, request).await,
+                Endpoint::Live => live::serve(pool, &access, path, request).await,
+            },
             AnyNode::Remote(node) => {
-                let path = format!("/cdp/{segment}/{path}");
+                let mut path = format!("/{}/{segment}/{path}", endpoint.as_str());
+                path.truncate(path.trim_end_matches('/').len());
                 let answer = node.forward_stream(&path, request, &self.0.tasks).await;
                 if matches!(answer, Err(ApiError::NodeUnreachable { .. })) {
                     entry.mark_unreachable();

@@ -32,7 +32,7 @@ impl Node for LocalNode {
     }
 
     async fn access(&self, id: &InstanceId) -> Result<Option<LeaseAccess>, ApiError> {
-        Ok(Some(LeaseAccess::new(id, &self.0.secret(id)?)))
+        Ok(Some(LeaseAccess::new(id, &self.0.secrets(id)?)))
     }
 
     async fn reset(&self, id: &InstanceId) -> Result<(), ApiError> {

@@ -92,7 +92,7 @@ impl NodeInfo {
 pub(crate) trait Node: Send + Sync {
     fn get(&self, request: &GetRequest) -> impl Future<Output = Result<PendingLease, ApiError>> + Send;
     fn reset(&self, id: &InstanceId) -> impl Future<Output = Result<(), ApiError>> + Send;
-    /// Returns how CDP clients reach a lease; `None` if the node has no CDP endpoint.
+    /// Returns how CDP clients and viewers reach a lease; `None` if the node has no endpoints for them.
     fn access(&self, id: &InstanceId) -> impl Future<Output = Result<Option<LeaseAccess>, ApiError>> + Send;
     fn call(&self, id: &InstanceId, call: Call) -> impl Future<Output = Result<Response, ApiError>> + Send;
     fn info(&self) -> impl Future<Output = Result<NodeInfo, ApiError>> + Send;

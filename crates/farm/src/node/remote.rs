@@ -96,6 +96,20 @@ struct GetResponse {
     instance_id: InstanceId,
     #[serde(default)]
     cdp_url: Option<String>,
+    #[serde(default)]
+    live_url: Option<String>,
+    #[serde(default)]
+    live_control_url: Option<String>,
+}
+
+impl GetResponse {
+    fn access(&self) -> Option<LeaseAccess> {
+        LeaseAccess::from_urls(
+            self.cdp_url.as_deref(),
+            self.live_url.as_deref(),
+            self.live_control_url.as_deref(),
+        )
+    }
 }
 
 /// An error body: `detail` and `code` of ours, or `detail` or `message` of the Python system.
@@ -225,10 +239,10 @@ impl Node for RemoteNode {
             (Some(request.options.to_json().into()), CONFIGURE_MARGIN)
         };
         let response = self.request(Method::POST, "/get", &query, options, None, wait + margin).await?;
-        let GetResponse { instance_id, cdp_url } = self.json(response).await?;
+        let response: GetResponse = self.json(response).await?;
         let node = self.clone();
-        let access = cdp_url.as_deref().and_then(LeaseAccess::from_url);
-        let lease = PendingLease::new(instance_id, move |id| {
+        let access = response.access();
+        let lease = PendingLease::new(response.instance_id, move |id| {
             tokio::spawn(async move {
                 if let Err(error) = node.reset(&id).await {
                     tracing::debug!(%id, %error, "cannot release an undelivered lease");
@@ -243,8 +257,8 @@ impl Node for RemoteNode {
         let query = [("instance_id", id.as_str())];
         match self.request(Method::GET, "/session", &query, None, None, self.info_timeout).await {
             Ok(response) => {
-                let GetResponse { cdp_url, .. } = self.json(response).await?;
-                Ok(cdp_url.as_deref().and_then(LeaseAccess::from_url))
+                let response: GetResponse = self.json(response).await?;
+                Ok(response.access())
             }
             // The Python system and older versions have no CDP endpoint.
             Err(ApiError::Passed { status: 404 | 405, .. }) => Ok(None),

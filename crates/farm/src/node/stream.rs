@@ -14,7 +14,7 @@ use hyper::upgrade::{OnUpgrade, on};
 use hyper_util::rt::TokioIo;
 
 use super::remote::{RemoteNode, source_chain};
-use crate::{cdp::PublicAddress, error::ApiError, tasks::Tasks};
+use crate::{error::ApiError, public_address::PublicAddress, tasks::Tasks};
 
 /// The headers of a request that are passed on: those of the upgrade, and what the client accepts.
 const REQUEST_HEADERS: &[HeaderName] = &[
@@ -32,6 +32,10 @@ const RESPONSE_HEADERS: &[HeaderName] = &[
     header::SEC_WEBSOCKET_PROTOCOL,
     header::CONTENT_TYPE,
     header::CONTENT_LENGTH,
+    header::CONTENT_SECURITY_POLICY,
+    header::CACHE_CONTROL,
+    header::REFERRER_POLICY,
+    header::X_CONTENT_TYPE_OPTIONS,
 ];
 /// The longest wait for the node to upgrade the connection after it has said so.
 const UPGRADE_TIMEOUT: Duration = Duration::from_secs(10);

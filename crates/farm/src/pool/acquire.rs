@@ -6,7 +6,7 @@ use proto::{InstanceId, LeaseId, SessionOptions};
 
 use super::{Operation, PendingLease, Pool};
 use crate::{
-    access::LeaseSecret,
+    access::LeaseSecrets,
     audit::{self, LeaseEnd},
     egress::{EgressProxy, Upstream},
     error::ApiError,
@@ -41,8 +41,8 @@ impl Pool {
         if let Some(reason) = &state.held_back {
             return Err(ApiError::NoCapacity(Some(reason.clone())));
         }
-        let secret = LeaseSecret::new(&self.identity().incarnation);
-        let id = state.lease(LeaseId::new(), lifetime, key, secret).ok_or(ApiError::NoCapacity(None))?;
+        let secrets = LeaseSecrets::new(&self.identity().incarnation);
+        let id = state.lease(LeaseId::new(), lifetime, key, secrets).ok_or(ApiError::NoCapacity(None))?;
         audit::leased(&id);
         drop(state);
         self.0.publish_change();

@@ -16,6 +16,7 @@ mod sockets;
 mod supervisor;
 mod sweep;
 mod tenancy;
+mod viewers;
 mod watchdog;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +30,8 @@ pub(crate) use lease::PendingLease;
 pub use slots::PoolCounts;
 use slots::PoolState;
 pub(crate) use sockets::SocketGuard;
-pub(crate) use tenancy::{ObserveResult, Operation, OperationResult};
+pub(crate) use tenancy::{LeaseUsage, ObserveResult, Operation, OperationResult};
+pub(crate) use viewers::{OpenLive, ViewerGuard};
 
 use crate::{egress::EgressProxy, metrics::PoolMetrics, options::PoolOptions, queue::Queue, tasks::Tasks};
 

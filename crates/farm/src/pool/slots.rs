@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::tenancy::Tenancy;
 use crate::{
-    access::LeaseSecret,
+    access::LeaseSecrets,
     error::ApiError,
     idempotency::{Event, KeyTable, Retention},
 };
@@ -175,7 +175,7 @@ impl PoolState {
         lease: LeaseId,
         lifetime: Duration,
         key: Option<&str>,
-        secret: LeaseSecret,
+        secrets: LeaseSecrets,
     ) -> Option<InstanceId> {
         let mut tenants: HashMap<usize, usize> = HashMap::new();
         for slot in &self.slots {
@@ -189,7 +189,7 @@ impl PoolState {
             return None;
         };
         let id = InstanceId { lease, slot: slot.port };
-        slot.state = SlotState::Leased(Arc::new(Tenancy::new(id, *instance, lifetime, secret)));
+        slot.state = SlotState::Leased(Arc::new(Tenancy::new(id, *instance, lifetime, secrets)));
         if let Some(key) = key {
             self.keys.apply(key, &Event::Leased { lease: id });
         }

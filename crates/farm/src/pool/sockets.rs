@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Pool, tenancy::Tenancy};
 use crate::{
-    access::{AccessSegment, LeaseSecret},
+    access::{AccessSegment, LeaseSecrets},
     cdp::{MAX_SOCKETS, OpenCdp},
     error::ApiError,
     tasks::Tasks,
@@ -54,13 +54,18 @@ impl Drop for SocketGuard {
 impl Pool {
     /// Returns what a CDP client with this secret may use. A secret of another or an ended lease opens nothing.
     pub(crate) fn open_cdp(&self, access: &AccessSegment<'_>) -> Result<OpenCdp, ApiError> {
-        let id = self.instance_of(access).ok_or(ApiError::UnknownSecret)?;
-        let tenancy = match self.0.state().tenancy(&id) {
-            Ok(tenancy) if access.opens(tenancy.secret()) => tenancy,
-            _ => return Err(ApiError::UnknownSecret),
-        };
+        let tenancy = self.tenancy_of(access)?;
+        if !access.opens(&tenancy.secrets().cdp) {
+            return Err(ApiError::UnknownSecret);
+        }
         let tenant = tenancy.tenant_browser();
         Ok(OpenCdp { pool: self.clone(), tenant, socket: SocketGuard::new(tenancy) })
+    }
+
+    /// Returns the tenancy that an address names. Its secret is still to be compared.
+    pub(super) fn tenancy_of(&self, access: &AccessSegment<'_>) -> Result<Arc<Tenancy>, ApiError> {
+        let id = self.instance_of(access).ok_or(ApiError::UnknownSecret)?;
+        self.0.state().tenancy(&id).map_err(|_| ApiError::UnknownSecret)
     }
 
     /// A single instance has ids without a slot.
@@ -85,9 +90,9 @@ impl Pool {
         self.0.protocol.get_or_try_init(read).await.cloned()
     }
 
-    /// Returns the secret of a lease.
-    pub(crate) fn secret(&self, id: &InstanceId) -> Result<LeaseSecret, ApiError> {
-        Ok(self.0.state().tenancy(id)?.secret().clone())
+    /// Returns the secrets of a lease.
+    pub(crate) fn secrets(&self, id: &InstanceId) -> Result<LeaseSecrets, ApiError> {
+        Ok(self.0.state().tenancy(id)?.secrets().clone())
     }
 
     pub(crate) fn tasks(&self) -> &Tasks {

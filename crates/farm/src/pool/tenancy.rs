@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::computer;
+use super::{computer, viewers::Viewers};
 use crate::{
-    access::LeaseSecret,
+    access::LeaseSecrets,
     computer::{ComputerCall, ComputerResult},
     egress::EgressProxy,
     error::ApiError,
@@ -59,6 +59,8 @@ pub(crate) enum Operation {
         content: Bytes,
     },
     DeleteFile(String),
+    /// Applies what a person has opened or closed in the live view.
+    FollowWindows,
 }
 
 impl Operation {
@@ -77,6 +79,7 @@ impl Operation {
             Self::ReadFile(_) => "read_file",
             Self::WriteFile { .. } => "write_file",
             Self::DeleteFile(_) => "delete_file",
+            Self::FollowWindows => "follow_windows",
             Self::Size => "metadata",
             Self::Probe => "probe",
         }
@@ -104,6 +107,19 @@ pub(crate) struct ObserveResult {
     pub(crate) unchanged: bool,
 }
 
+/// The use of a lease at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeaseUsage {
+    pub(crate) age: Duration,
+    pub(crate) unused: Duration,
+    pub(crate) lifetime: Duration,
+    /// An operation runs.
+    pub(crate) is_acting: bool,
+    pub(crate) cdp_connections: usize,
+    pub(crate) viewers: usize,
+    pub(crate) controllers: usize,
+}
+
 pub(crate) struct Tenancy {
     id: InstanceId,
     lifetime: Duration,
@@ -111,11 +127,12 @@ pub(crate) struct Tenancy {
     started: Instant,
     ended: CancellationToken,
     session: Arc<Mutex<Session>>,
-    secret: LeaseSecret,
-    /// What CDP clients use of the browser.
+    secrets: LeaseSecrets,
+    /// What CDP clients and viewers use of the browser.
     browser: StdMutex<TenantBrowser>,
     /// Open CDP connections.
     sockets: AtomicUsize,
+    viewers: Viewers,
 }
 
 /// What the running operation has exclusive use of.
@@ -130,7 +147,7 @@ struct Session {
 const DISPOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Tenancy {
-    pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration, secret: LeaseSecret) -> Self {
+    pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration, secrets: LeaseSecrets) -> Self {
         let now = Instant::now();
         let browser = StdMutex::new(instance.tenant_browser());
         let session = Session { instance: Some(instance), last_screenshot_hash: None, proxy: None };
@@ -141,14 +158,15 @@ impl Tenancy {
             started: now,
             ended: CancellationToken::new(),
             session: Arc::new(Mutex::new(session)),
-            secret,
+            secrets,
             browser,
             sockets: AtomicUsize::new(0),
+            viewers: Viewers::default(),
         }
     }
 
-    pub(crate) fn secret(&self) -> &LeaseSecret {
-        &self.secret
+    pub(crate) fn secrets(&self) -> &LeaseSecrets {
+        &self.secrets
     }
 
     pub(crate) fn tenant_browser(&self) -> TenantBrowser {
@@ -157,6 +175,24 @@ impl Tenancy {
 
     pub(super) fn sockets(&self) -> &AtomicUsize {
         &self.sockets
+    }
+
+    pub(super) fn viewers(&self) -> &Viewers {
+        &self.viewers
+    }
+
+    /// Returns the use of the lease at this moment.
+    pub(crate) fn usage(&self) -> LeaseUsage {
+        let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        LeaseUsage {
+            age: self.started.elapsed(),
+            unused: last_used.elapsed(),
+            lifetime: self.lifetime,
+            is_acting: self.session.try_lock().is_err(),
+            cdp_connections: self.sockets.load(Ordering::Relaxed),
+            viewers: self.viewers.count(),
+            controllers: self.viewers.controllers(),
+        }
     }
 
     /// Completes when the lease ends.
@@ -176,11 +212,13 @@ impl Tenancy {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// True if the lease was not used for its lifetime. A running operation and an open CDP connection count as use.
+    /// True if the lease was not used for its lifetime. A running operation, an open CDP connection and a person in
+    /// control count as use; a person who only watches does not.
     pub(crate) fn is_expired(&self, now: Instant) -> bool {
         let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
         now.saturating_duration_since(last_used) > self.lifetime
             && self.sockets.load(Ordering::Relaxed) == 0
+            && self.viewers.controllers() == 0
             && self.session.try_lock().is_ok()
     }
 
@@ -281,6 +319,10 @@ impl Session {
             Operation::DeleteFile(name) => {
                 instance.delete_file(&name).await?;
                 OperationResult::Answer(json!({"status": "success"}))
+            }
+            Operation::FollowWindows => {
+                instance.follow_windows().await?;
+                OperationResult::Alive
             }
             Operation::Observe(request) => self.observe(&request, None).await?,
             Operation::Refused { error, observe } => self.observe(&observe, Some(Err(error))).await?,

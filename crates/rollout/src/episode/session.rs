@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{
-    farm::{ClientError, Lease, Observation, ObserveOptions, read_screenshot_info},
+    farm::{ClientError, GrantedLease, Lease, Observation, ObserveOptions, read_screenshot_info},
     http::Deadline,
 };
 use proto::{Command, InteractionMode, page::ScreenshotInfo, trajectory::Task};
@@ -57,6 +57,8 @@ impl BrowserSession {
             () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
             lease = acquire_lease(context, task, index, Deadline::at(until)) => lease?,
         };
+        let GrantedLease { lease, live_url } = lease;
+        context.announcer.announce(&Event::BrowserChanged { index, live_url });
         if let Some(log) = &context.leases {
             log.record_acquired(&lease);
         }
@@ -201,6 +203,7 @@ impl BrowserSession {
 
     /// Releases the lease. If that fails, the lease expires on the farm.
     pub(crate) async fn release(self) {
+        self.context.announcer.announce(&Event::BrowserChanged { index: self.index, live_url: None });
         let _permit = self.context.permits.acquire(Operation::Release).await;
         let since = std::time::Instant::now();
         let released = self.context.farm.release(&self.lease, self.deadline()).await;
@@ -225,7 +228,7 @@ async fn acquire_lease(
     task: &Task,
     index: usize,
     deadline: Deadline,
-) -> Result<Lease, Ending> {
+) -> Result<GrantedLease, Ending> {
     let options = context.sessions.options(task).map_err(Ending::Lost)?;
     let _permit = permit(context, Operation::Allocate).await?;
     let key = uuid::Uuid::new_v4().to_string();

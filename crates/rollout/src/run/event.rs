@@ -3,6 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use client::farm::LiveUrl;
 use proto::trajectory::Outcome;
 
 /// The stage an episode is in.
@@ -104,6 +105,11 @@ pub enum Event {
         index: usize,
         step: usize,
         stage: Stage,
+    },
+    /// An episode has acquired or released its browser; `live_url` is where a person can watch it.
+    BrowserChanged {
+        index: usize,
+        live_url: Option<LiveUrl>,
     },
     /// A stage of some episode ended after this duration.
     StageTimed {

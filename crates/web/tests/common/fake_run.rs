@@ -10,7 +10,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use client::farm::{FarmClient, FarmClientOptions};
+use client::farm::{FarmClient, FarmClientOptions, LiveUrl};
 use proto::trajectory::{Outcome, Task, TaskId};
 use rollout::run::{
     event::{Event, Listener, Stage},
@@ -107,6 +107,12 @@ impl FakeRun {
 
     pub(crate) fn record_page(&self, index: usize, url: &str, screenshot: impl Into<PathBuf>) {
         self.state.on_event(&Event::Observed { index, url: url.into(), screenshot: screenshot.into() });
+    }
+
+    /// Records that an episode has acquired a browser that can be watched, or has released it.
+    pub(crate) fn set_browser(&self, index: usize, live_url: Option<&str>) {
+        let live_url = live_url.and_then(LiveUrl::new);
+        self.state.on_event(&Event::BrowserChanged { index, live_url });
     }
 
     pub(crate) fn record_decision(&self, index: usize, action: &str, thought: &str) {

@@ -88,8 +88,17 @@ pub(super) fn lease(tier: Tier) -> Value {
         properties.insert("node".into(), name());
     }
     let required: Vec<String> = properties.keys().cloned().collect();
-    let address = "Where CDP clients connect; contains a secret. Absent if the node has no CDP endpoint";
-    properties.insert("cdp_url".into(), json!({"type": "string", "description": address}));
+    let addresses = [
+        ("cdp_url", "Where CDP clients connect; contains a secret. Absent if the node has no CDP endpoint"),
+        (
+            "live_url",
+            "Where a person can watch the lease; contains a secret. Absent if the node has no live view",
+        ),
+        ("live_control_url", "Where a person can watch the lease and act in it; contains another secret"),
+    ];
+    for (field, description) in addresses {
+        properties.insert(field.into(), json!({"type": "string", "description": description}));
+    }
     json_response("The lease", &json!({"type": "object", "required": required, "properties": properties}))
 }
 

@@ -303,6 +303,11 @@ impl Listener for RunState {
                 }
             }
             Event::StageTimed { stage, duration } => inner.record_duration(*stage, *duration),
+            Event::BrowserChanged { index, live_url } => {
+                if let Some(position) = inner.position(*index) {
+                    inner.traces.set_live_url(position, live_url.clone());
+                }
+            }
             Event::Observed { index, url, screenshot } => {
                 if let Some(position) = inner.position(*index) {
                     inner.traces.record_observation(position, url, screenshot);

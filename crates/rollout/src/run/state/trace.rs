@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use client::farm::LiveUrl;
 use proto::trajectory::{Task, TaskId};
 
 const MAX_TEXT_CHARS: usize = 400;
@@ -71,6 +72,8 @@ pub struct Trace {
     pub screenshot_count: u64,
     /// The reason of the latest failure.
     pub failure: Option<String>,
+    /// Where a person can watch the browser, while the attempt has one.
+    pub live_url: Option<LiveUrl>,
 }
 
 /// The traces by position.
@@ -115,6 +118,12 @@ impl Traces {
         trace.steps.push_back(step);
     }
 
+    pub(super) fn set_live_url(&mut self, position: usize, live_url: Option<LiveUrl>) {
+        if let Some(trace) = self.entry(position) {
+            trace.live_url = live_url;
+        }
+    }
+
     pub(super) fn record_failure(&mut self, position: usize, reason: &str) {
         if let Some(trace) = self.entry(position) {
             trace.failure = Some(truncated(reason));
@@ -131,6 +140,9 @@ impl Traces {
 
     /// Marks a task as finished and drops the oldest finished trace when there are too many.
     pub(super) fn finish(&mut self, position: usize) {
+        if let Some(Some(trace)) = self.traces.get_mut(position) {
+            trace.live_url = None;
+        }
         self.finished.push_back(position);
         if self.finished.len() > MAX_FINISHED_TRACES
             && let Some(oldest) = self.finished.pop_front()

@@ -6,7 +6,7 @@ import { difficultyOf, OUTCOME_LABELS, STAGES } from './cells';
 interface Detail {
   position: number; index: number; id: string; name: string; domain: string; website: string; difficulty: number; max_steps: number;
   stage: string; waits_for: string; step: number; attempt: number; outcome: string | null; known: boolean;
-  steps: { action: string; thought: string; url: string }[]; dropped_steps: number; url: string; failure: string | null; screenshot: number | null;
+  steps: { action: string; thought: string; url: string }[]; dropped_steps: number; url: string; failure: string | null; screenshot: number | null; live_url: string | null;
 }
 
 /** Details of one task: description, state, latest screenshot and steps. Reloads whenever the cell of the task changes. */
@@ -63,11 +63,12 @@ function Body({ detail }: { detail: Detail }) {
         {detail.url && <><dt>Page</dt><dd><UntrustedText class="mono" text={detail.url} /></dd></>}
         {detail.failure && <><dt>Last failure</dt><dd class="bad-text"><UntrustedText text={detail.failure} /></dd></>}
       </dl>
+      {detail.live_url && <p><a class="live" href={detail.live_url} target="_blank" rel="noopener noreferrer">Watch the browser live</a></p>}
       {detail.screenshot !== null && (
         <img class="screenshot" src={`api/task/${detail.position}/screenshot?v=${detail.screenshot}`} alt={`Latest screenshot of task ${detail.index}`} />
       )}
       <h3>Steps so far</h3>
-      {!detail.known && <p class="muted small">{detail.outcome ? 'No longer in memory. Use webgym view to see the saved trajectory.' : 'None yet.'}</p>}
+      {detail.steps.length === 0 && <p class="muted small">{detail.outcome ? (detail.known ? 'None.' : 'No longer in memory. Use webgym view to see the saved trajectory.') : 'None yet.'}</p>}
       {detail.dropped_steps > 0 && <p class="muted small">The first {detail.dropped_steps} steps are not shown.</p>}
       <ol class="steps" start={detail.dropped_steps + 1}>
         {detail.steps.map((step, number) => (
