@@ -1,0 +1,56 @@
+"""A pytest plugin that runs BrowserGym's own tests, unmodified, on a farm.
+
+Their fixture `playwright` (of pytest-playwright, which is not installed) gives BrowserGym the Playwright object; here it
+is the one that leases sessions. Pages come from loopback: MiniWoB's from its package, and `file:` pages of the tests
+from a server, because a farm opens no files. A test that ends with a lease fails.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from pages import FileServer, OfflineProxy
+
+import webgym_rs as wg
+from webgym_rs.browsergym import FarmPlaywright, serve_miniwob, use_farm
+
+SESSIONS = 4
+
+
+def leases(farm: wg.Farm) -> list[str]:
+    return [instance for node in farm.info()["nodes"] for instance in node["instances"]]
+
+
+@pytest.fixture(scope="session")
+def webgym_farm() -> Iterator[wg.Farm]:
+    with wg.serve(SESSIONS, arguments=["--allow-private-network"]) as farm:
+        yield farm
+
+
+# BrowserGym's tests ask for this fixture in a package's __init__.py, which pytest reads in some layouts only.
+@pytest.fixture(scope="session", autouse=True)
+def playwright(webgym_farm: wg.Farm) -> Iterator[FarmPlaywright]:
+    proxy = OfflineProxy()
+    with serve_miniwob(), use_farm(webgym_farm, proxy={"server": proxy.url}) as playwright:
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def file_server() -> FileServer:
+    return FileServer(Path(os.environ["BROWSERGYM_TESTS"]))
+
+
+@pytest.fixture(autouse=True)
+def pages_over_http(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, file_server: FileServer) -> None:
+    for name, value in list(vars(request.module).items()):
+        if isinstance(value, str) and value.startswith("file://"):
+            monkeypatch.setattr(request.module, name, file_server.url_of(Path(urlsplit(value).path)))
+
+
+@pytest.fixture(autouse=True)
+def no_lease_is_left(webgym_farm: wg.Farm) -> Iterator[None]:
+    before = leases(webgym_farm)
+    yield
+    assert set(leases(webgym_farm)) <= set(before), "the test ended with a lease"
