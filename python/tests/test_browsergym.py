@@ -80,6 +80,18 @@ def test_observations_and_actions_are_browsergyms(leased: FarmPlaywright, farm: 
     assert leases(farm) == []
 
 
+def test_copied_text_is_pasted(leased: FarmPlaywright, farm: wg.Farm, site: str) -> None:
+    env = make(site)
+    observation, _ = env.reset()
+    name = bid_of(observation, "Name")
+    keys = [f'press("{name}", "Control+{key}")' for key in "acv"]
+    observation, *_ = env.step("\n".join([f'fill("{name}", "Ada")', *keys[:2], f'fill("{name}", "")', keys[2]]))
+    assert observation["last_action_error"] == ""
+    base: Any = env.unwrapped
+    base.page.wait_for_function("document.querySelector('[name=name]').value == 'Ada'")
+    env.close()
+
+
 def test_every_episode_has_a_lease_of_its_own(leased: FarmPlaywright, farm: wg.Farm, site: str) -> None:
     first, second = make(site), make(site)
     first.reset()
