@@ -2,7 +2,7 @@
 
 Their fixture `playwright` (of pytest-playwright, which is not installed) gives BrowserGym the Playwright object; here it
 is the one that leases sessions. Pages come from loopback: MiniWoB's from its package, and `file:` pages of the tests
-from a server, because a farm opens no files. A test that ends with a lease fails.
+from a server, because a farm opens no files.
 """
 
 import os
@@ -17,6 +17,7 @@ import webgym_rs as wg
 from webgym_rs.browsergym import FarmPlaywright, serve_miniwob, use_farm
 
 SESSIONS = 4
+left: list[str] = []
 
 
 def leases(farm: wg.Farm) -> list[str]:
@@ -50,7 +51,17 @@ def pages_over_http(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture(autouse=True)
-def no_lease_is_left(webgym_farm: wg.Farm) -> Iterator[None]:
-    before = leases(webgym_farm)
+def released_after_test(
+    request: pytest.FixtureRequest, webgym_farm: wg.Farm, playwright: FarmPlaywright
+) -> Iterator[None]:
+    """Releases what a test leaves behind: some of BrowserGym's tests do not close their environment."""
     yield
-    assert set(leases(webgym_farm)) <= set(before), "the test ended with a lease"
+    if leases(webgym_farm):
+        left.append(request.node.nodeid)
+        playwright.chromium.close_all(interrupted=False)
+    assert leases(webgym_farm) == []
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    names = f": {', '.join(left)}" if left else ""
+    terminalreporter.write_line(f"{len(left)} tests ended without closing their environment{names}")

@@ -31,8 +31,9 @@ logger = logging.getLogger(__name__)
 
 LEASE_MINUTES = 1
 """How long a lease outlives a program that was killed. An open CDP connection keeps it."""
-# What BrowserGym passes to every launch. The farm's browsers are headless and have no window.
-EXPECTED_ARGUMENTS = ("--window-size=", "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars")
+# What BrowserGym passes to every launch.
+WINDOW_SIZE = "--window-size="
+EXPECTED_ARGUMENTS = (WINDOW_SIZE, "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars")
 EXPECTED_OPTIONS: Mapping[str, Any] = {"headless": True, "ignore_default_args": ["--hide-scrollbars"]}
 
 core: Any = browsergym.core
@@ -64,10 +65,11 @@ class FarmChromium:
     ) -> Browser:
         """Acquires a lease and returns a browser that has only this lease. Closing the browser releases it.
 
-        `proxy` becomes a session option. Options of a Chromium process (`args`, `executable_path`, …) have no effect.
+        `proxy` and the window size become session options. Other options of a Chromium process (`args`,
+        `executable_path`, …) have no effect.
         """
         _log_ignored(options)
-        session_options: dict[str, Any] = {**self._session, **({"proxy": proxy} if proxy else {})}
+        session_options: dict[str, Any] = {**self._session, **_window(options), **({"proxy": proxy} if proxy else {})}
         session = self._farm.lease(minutes=LEASE_MINUTES, wait=self._wait, **session_options)
         try:
             browser = self._connect(session, slow_mo, timeout)
@@ -212,6 +214,15 @@ def _release(session: Session) -> None:
         session.release()
     except WebgymError as error:
         logger.warning("the lease %s was not released, and will expire: %s", session.id, error)
+
+
+def _window(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the session option for the size of windows, which contexts without a viewport have."""
+    sizes = [text.removeprefix(WINDOW_SIZE) for text in options.get("args") or () if text.startswith(WINDOW_SIZE)]
+    if not sizes:
+        return {}
+    width, height = sizes[-1].split(",")
+    return {"viewport": {"width": int(width), "height": int(height)}}
 
 
 def _log_ignored(options: Mapping[str, Any]) -> None:
