@@ -7,6 +7,7 @@ from a server, because a farm opens no files.
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,16 +39,29 @@ def playwright(webgym_farm: wg.Farm) -> Iterator[FarmPlaywright]:
         yield playwright
 
 
-@pytest.fixture(scope="session")
+@cache
 def file_server() -> FileServer:
     return FileServer(Path(os.environ["BROWSERGYM_TESTS"]))
 
 
+def over_http(value: object) -> object:
+    """Returns the URL that serves a `file:` URL; other values as they are."""
+    if isinstance(value, str) and value.startswith("file://"):
+        return file_server().url_of(Path(urlsplit(value).path))
+    return value
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        for arguments in (callspec.params, callspec.funcargs) if callspec else ():
+            arguments.update({name: over_http(value) for name, value in arguments.items()})
+
+
 @pytest.fixture(autouse=True)
-def pages_over_http(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, file_server: FileServer) -> None:
+def pages_over_http(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in list(vars(request.module).items()):
-        if isinstance(value, str) and value.startswith("file://"):
-            monkeypatch.setattr(request.module, name, file_server.url_of(Path(urlsplit(value).path)))
+        monkeypatch.setattr(request.module, name, over_http(value))
 
 
 @pytest.fixture(autouse=True)
