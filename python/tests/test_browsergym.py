@@ -35,6 +35,13 @@ print("leased", flush=True)
 
 
 @pytest.fixture(scope="module")
+def farm() -> Iterator[wg.Farm]:
+    # A minute of a lease is ten seconds: time to connect on a busy machine, and killed programs leave no lease for long.
+    with wg.serve(4, arguments=[*FARM_ARGUMENTS, "--lease-minute=10"]) as farm:
+        yield farm
+
+
+@pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
     with sync_playwright() as playwright:
         yield playwright
@@ -92,6 +99,16 @@ def test_copied_text_is_pasted(leased: FarmPlaywright, farm: wg.Farm, site: str)
     env.close()
 
 
+def test_open_connection_keeps_the_lease(leased: FarmPlaywright, farm: wg.Farm, site: str) -> None:
+    env = make(site)
+    env.reset()
+    unused = farm.lease(minutes=1, keep_alive=False)
+    wait_until(lambda: unused.id not in leases(farm), "the lease without a connection expires")
+    assert len(leases(farm)) == 1
+    env.step("noop(0)")
+    env.close()
+
+
 def test_every_episode_has_a_lease_of_its_own(leased: FarmPlaywright, farm: wg.Farm, site: str) -> None:
     first, second = make(site), make(site)
     first.reset()
@@ -136,7 +153,6 @@ def test_end_of_use_releases_what_was_not_closed(
 
 @pytest.mark.parametrize("end", ["exception", "interrupt", "os._exit", "kill", "kill during reset"])
 def test_program_that_ends_leaves_no_lease(farm: wg.Farm, site: str, end: str) -> None:
-    # A minute of a lease is one second in this farm, so the lease of a killed program ends soon.
     program = ENV + ENDS.get(end, "time.sleep(600)")
     if end in ENDS:
         assert run(program, farm.url, f"{site}/", key=key_of(farm)) == "leased\n"

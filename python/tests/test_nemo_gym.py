@@ -34,6 +34,8 @@ class BrowserSessionError(RuntimeError):
 
 def test_session_is_acquired_and_released(farm: wg.Farm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEBGYM_API_KEY", key_of(farm))
+    # A minute of a lease is one second in this farm, and nothing connects to the session here.
+    monkeypatch.setattr("webgym_rs.nemo_gym.LEASE_MINUTES", 60)
 
     async def rollout() -> None:
         provider = WebgymSessionProvider(farm.url, session={"locale": "de-DE"})

@@ -26,7 +26,7 @@ from .errors import WebgymError
 logger = logging.getLogger(__name__)
 
 LEASE_MINUTES = 1
-"""How long a lease outlives a server that was killed. An open CDP connection keeps it."""
+"""How long a lease outlives its connection. The open connection keeps it."""
 
 
 class SessionSpec(Protocol):
@@ -78,7 +78,9 @@ class WebgymSessionProvider:
         contract = sys.modules[type(spec).__module__]
         options: dict[str, Any] = {**self._session, **spec.provider_options}
         try:
-            session: Session = await _farm(self._url).lease(minutes=LEASE_MINUTES, wait=self._wait, **options)
+            session: Session = await _farm(self._url).lease(
+                minutes=LEASE_MINUTES, wait=self._wait, keep_alive=False, **options
+            )
         except WebgymError as error:
             raise contract.BrowserSessionError(f"no session of the farm {self._url}: {error}") from error
         if session.cdp_url is None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LEASE_MINUTES = 1
-"""How long a lease outlives a program that was killed. An open CDP connection keeps it."""
+"""How long a lease outlives its connection. The open connection keeps it."""
 # What BrowserGym passes to every launch.
 WINDOW_SIZE = "--window-size="
 EXPECTED_ARGUMENTS = (WINDOW_SIZE, "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars")
@@ -70,7 +70,7 @@ class FarmChromium:
         """
         _log_ignored(options)
         session_options: dict[str, Any] = {**self._session, **_window(options), **({"proxy": proxy} if proxy else {})}
-        session = self._farm.lease(minutes=LEASE_MINUTES, wait=self._wait, **session_options)
+        session = self._farm.lease(minutes=LEASE_MINUTES, wait=self._wait, keep_alive=False, **session_options)
         try:
             browser = self._connect(session, slow_mo, timeout)
         except BaseException:
