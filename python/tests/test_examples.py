@@ -24,7 +24,7 @@ def start(name: str, folder: Path, *arguments: object) -> str:
 
 def test_examples_are_short_and_complete() -> None:
     names = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES.glob("*.py")}
-    assert len(names) == 5
+    assert len(names) == 6
     assert max(names.values()) <= 40, names
 
 
@@ -48,6 +48,10 @@ def test_gymnasium_env(practice: Practice, tmp_path: Path) -> None:
 
 def test_vector_env(practice: Practice, tmp_path: Path) -> None:
     assert "4 episodes ended" in start("vector_env.py", tmp_path, practice.tasks, 6)
+
+
+def test_browsergym_env(tmp_path: Path) -> None:
+    assert "2 of 2 episodes solved" in start("browsergym_env.py", tmp_path, 2)
 
 
 def test_trajectories(run: Run, tmp_path: Path) -> None:

@@ -379,5 +379,5 @@ def serve(instances: int, *, arguments: Sequence[str] = (), ready_seconds: float
     It has its own ports and key, and ends when the farm is closed or this process ends. `arguments` are further options
     of `webgym serve`, such as `--allow-private-network`. Raises `FarmStartError` if it does not start.
     """
-    process = FarmProcess(instances, arguments, ready_seconds)
+    process = FarmProcess.serve(instances, arguments, ready_seconds)
     return started(Farm._of_process(process, timeout))  # pyright: ignore[reportPrivateUsage]

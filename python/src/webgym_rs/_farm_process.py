@@ -1,4 +1,4 @@
-"""Starts `webgym serve` and ends it. The program also ends by itself when this process ends, however that happens."""
+"""Starts a server of `webgym` and ends it. The program also ends by itself when this process ends, however that happens."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from ._binary import find_binary
 from .errors import FarmStartError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 STOP_SECONDS = 20
 LOG_BYTES = 4000
 
 
 class FarmProcess:
-    """A running `webgym serve`."""
+    """A running `webgym serve`, `webgym master` or `webgym node`."""
 
-    def __init__(self, instances: int, arguments: Sequence[str], ready_seconds: float):
-        self.api_key = secrets.token_urlsafe(24)
+    def __init__(self, command: Sequence[str], *, tier: str, ready_seconds: float, api_key: str | None = None):
+        """Starts a command. `tier` is that of the server whose URL counts."""
+        self.api_key = api_key or secrets.token_urlsafe(24)
+        self._name, self._tier = f"webgym {command[0]}", tier
         self._ready_seconds = ready_seconds
         self._log: IO[bytes] = tempfile.TemporaryFile()
         self._ready = threading.Event()
         self._url: str | None = None
-        command = [str(find_binary()), "serve", str(instances), "--master-port=0", "--node-port=0", "--no-mirror"]
         # In its own session, so that Ctrl-C reaches this process only, which then releases its leases.
         self._process = subprocess.Popen(
-            [*command, f"--exit-with-parent={os.getpid()}", *arguments],
+            [str(find_binary()), *command, f"--exit-with-parent={os.getpid()}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -40,6 +44,12 @@ class FarmProcess:
         )
         self._owner = os.getpid()
         threading.Thread(target=self._read_events, name="webgym-events", daemon=True).start()
+
+    @classmethod
+    def serve(cls, instances: int, arguments: Sequence[str], ready_seconds: float) -> Self:
+        """Starts a farm on free ports of this machine."""
+        command = ["serve", str(instances), "--master-port=0", "--node-port=0", "--no-mirror", *arguments]
+        return cls(command, tier="master", ready_seconds=ready_seconds)
 
     @property
     def pid(self) -> int:
@@ -51,7 +61,7 @@ class FarmProcess:
         with self._process.stdout as lines:
             for line in lines:
                 event = json.loads(line)
-                if event.get("tier") == "master":
+                if event.get("tier") == self._tier:
                     self._url = event["url"]
                 if event.get("event") == "ready":
                     self._ready.set()
@@ -60,9 +70,9 @@ class FarmProcess:
     def wait_ready(self) -> str:
         """Waits until the browsers can be leased. Returns the URL of the farm."""
         if not self._ready.wait(self._ready_seconds):
-            raise self._failure(f"the farm was not ready within {self._ready_seconds:g} s")
+            raise self._failure(f"{self._name} was not ready within {self._ready_seconds:g} s")
         if self._url is None or self._process.poll() is not None:
-            raise self._failure(f"webgym serve ended with status {self._process.wait()}")
+            raise self._failure(f"{self._name} ended with status {self._process.wait()}")
         return self._url
 
     def _failure(self, reason: str) -> FarmStartError:

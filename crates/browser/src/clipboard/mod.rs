@@ -104,8 +104,10 @@ impl Clipboard {
     }
 
     /// Connects the isolated worlds of all frames of a target, also of those that are created later. CDP clients send input
-    /// at any time, so that no world can be connected just before it.
+    /// at any time, so that no world can be connected just before it. Chromium adds the binding to later worlds only while
+    /// the domain is enabled, which the clients themselves do, too.
     pub(crate) fn bind(session: &Session) {
+        session.send_no_reply(p::RUNTIME_ENABLE, &json!({}));
         session
             .send_no_reply(p::RUNTIME_ADD_BINDING, &json!({"name": BINDING, "executionContextName": WORLD}));
     }
