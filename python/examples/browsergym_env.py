@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import gymnasium
-from browsergym.utils.obs import flatten_axtree_to_str
+from browsergym.utils.obs import flatten_axtree_to_str  # pyright: ignore[reportMissingImports]
 
 import webgym_rs as wg
 from webgym_rs.browsergym import serve_miniwob, use_farm

@@ -51,6 +51,7 @@ def test_vector_env(practice: Practice, tmp_path: Path) -> None:
 
 
 def test_browsergym_env(tmp_path: Path) -> None:
+    pytest.importorskip("browsergym.miniwob")
     assert "2 of 2 episodes solved" in start("browsergym_env.py", tmp_path, 2)
 
 

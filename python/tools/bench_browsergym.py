@@ -13,13 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import browsergym.core
 import gymnasium
-from browsergym.core.action.highlevel import HighLevelActionSet
 
 import webgym_rs as wg
 from webgym_rs.browsergym import serve_miniwob, use_farm
@@ -37,7 +36,7 @@ MIB = 1024
 
 
 def make(task: str, settings: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    actions: Any = HighLevelActionSet(subsets=["miniwob_all"])
+    actions: Any = import_module("browsergym.core.action.highlevel").HighLevelActionSet(subsets=["miniwob_all"])
     name = f"browsergym.miniwob:browsergym/miniwob.{task}"
     return gymnasium.make(name, action_mapping=actions.to_python_code, **settings)
 
@@ -108,7 +107,8 @@ def memory_with_environments() -> float:
 
 def use_installed_chromium() -> None:
     """Makes stock BrowserGym start the Chromium of this machine, also for its chat."""
-    playwright: Any = browsergym.core._get_global_playwright()  # pyright: ignore[reportPrivateUsage]
+    core: Any = import_module("browsergym.core")
+    playwright = core._get_global_playwright()
     chromium = playwright.chromium
     program = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell")
     launch: Callable[..., Any] = chromium.launch

@@ -10,8 +10,10 @@
 Tasks, observations and actions are BrowserGym's own. docs/browsergym.md describes what differs.
 """
 
+from importlib import import_module
+
 try:
-    import browsergym.core as _core  # pyright: ignore[reportUnusedImport]  # noqa: F401
+    import_module("browsergym.core")
 except ImportError as error:
     raise ImportError("BrowserGym is not installed; run: pip install 'webgym-rs[browsergym]'") from error
 

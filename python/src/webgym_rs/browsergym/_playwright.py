@@ -10,11 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import browsergym.core
-import browsergym.core.chat
 from playwright.sync_api import Browser, BrowserContext, BrowserType, Playwright
 from playwright.sync_api import Error as PlaywrightError
 
@@ -36,8 +35,9 @@ WINDOW_SIZE = "--window-size="
 EXPECTED_ARGUMENTS = (WINDOW_SIZE, "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars")
 EXPECTED_OPTIONS: Mapping[str, Any] = {"headless": True, "ignore_default_args": ["--hide-scrollbars"]}
 
-core: Any = browsergym.core
-chat: Any = browsergym.core.chat
+# Not typed: BrowserGym has no types.
+core: Any = import_module("browsergym.core")
+chat: Any = import_module("browsergym.core.chat")
 
 
 class FarmChromium:
