@@ -11,7 +11,7 @@ use std::{
 use cdp::{Connection, EventHandler, Session, SessionEnd, protocol as p};
 use proto::{
     StorageState,
-    session_options::{Downloads, Tabs},
+    session_options::{Downloads, SessionOptions, Tabs},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -243,6 +243,10 @@ impl Context {
         if !allowed {
             close_target(connection, &attached.target);
         }
+    }
+
+    pub(crate) fn session_options(&self) -> &SessionOptions {
+        &self.options.session
     }
 
     /// Whether windows become tabs.

@@ -3,6 +3,7 @@
 use cdp::{Method, protocol as p};
 use proto::SessionOptions;
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::options::Options;
 
@@ -60,10 +61,25 @@ pub(crate) fn calls(options: &Options, browser_user_agent: &str) -> Vec<Emulatio
     calls
 }
 
-/// Returns the patterns of the requests that are paused to be refused.
+/// Returns the patterns of the requests that are paused, because they are or may be refused.
 pub(crate) fn blocked_patterns(session: &SessionOptions) -> Vec<Value> {
     let pattern = |kind: &proto::session_options::ResourceType| json!({"urlPattern": "*", "resourceType": kind.protocol_name(), "requestStage": "Request"});
-    session.blocked_resource_types.iter().map(pattern).collect()
+    let mut patterns: Vec<Value> = session.blocked_resource_types.iter().map(pattern).collect();
+    if !session.blocked_hosts.is_empty() {
+        patterns.push(json!({"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}));
+    }
+    patterns
+}
+
+/// Whether the options block the host of a document. The browser's own list (`blocked_urls`) holds only for what documents
+/// request.
+pub(crate) fn is_blocked_document(session: &SessionOptions, url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return false };
+    let Some(host) = url.host_str() else { return false };
+    session.blocked_hosts.iter().any(|blocked| match blocked.strip_prefix("*.") {
+        Some(name) => host == name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')),
+        None => host == blocked,
+    })
 }
 
 /// Returns the permissions that the context is granted.

@@ -9,7 +9,7 @@ use serde_json::json;
 use url::Url;
 
 use super::tracker::Tracker;
-use crate::{context::Context, files::DownloadChange};
+use crate::{context::Context, emulation::is_blocked_document, files::DownloadChange};
 
 /// The progress of a `visit_page`: the number of redirects, and why it failed.
 #[derive(Default)]
@@ -91,6 +91,8 @@ pub(crate) struct PageEvents {
 struct PausedResponse {
     request_id: String,
     frame_id: String,
+    #[serde(default)]
+    resource_type: String,
     response_error_reason: Option<String>,
     response_status_code: Option<u16>,
     #[serde(default)]
@@ -110,9 +112,13 @@ struct PausedRequest {
 }
 
 impl PausedResponse {
-    /// Whether this is a request instead of a response. Only the types that the session refuses are paused then.
-    fn is_blocked_request(&self) -> bool {
+    /// Whether this is a request instead of a response.
+    fn is_request(&self) -> bool {
         self.response_error_reason.is_none() && self.response_status_code.is_none()
+    }
+
+    fn is_document(&self) -> bool {
+        self.resource_type == "Document"
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -166,20 +172,33 @@ impl PageEvents {
         }
     }
 
-    fn on_paused_response(&self, session: &Session, paused: &PausedResponse) {
-        if paused.is_blocked_request() {
-            let params = json!({"requestId": paused.request_id, "errorReason": "BlockedByClient"});
-            session.send_no_reply(p::FETCH_FAIL_REQUEST, &params);
-            return;
+    /// Refuses what the options of the session refuse, and keeps the current page if a visit has failed.
+    fn on_paused(&self, session: &Session, mut paused: PausedResponse) {
+        let is_refused = paused.is_request() && self.is_refused(&paused);
+        if is_refused {
+            // As if the browser had refused it: from here on it is a failed response.
+            paused.response_error_reason = Some("BlockedByClient".to_owned());
         }
-        let is_main_frame = paused.frame_id == self.tracker.state().main_frame;
-        if is_main_frame && self.visit.record_response(paused) {
-            // With the reason "Aborted" Chromium keeps the current page instead of showing its error page.
-            let params = json!({"requestId": paused.request_id, "errorReason": "Aborted"});
-            session.send_no_reply(p::FETCH_FAIL_REQUEST, &params);
+        let is_page = paused.is_document() && paused.frame_id == self.tracker.state().main_frame;
+        // With the reason "Aborted" Chromium keeps the current page instead of showing its error page.
+        let reason = if is_page && !paused.is_request() && self.visit.record_response(&paused) {
+            Some("Aborted")
         } else {
-            session.send_no_reply(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
-        }
+            is_refused.then_some("BlockedByClient")
+        };
+        let (method, params) = match reason {
+            Some(reason) => {
+                (p::FETCH_FAIL_REQUEST, json!({"requestId": paused.request_id, "errorReason": reason}))
+            }
+            None => (p::FETCH_CONTINUE_REQUEST, json!({"requestId": paused.request_id})),
+        };
+        session.send_no_reply(method, &params);
+    }
+
+    /// Whether the options of the session refuse a request that is paused for them.
+    fn is_refused(&self, paused: &PausedResponse) -> bool {
+        let Some(context) = self.context.upgrade() else { return false };
+        !paused.is_document() || is_blocked_document(context.session_options(), &paused.request.url)
     }
 }
 
@@ -225,7 +244,7 @@ impl EventHandler for PageEvents {
             p::PAGE_JAVASCRIPT_DIALOG_OPENING => self.on_dialog(session, params),
             p::FETCH_REQUEST_PAUSED => {
                 if let Ok(paused) = cdp::parse_params(params) {
-                    self.on_paused_response(session, &paused);
+                    self.on_paused(session, paused);
                 }
             }
             p::RUNTIME_BINDING_CALLED => {

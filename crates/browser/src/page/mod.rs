@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::{
     context::{AttachedTarget, Context},
-    emulation::EmulationCall,
+    emulation::{EmulationCall, blocked_patterns},
     error::BrowserError,
     input::{Held, Input},
     options::{INPUT_TIMEOUT, Options},
@@ -159,7 +159,7 @@ impl Page {
             fixed.map(|(method, params)| (None, page.session.send(*method, params))).collect();
         let emulation = context.emulation().iter();
         setup.extend(emulation.map(|call| (Some(call.option), page.session.send(call.method, &call.params))));
-        if !page.options.session.blocked_resource_types.is_empty() {
+        if !blocked_patterns(&page.options.session).is_empty() {
             page.pause_requests(false);
         }
         (page, setup)

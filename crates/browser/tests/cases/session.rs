@@ -96,6 +96,10 @@ fn blocked_hosts_and_resource_types_are_not_requested() {
             tester.js("fetch('/course/arrived').then(() => 'through', () => 'refused')").await,
             "through"
         );
+        let blocked = tester.url("/course/arrived").replace("127.0.0.1", "localhost");
+        let error = tester.expect_error(json!({"visit_page": {"url": blocked}})).await;
+        assert!(error.to_string().contains("ERR_BLOCKED_BY_CLIENT"), "{error}");
+        assert_eq!(tester.js("location.hostname").await, "127.0.0.1", "the page before stays");
         let image = "new Promise((resolve) => { const image = new Image(); image.onload = () => resolve('through'); image.onerror = () => resolve('refused'); image.src = '/favicon.ico?' + Math.random(); })";
         assert_eq!(tester.js(image).await, "refused");
         // A visit pauses responses too; both rules hold after it.
