@@ -158,6 +158,11 @@ pub(crate) struct Creator {
 }
 
 impl Creator {
+    /// The folder of the files of all sessions.
+    pub(crate) fn files(&self) -> &Path {
+        &self.files
+    }
+
     pub(crate) async fn create(
         &self,
         connection: &Connection,

@@ -1,7 +1,10 @@
 //! What a CDP client of a tenant may use of the browser: the connection, the tenant's context, and contexts that the client
 //! creates, which follow the same rules as the tenant's own.
 
-use std::sync::{Arc, Weak};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
 
 use cdp::{CallError, Connection, EventHandler, Method, Session, protocol as p};
 use serde::Deserialize;
@@ -40,6 +43,11 @@ impl TenantBrowser {
 
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// A file for a recording, in the browser's profile, which is removed with the browser at the latest.
+    pub fn recording_file(&self) -> PathBuf {
+        self.creator.files().join(format!("{}.recording", self.context.id()))
     }
 
     /// The size of the viewport in CSS pixels.

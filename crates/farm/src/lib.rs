@@ -22,6 +22,7 @@ mod pressure;
 mod process;
 mod public_address;
 mod queue;
+mod recording;
 mod registry;
 mod serve;
 mod tasks;

@@ -47,7 +47,10 @@ impl SessionSource {
     /// run starts.
     pub fn for_tasks(config: &Config, tasks: &[Task]) -> Result<Self, SessionError> {
         let folder = config.data_path.clone().unwrap_or_default();
-        let source = Self::new(&config.env_config.session, &folder);
+        let mut source = Self::new(&config.env_config.session, &folder);
+        if config.env_config.record {
+            source.base.insert("record".to_owned(), Value::Bool(true));
+        }
         source.resolve(source.base.clone()).map_err(SessionError::Config)?;
         for task in tasks {
             let task_name = || task.task_name.clone();

@@ -13,7 +13,7 @@ pub enum Tier {
 }
 
 /// The endpoints of every tier that need the API key.
-pub const ENDPOINTS: [(&str, Method); 18] = [
+pub const ENDPOINTS: [(&str, Method); 19] = [
     ("/get", Method::POST),
     ("/session", Method::GET),
     ("/reset", Method::POST),
@@ -30,6 +30,7 @@ pub const ENDPOINTS: [(&str, Method); 18] = [
     ("/files/a.txt", Method::GET),
     ("/files/a.txt", Method::PUT),
     ("/files/a.txt", Method::DELETE),
+    ("/recording/recording.json", Method::GET),
     ("/info", Method::GET),
     ("/metrics", Method::GET),
 ];
@@ -93,6 +94,11 @@ impl Farm {
     /// Returns the address of the live view for taking over.
     pub async fn live_control_url(&self, lease: &Lease) -> String {
         self.secret_url(lease, "live_control_url").await
+    }
+
+    /// Asks for a part of the recording of a lease.
+    pub async fn recording(&self, lease: &Lease, name: &str) -> Reply {
+        self.http.get(&format!("/recording/{name}"), &self.target(lease)).await
     }
 
     pub async fn files(&self, lease: &Lease) -> Value {

@@ -53,3 +53,4 @@ class SessionOptions(TypedDict, total=False):
     storage_state: Mapping[str, Any]
     tabs: Literal["single", "many"]
     downloads: Literal["refuse", "keep"]
+    record: bool

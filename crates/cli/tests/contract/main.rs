@@ -11,6 +11,7 @@ mod invalid_requests;
 mod leases;
 mod live;
 mod observation;
+mod recording;
 mod self_description;
 mod sessions;
 mod topology;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             sessions::CHECKS,
             cdp::CHECKS,
             live::CHECKS,
+            recording::CHECKS,
         ];
         for (name, check) in groups.into_iter().flatten() {
             let (runtime, topologies) = (Arc::clone(&runtime), Arc::clone(&topologies));

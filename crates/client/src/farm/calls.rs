@@ -68,6 +68,18 @@ impl FarmClient {
         }
     }
 
+    /// Returns a part of the recording of a lease with the session option `record`.
+    pub async fn recording(
+        &self,
+        lease: &Lease,
+        part: &str,
+        deadline: Deadline,
+    ) -> Result<Bytes, ClientError> {
+        let path = format!("/recording/{part}");
+        let request = || self.request(Method::GET, &path).query(&lease_query(lease));
+        self.call(deadline, Repeat::Safe, request, |response| Ok(response.body.clone())).await
+    }
+
     /// Returns a screenshot as PNG.
     pub async fn screenshot(
         &self,

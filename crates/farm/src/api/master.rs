@@ -2,7 +2,7 @@
 
 use axum::{
     Json, Router,
-    extract::State,
+    extract::{Path, State},
     http::{HeaderMap, header::ACCEPT},
     middleware,
     response::{IntoResponse, Response},
@@ -14,7 +14,9 @@ use super::{
     auth::{self, Key},
     cdp, docs, home, live,
     openapi::Tier,
-    request::{Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state},
+    request::{
+        Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state, recording_call,
+    },
     response::{ApiResult, ErrorResponse, drain_status, success, with_addresses},
 };
 use crate::{
@@ -39,6 +41,7 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/files", get(list_files))
         .route("/files/{name}", accept_file(get(read_file).put(write_file).delete(delete_file)))
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
+        .route("/recording/{name}", get(recording))
         .route("/info", get(info))
         .route("/drain", post(drain))
         .route("/undrain", post(undrain))
@@ -134,6 +137,10 @@ async fn write_file(
 
 async fn delete_file(State(master): State<Master>, FileName(name): FileName, query: Query) -> ApiResult {
     Ok(master.call(query.required("node")?, &query.instance()?, Call::DeleteFile(name)).await?)
+}
+
+async fn recording(State(master): State<Master>, Path(name): Path<String>, query: Query) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, recording_call(&name)?).await?)
 }
 
 async fn storage_state(State(master): State<Master>, query: Query) -> ApiResult {

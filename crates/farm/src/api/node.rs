@@ -3,7 +3,7 @@
 
 use axum::{
     Json, Router,
-    extract::State,
+    extract::{Path, State},
     http::HeaderMap,
     middleware,
     response::{IntoResponse, Response},
@@ -17,7 +17,9 @@ use super::{
     cdp, docs, live,
     master::accept,
     openapi::Tier,
-    request::{Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state},
+    request::{
+        Body, FileBody, FileName, OptionalBody, Query, accept_file, accept_storage_state, recording_call,
+    },
     response::{ApiResult, drain_status, success, with_addresses},
 };
 use crate::{
@@ -85,6 +87,7 @@ pub(crate) fn instance_calls() -> Router<NodeApi> {
         .route("/files", get(list_files))
         .route("/files/{name}", accept_file(get(read_file).put(write_file).delete(delete_file)))
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
+        .route("/recording/{name}", get(recording))
         .route("/metrics", get(pool_metrics))
 }
 
@@ -175,6 +178,10 @@ async fn write_file(
 
 async fn delete_file(State(api): State<NodeApi>, FileName(name): FileName, query: Query) -> ApiResult {
     Ok(api.node.call(&api.id(&query)?, Call::DeleteFile(name)).await?)
+}
+
+async fn recording(State(api): State<NodeApi>, Path(name): Path<String>, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, recording_call(&name)?).await?)
 }
 
 async fn storage_state(State(api): State<NodeApi>, query: Query) -> ApiResult {

@@ -22,7 +22,14 @@ use crate::{
     error::ApiError,
     node::{Call, GetRequest},
     observe::{Encoding, ObserveCall},
+    recording::RecordingPart,
 };
+
+/// Returns the call for a part of a recording.
+pub(crate) fn recording_call(name: &str) -> Result<Call, ApiError> {
+    let unknown = || ApiError::NotFound("/recording/…".to_owned());
+    RecordingPart::from_name(name).map(Call::Recording).ok_or_else(unknown)
+}
 
 /// The maximum of `wait_secs`. A reverse proxy in front of a farm must wait at least as long.
 pub const MAX_WAIT_SECS: f64 = 3600.0;

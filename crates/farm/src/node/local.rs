@@ -18,6 +18,7 @@ use crate::{
     error::ApiError,
     observe::{Encoding, ObserveCall},
     pool::{DrainStatus, ObserveResult, Operation, OperationResult, PendingLease, Pool},
+    recording::RecordingPart,
 };
 
 #[derive(Clone)]
@@ -40,7 +41,11 @@ impl Node for LocalNode {
     }
 
     async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, ApiError> {
-        match self.0.perform(id, operation(&call)).await? {
+        let operation = match operation(&call) {
+            Ok(operation) => operation,
+            Err(part) => return Ok(recording_response(part, self.0.recording(id, part).await?)),
+        };
+        match self.0.perform(id, operation).await? {
             OperationResult::Answer(value) => Ok(axum::Json(value).into_response()),
             OperationResult::Size(width, height) => {
                 Ok(axum::Json(json!({"width": width, "height": height})).into_response())
@@ -85,8 +90,9 @@ impl LocalNode {
     }
 }
 
-fn operation(call: &Call) -> Operation {
-    match call {
+/// Returns the operation that a call stands for. A recording is read without one, while a command may run.
+fn operation(call: &Call) -> Result<Operation, RecordingPart> {
+    Ok(match call {
         Call::Screenshot { mode, format } => {
             Operation::Observe(ObserveRequest { format: *format, ..ObserveRequest::screenshot(*mode) })
         }
@@ -100,10 +106,11 @@ fn operation(call: &Call) -> Operation {
             Operation::WriteFile { name: name.clone(), content: content.clone() }
         }
         Call::DeleteFile(name) => Operation::DeleteFile(name.clone()),
+        Call::Recording(part) => return Err(*part),
         Call::SetStorageState(state) => Operation::SetStorageState(state.clone()),
         Call::Observe { call, .. } => call.operation(),
         Call::Computer(call) => Operation::Computer(call.clone()),
-    }
+    })
 }
 
 fn observation_response(call: Call, observed: ObserveResult) -> Result<Response, ApiError> {
@@ -114,6 +121,12 @@ fn observation_response(call: Call, observed: ObserveResult) -> Result<Response,
             None => Err(ApiError::Internal("no screenshot was taken".into())),
         },
     }
+}
+
+fn recording_response(part: RecordingPart, content: bytes::Bytes) -> Response {
+    let mut response = file_response(content);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(part.content_type()));
+    response
 }
 
 /// Sends a file as what it is for us, bytes: a browser must not show it as a page of the farm.

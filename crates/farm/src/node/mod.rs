@@ -19,6 +19,7 @@ use crate::{
     error::ApiError,
     observe::{Encoding, ObserveCall},
     pool::{DrainStatus, PendingLease},
+    recording::RecordingPart,
 };
 
 /// A request for a lease.
@@ -44,6 +45,7 @@ pub(crate) enum Call {
     ReadFile(String),
     WriteFile { name: String, content: Bytes },
     DeleteFile(String),
+    Recording(RecordingPart),
     Observe { call: ObserveCall, encoding: Encoding },
     Computer(Box<ComputerCall>),
 }

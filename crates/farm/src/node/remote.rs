@@ -313,6 +313,10 @@ impl Node for RemoteNode {
             Call::DeleteFile(name) => {
                 self.request(Method::DELETE, &file_path(name), &[id], None, None, timeout).await?
             }
+            Call::Recording(part) => {
+                let path = format!("/recording/{}", part.name());
+                self.request(get, &path, &[id], None, None, timeout).await?
+            }
             Call::Computer(call) => {
                 self.request(post, "/computer", &[id], Some(call.to_json().into()), None, timeout).await?
             }

@@ -81,7 +81,13 @@ impl Pool {
             Some(upstream) => Some(self.start_lease_proxy(upstream).await?),
             None => None,
         };
-        self.perform(id, Operation::Configure { options: Box::new(options), proxy }).await.map(drop)
+        let is_recorded = options.record == Some(true);
+        self.perform(id, Operation::Configure { options: Box::new(options), proxy }).await?;
+        if is_recorded {
+            let tenancy = self.0.state().tenancy(id)?;
+            tenancy.start_recording(&self.0.tasks).await?;
+        }
+        Ok(())
     }
 
     async fn start_lease_proxy(&self, upstream: Upstream) -> Result<EgressProxy, ApiError> {

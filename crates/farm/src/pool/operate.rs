@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
+use bytes::Bytes;
 use proto::InstanceId;
 
 use super::{Operation, OperationResult, Pool};
-use crate::{computer::TurnError, error::ApiError};
+use crate::{computer::TurnError, error::ApiError, recording::RecordingPart};
 
 impl Pool {
     /// Explains the error of a visit, alone or as part of a step.
@@ -32,6 +33,17 @@ impl Pool {
             }
             other => other,
         }
+    }
+
+    /// Returns a part of the recording of a lease.
+    pub(crate) async fn recording(&self, id: &InstanceId, part: RecordingPart) -> Result<Bytes, ApiError> {
+        let recorder = self.0.state().tenancy(id)?.recorder();
+        let not_recorded = || {
+            ApiError::BadRequest(
+                "this lease is not recorded; acquire it with the session option record: true".into(),
+            )
+        };
+        recorder.ok_or_else(not_recorded)?.read(part).await
     }
 
     /// Performs an operation in the instance of a lease.

@@ -25,6 +25,7 @@ use crate::{
     computer::{ComputerCall, ComputerResult},
     egress::EgressProxy,
     error::ApiError,
+    recording::Recorder,
     tasks::Tasks,
 };
 
@@ -133,6 +134,7 @@ pub(crate) struct Tenancy {
     /// Open CDP connections.
     sockets: AtomicUsize,
     viewers: Viewers,
+    recorder: StdMutex<Option<Arc<Recorder>>>,
 }
 
 /// What the running operation has exclusive use of.
@@ -162,6 +164,7 @@ impl Tenancy {
             browser,
             sockets: AtomicUsize::new(0),
             viewers: Viewers::default(),
+            recorder: StdMutex::default(),
         }
     }
 
@@ -179,6 +182,17 @@ impl Tenancy {
 
     pub(super) fn viewers(&self) -> &Viewers {
         &self.viewers
+    }
+
+    /// Records the session from now on.
+    pub(super) async fn start_recording(&self, tasks: &Tasks) -> Result<(), BrowserError> {
+        let recorder = Recorder::start(&self.tenant_browser(), tasks).await?;
+        *self.recorder.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(recorder));
+        Ok(())
+    }
+
+    pub(super) fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the use of the lease at this moment.
@@ -269,6 +283,7 @@ impl Tenancy {
     /// Ends the tenancy: cancels what runs and disposes of the instance with all its data.
     pub(crate) async fn end(&self) {
         self.ended.cancel();
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(instance) = self.session.lock().await.instance.take() else { return };
         if let Ok(Err(error)) = tokio::time::timeout(DISPOSE_TIMEOUT, instance.dispose()).await {
             tracing::debug!(%error, "cannot dispose of an instance; its browser is gone");

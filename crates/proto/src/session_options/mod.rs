@@ -47,6 +47,9 @@ pub struct SessionOptions {
     pub tabs: Option<Tabs>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub downloads: Option<Downloads>,
+    /// Records frames, console and network of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<bool>,
 }
 
 impl SessionOptions {

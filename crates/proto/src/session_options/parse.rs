@@ -146,6 +146,10 @@ const OPTIONS: &[(&str, Setter)] = &[
         options.downloads = Some(parse(value, "\"refuse\" or \"keep\"")?);
         Ok(())
     }),
+    ("record", |options, value| {
+        options.record = Some(parse(value, "true or false")?);
+        Ok(())
+    }),
 ];
 
 impl SessionOptions {
@@ -249,7 +253,7 @@ mod tests {
             "extra_http_headers": {"x-team": "blue"}, "permissions": ["geolocation", "background-sync"],
             "blocked_hosts": ["ads.example", "*.track.example"], "blocked_resource_types": ["image", "eventsource"],
             "proxy": {"server": "http://proxy.example:3128", "username": "u", "password": "p"},
-            "storage_state": {"cookies": [], "origins": []}, "tabs": "many", "downloads": "keep",
+            "storage_state": {"cookies": [], "origins": []}, "tabs": "many", "downloads": "keep", "record": true,
         });
         let options = parsed(&all).unwrap();
         assert_eq!(options.to_json(), all);

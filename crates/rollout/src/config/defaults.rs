@@ -135,6 +135,7 @@ impl Default for EnvConfig {
             work_queue_stale_after: 60.0,
             merge_wait_minutes: 60.0,
             launch_id: None,
+            record: false,
             monitor_port: Some(5000),
             verbose: false,
             use_rich_actree: false,

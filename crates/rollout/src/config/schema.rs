@@ -171,6 +171,8 @@ pub struct EnvConfig {
     pub merge_wait_minutes: f64,
     /// Identifies the launch of the ranks, so that they do not join a run of an earlier launch.
     pub launch_id: Option<String>,
+    /// Records frames, console and network of every episode in the folder of its screenshots.
+    pub record: bool,
     /// Unset for no monitor, 0 for any free port.
     pub monitor_port: Option<u16>,
     /// Accepted for compatibility; the log level is set on the command line.

@@ -58,6 +58,10 @@ impl Episode {
         usize::try_from(self.task.trajectory_index).unwrap_or(0)
     }
 
+    pub(crate) fn screenshots(&self) -> &ScreenshotStore {
+        &self.screenshots
+    }
+
     pub(super) fn enter_stage(&self, stage: Stage) {
         let event = Event::Stage { index: self.index(), step: self.steps.len(), stage };
         self.context.announcer.announce(&event);

@@ -1,7 +1,7 @@
 //! The client-side handle of a leased browser. Observes and acts in one request where the farm supports it, otherwise with
 //! one request per part, each under the permits of its operation.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use client::{
@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::{sync::SemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ending, EpisodeContext};
+use super::{Ending, EpisodeContext, recording};
 use crate::run::{
     event::{Event, Stage},
     permits::Operation,
@@ -21,6 +21,9 @@ use crate::run::{
 
 /// How long one request may wait in the farm's queue before it is sent again.
 const QUEUE_WAIT_SECS: u32 = 30;
+
+/// How long fetching and writing a recording may take.
+const RECORDING_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The page as the agent gets it.
 pub(super) struct PageObservation {
@@ -35,6 +38,8 @@ pub(crate) struct BrowserSession {
     context: Arc<EpisodeContext>,
     index: usize,
     lease: Lease,
+    /// The farm records the session.
+    is_recorded: bool,
     /// The lease's node supports `/step` and `/observe`, as far as is known.
     supports_step: bool,
 }
@@ -57,12 +62,13 @@ impl BrowserSession {
             () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
             lease = acquire_lease(context, task, index, Deadline::at(until)) => lease?,
         };
-        let GrantedLease { lease, live_url } = lease;
+        let (GrantedLease { lease, live_url }, is_recorded) = lease;
         context.announcer.announce(&Event::BrowserChanged { index, live_url });
         if let Some(log) = &context.leases {
             log.record_acquired(&lease);
         }
-        let mut session = Self { context: Arc::clone(context), index, lease, supports_step: false };
+        let mut session =
+            Self { context: Arc::clone(context), index, lease, is_recorded, supports_step: false };
         match session.context.farm.supports_step(session.deadline()).await {
             Ok(is_supported) => session.supports_step = is_supported && context.farm.has_step(&session.lease),
             Err(error) => {
@@ -201,6 +207,17 @@ impl BrowserSession {
         Ok(PageObservation { screenshot, title: metadata.title, url: metadata.url, ac_tree, text: None })
     }
 
+    /// Saves the recording of the session, if there is one, beside the screenshots. The episode does not depend on it.
+    pub(crate) async fn save_recording(&self, folder: &Path) {
+        if !self.is_recorded {
+            return;
+        }
+        let deadline = Deadline::after(RECORDING_TIMEOUT);
+        if let Err(reason) = recording::save(&self.context.farm, &self.lease, folder, deadline).await {
+            tracing::warn!(index = self.index, reason, "cannot save the recording of an episode");
+        }
+    }
+
     /// Releases the lease. If that fails, the lease expires on the farm.
     pub(crate) async fn release(self) {
         self.context.announcer.announce(&Event::BrowserChanged { index: self.index, live_url: None });
@@ -228,15 +245,16 @@ async fn acquire_lease(
     task: &Task,
     index: usize,
     deadline: Deadline,
-) -> Result<GrantedLease, Ending> {
+) -> Result<(GrantedLease, bool), Ending> {
     let options = context.sessions.options(task).map_err(Ending::Lost)?;
+    let is_recorded = options.record == Some(true);
     let _permit = permit(context, Operation::Allocate).await?;
     let key = uuid::Uuid::new_v4().to_string();
     let lifetime = context.settings.lifetime_mins;
     let since = std::time::Instant::now();
     let lease = context.farm.acquire(lifetime, Some(QUEUE_WAIT_SECS), &key, &options, deadline).await;
     context.announcer.announce(&Event::StageTimed { stage: Stage::Allocate, duration: since.elapsed() });
-    lease.map_err(|error| {
+    lease.map(|lease| (lease, is_recorded)).map_err(|error| {
         let reason = error.to_string();
         context.announcer.announce(&Event::StageFailed { index, stage: Stage::Allocate, reason });
         match error {

@@ -125,6 +125,9 @@ impl Collector {
             ending = episode.run(&session) => ending,
         };
         context.announcer.announce(&Event::Stage { index, step: episode.steps.len(), stage: Stage::Release });
+        if !matches!(ending, Ending::Stopped | Ending::Lost(_)) {
+            session.save_recording(episode.screenshots().folder()).await;
+        }
         self.release(session).await;
         Some((ending, episode))
     }

@@ -8,6 +8,7 @@ use store::{Split, Summary};
 
 use super::iteration::{Entry, Iteration};
 use super::outcome_of;
+use super::recording::Recording;
 use super::screenshots::Screenshots;
 use super::verdict::{self, JudgeText, Subject};
 
@@ -31,6 +32,8 @@ pub(super) struct Detail<'a> {
     /// Texts of the judge that are not about a rubric item.
     judgment: Vec<JudgeText<'a>>,
     steps: Vec<StepDetail<'a>>,
+    /// Whether the episode was recorded.
+    has_recording: bool,
     extra: &'a Map<String, Value>,
 }
 
@@ -92,6 +95,7 @@ impl<'a> Detail<'a> {
                 .zip(&trajectory.steps)
                 .map(|(number, step)| step_detail(step, keypoints.contains(&number), screenshots))
                 .collect(),
+            has_recording: Recording::find(trajectory, screenshots).is_some(),
             extra: &trajectory.metadata.extra,
         }
     }

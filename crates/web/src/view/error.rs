@@ -23,6 +23,8 @@ pub enum ViewError {
     NoScreenshot(String),
     #[error("the screenshot is outside the save path; to show it, pass its folder with --images: {0}")]
     ScreenshotOutside(String),
+    #[error("the recording cannot be shown: {0}")]
+    NoRecording(String),
     #[error("the recorded screenshot is not an image: {0}")]
     NotAnImage(String),
     #[error("cannot list {path}: {source}", path = path.display())]
@@ -46,6 +48,7 @@ impl ViewError {
             Self::NoTrajectory { .. } => (StatusCode::NOT_FOUND, "no_trajectory"),
             Self::NoStep { .. } => (StatusCode::NOT_FOUND, "no_step"),
             Self::NoScreenshot(_) => (StatusCode::NOT_FOUND, "no_screenshot"),
+            Self::NoRecording(_) => (StatusCode::NOT_FOUND, "no_recording"),
             Self::ScreenshotOutside(_) => (StatusCode::FORBIDDEN, "screenshot_outside"),
             Self::NotAnImage(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_an_image"),
             Self::NothingToPlot(_) => (StatusCode::NOT_FOUND, "nothing_to_plot"),

@@ -6,6 +6,7 @@ mod detail;
 mod error;
 mod iteration;
 mod overview;
+mod recording;
 mod routes;
 mod screenshots;
 mod table;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::Split;
 
 use super::detail::Detail;
+use super::recording::Recording;
 use super::{Table, View, ViewError};
 use crate::page;
 use crate::plot::{self, ChartOptions, Ema};
@@ -27,6 +28,15 @@ pub fn api(view: View) -> Router {
         .route("/iterations/{split}/{iteration}/trajectories/{key}", get(trajectory))
         .route("/iterations/{split}/{iteration}/trajectories/{key}/siblings", get(siblings))
         .route("/iterations/{split}/{iteration}/trajectories/{key}/steps/{step}/screenshot", get(screenshot))
+        .route("/iterations/{split}/{iteration}/trajectories/{key}/recording", get(recording))
+        .route(
+            "/iterations/{split}/{iteration}/trajectories/{key}/recording/frames/{step}",
+            get(recording_frame),
+        )
+        .route(
+            "/iterations/{split}/{iteration}/trajectories/{key}/recording/files/{name}",
+            get(recording_file),
+        )
         .route("/curves", get(curves))
         .route("/plots.svg", get(plots_svg))
         .route("/plots.png", get(plots_png))
@@ -56,6 +66,8 @@ struct PathParams {
     key: String,
     #[serde(default)]
     step: String,
+    #[serde(default)]
+    name: String,
 }
 
 impl PathParams {
@@ -138,6 +150,55 @@ async fn screenshot(
         }
         let (bytes, kind) = screenshot.read()?;
         Ok(tagged(&tag, kind, bytes))
+    })
+    .await
+}
+
+/// Reads from the recording of a trajectory.
+async fn read_recording(
+    view: View,
+    params: PathParams,
+    respond: impl FnOnce(&Recording, &PathParams) -> Result<Response, ViewError> + Send + 'static,
+) -> Result<Response, ViewError> {
+    let (split, iteration) = params.iteration()?;
+    read(view, move |view| {
+        let opened = view.0.cache.iteration(split, iteration)?;
+        let found = view.0.cache.trajectory(&opened, &params.key)?;
+        let none = || ViewError::NoRecording("the episode was not recorded".to_owned());
+        let recording = Recording::find(&found, &view.0.screenshots).ok_or_else(none)?;
+        respond(&recording, &params)
+    })
+    .await
+}
+
+async fn recording(State(view): State<View>, Path(params): Path<PathParams>) -> Result<Response, ViewError> {
+    read_recording(view, params, |recording, _| Ok(axum::Json(recording.describe()?).into_response())).await
+}
+
+async fn recording_frame(
+    State(view): State<View>,
+    Path(params): Path<PathParams>,
+) -> Result<Response, ViewError> {
+    read_recording(view, params, |recording, params| {
+        let frame = recording.frame(params.step()?)?;
+        let caching = "private, max-age=3600";
+        let headers = [(header::CONTENT_TYPE, "image/jpeg"), (header::CACHE_CONTROL, caching)];
+        Ok((headers, frame).into_response())
+    })
+    .await
+}
+
+async fn recording_file(
+    State(view): State<View>,
+    Path(params): Path<PathParams>,
+) -> Result<Response, ViewError> {
+    read_recording(view, params, |recording, params| {
+        let headers = [
+            (header::CONTENT_TYPE, "application/octet-stream"),
+            (header::CONTENT_DISPOSITION, "attachment"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ];
+        Ok((headers, recording.file(&params.name)?).into_response())
     })
     .await
 }

@@ -63,6 +63,11 @@ impl Screenshots {
 }
 
 impl Screenshot {
+    /// Returns the folder of the screenshot, which has passed the same checks.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.path.parent()
+    }
+
     /// Returns the file's content and its content type.
     pub(super) fn read(&self) -> Result<(Vec<u8>, &'static str), ViewError> {
         let missing = |error: std::io::Error| ViewError::NoScreenshot(format!("{}: {error}", self.recorded));

@@ -6,6 +6,7 @@ use super::{
     Tier, commands,
     operation::{json_response, parameter, reference},
 };
+use crate::recording::RecordingPart;
 
 /// The schema of a name that `/get` returned.
 pub(super) fn name() -> Value {
@@ -75,6 +76,22 @@ pub(super) fn files() -> Value {
 
 pub(super) fn file_content() -> Value {
     json!({"description": "The content", "content": {"application/octet-stream": {"schema": binary()}}})
+}
+
+pub(super) fn recording_name() -> Value {
+    let names: Vec<&str> = RecordingPart::ALL.into_iter().map(RecordingPart::name).collect();
+    json!({"name": "name", "in": "path", "required": true, "schema": {"enum": names}, "description": "The part"})
+}
+
+pub(super) fn recording() -> Value {
+    let content: Map<String, Value> = RecordingPart::ALL
+        .into_iter()
+        .map(|part| {
+            let schema = if part == RecordingPart::Frames { binary() } else { json!({}) };
+            (part.content_type().to_owned(), json!({ "schema": schema }))
+        })
+        .collect();
+    json!({"description": "The part so far: index, JPEG frames, console messages as JSON lines, or requests as HAR", "content": content})
 }
 
 pub(super) fn metrics() -> Value {

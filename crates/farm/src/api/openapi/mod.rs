@@ -157,6 +157,12 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
         .file_body()
         .response(json_response("Stored", &reference("Success")));
     let delete_file = on_file("delete_file", "Delete a file").response(success());
+    let recording = on_instance(
+        "read_recording",
+        "Get a part of the recording of a lease with the session option record",
+    )
+    .parameters(vec![bodies::recording_name()])
+    .response(bodies::recording());
     let probe = on_instance("probe", "Check that the browser of the lease is alive").response(success());
     vec![
         ("/screenshot", "get", screenshot.build()),
@@ -174,6 +180,7 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
         ("/files/{name}", "get", read_file.build()),
         ("/files/{name}", "put", write_file.build()),
         ("/files/{name}", "delete", delete_file.build()),
+        ("/recording/{name}", "get", recording.build()),
         ("/storage_state", "get", state.build()),
         ("/storage_state", "put", set_state.build()),
     ]
@@ -240,6 +247,7 @@ mod tests {
                 "/storage_state",
                 "/files",
                 "/files/{name}",
+                "/recording/{name}",
             ] {
                 assert!(document["paths"][path].is_object(), "{path}");
             }

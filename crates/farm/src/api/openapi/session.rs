@@ -37,6 +37,7 @@ pub(super) fn options() -> Value {
         "storage_state": {"anyOf": [{"$ref": "#/components/schemas/StorageState"}, {"type": "null"}]},
         "tabs": {"enum": ["single", "many", null]},
         "downloads": {"enum": ["refuse", "keep", null]},
+        "record": {"type": ["boolean", "null"]},
     });
     json!({
         "type": "object", "properties": properties, "additionalProperties": false,

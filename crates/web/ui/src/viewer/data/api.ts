@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { address, getJson } from '../../common/api';
 import type { TrajectoryId } from './route';
 import { plotQuery, type PlotOptions } from '../plots/options';
-import type { Charts, Contents, Overview, IterationId, Sibling, Table, Trajectory } from './types';
+import type { Charts, Contents, Overview, IterationId, Recording, Sibling, Table, Trajectory } from './types';
 
 const iteration = ({ split, iteration }: IterationId): string => `api/iterations/${split}/${iteration}`;
 const trajectory = (id: TrajectoryId): string => `${iteration(id)}/trajectories/${encodeURIComponent(id.key)}`;
@@ -16,6 +16,9 @@ export const trajectoryAt = (id: TrajectoryId, signal: AbortSignal) => getJson<T
 export const siblingsOf = (id: TrajectoryId, signal: AbortSignal) => getJson<Sibling[]>(`${trajectory(id)}/siblings`, signal);
 export const charts = (options: PlotOptions, signal: AbortSignal) => getJson<Charts>(address('api/curves', plotQuery(options)), signal);
 export const screenshot = (id: TrajectoryId, step: number): string => `${trajectory(id)}/steps/${step}/screenshot`;
+export const recordingOf = (id: TrajectoryId, signal: AbortSignal) => getJson<Recording>(`${trajectory(id)}/recording`, signal);
+export const recordingFrame = (id: TrajectoryId, frame: number): string => `${trajectory(id)}/recording/frames/${frame}`;
+export const recordingFile = (id: TrajectoryId, name: string): string => `${trajectory(id)}/recording/files/${name}`;
 export const plotFile = (kind: 'svg' | 'png', options: PlotOptions): string => address(`api/plots.${kind}`, plotQuery(options));
 
 export interface Loaded<T> {

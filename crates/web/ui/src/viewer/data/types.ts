@@ -119,8 +119,21 @@ export interface Trajectory extends IterationId {
   rubric: RubricItem[];
   judgment: JudgeText[];
   steps: Step[];
+  /** Whether the episode was recorded. */
+  has_recording: boolean;
   /** Other fields of the trajectory's metadata, such as `ending`. */
   extra: Record<string, Json>;
+}
+
+/** A recording: times are seconds since its start. */
+export interface Recording {
+  duration: number;
+  truncated: boolean;
+  /** Time, offset and length of each frame. */
+  frames: [number, number, number][];
+  /** When the screenshot of each step was taken. */
+  steps?: number[];
+  console: { time: number; level: string; text: string; url: string; line: number }[];
 }
 
 export interface Sibling extends IterationId {

@@ -7,6 +7,7 @@ import { ComparePicker } from '../compare/ComparePicker';
 import { filtersOf, rows } from '../table/filter';
 import { useTable } from '../table/useTable';
 import { ErrorNotice, Loading } from '../Notice';
+import { RecordingPlayer } from './RecordingPlayer';
 import { StepView } from './StepView';
 import { StepPanel } from './StepPanel';
 import { Strip } from './Strip';
@@ -91,6 +92,7 @@ export function TrajectoryPage({ id, query }: { id: TrajectoryId; query: URLSear
               <StepPanel key={step} step={current} longest={longest} />
             </div>
           )}
+          {value.has_recording && <RecordingPlayer key={name} id={id} step={step} />}
           <Verdict trajectory={value} />
         </>
       )}
