@@ -137,3 +137,11 @@ def test_history(session: wg.Session, site: str) -> None:
     session.forward()
     assert session.page().title == "Other"
     session.probe()
+
+
+def test_recording_and_live_view_of_a_session(farm: wg.Farm, site: str) -> None:
+    with farm.lease(record=True) as session:
+        session.goto(f"{site}/")
+        assert b"webgym-recording-1" in session.recording("recording.json")
+        assert session.live_url is not None
+        assert session.live_control_url not in (None, session.live_url)

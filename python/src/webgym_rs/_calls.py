@@ -214,6 +214,10 @@ def read_file(lease: Lease, name: str) -> Call[bytes]:
     return Call("GET", _file_path(name), _bytes, lease.fields, accept="*/*", repeatable=True)
 
 
+def recording(lease: Lease, name: str) -> Call[bytes]:
+    return Call("GET", f"/recording/{name}", _bytes, lease.fields, accept="*/*", repeatable=True)
+
+
 def write_file(lease: Lease, name: str, content: bytes) -> Call[None]:
     return Call("PUT", _file_path(name), _done, lease.fields, content, repeatable=True)
 

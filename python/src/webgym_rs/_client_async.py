@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import httpx
 
@@ -335,6 +335,10 @@ class Session:
     async def download(self, name: str) -> bytes:
         """Returns the content of a file."""
         return await self._send(_calls.read_file(self._lease, name))
+
+    async def recording(self, name: Literal["recording.json", "recording.mjpeg", "console.jsonl", "network.har"]) -> bytes:
+        """Returns a part of the recording of a session with `record=True`."""
+        return await self._send(_calls.recording(self._lease, name))
 
     async def delete_file(self, name: str) -> None:
         """Deletes a file."""
