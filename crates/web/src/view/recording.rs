@@ -97,3 +97,35 @@ impl Recording {
         fs::read(self.path(known)?).map_err(missing)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn damaged_recording_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).unwrap();
+        write(FRAMES, b"\xff\xd8\xff\xd9no image");
+        let frames =
+            json!([[0.0, 0, 4], [1.0, 4, 8], [2.0, 0, 1_u64 << 40], [3.0, 9000, 4], [4.0, -1, 4], "x"]);
+        write(INDEX, json!({"duration": 5.0, "frames": frames}).to_string().as_bytes());
+        write(CONSOLE, b"{\"text\":\"<b>\",\"time\":1}\nnot json\n");
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("network.har")).unwrap();
+        let recording = Recording(folder.path().to_owned());
+        assert_eq!(recording.describe().unwrap()["console"], json!([{"text": "<b>", "time": 1}]));
+        assert_eq!(recording.frame(0).unwrap(), b"\xff\xd8\xff\xd9");
+        for damaged in 1..7 {
+            assert!(matches!(recording.frame(damaged), Err(ViewError::NoRecording(_))), "frame {damaged}");
+        }
+        assert!(recording.file(CONSOLE).is_ok());
+        assert!(recording.file("network.har").is_err(), "a link may lead out of the save path");
+        for other in ["step_000.png", "../secret", ""] {
+            assert!(matches!(recording.file(other), Err(ViewError::NoSuchAddress)), "{other}");
+        }
+        write(INDEX, b"[]");
+        assert!(recording.describe().is_err());
+    }
+}
