@@ -148,8 +148,10 @@ impl Context {
         let _creating = self.clients.lock_creation().await;
         let (sender, attached) = oneshot::channel();
         self.windows().new_page = Some(sender);
-        let params =
-            json!({"url": "about:blank", "browserContextId": self.id, "width": width, "height": height});
+        // The full Chromium accepts a size only for a new window.
+        let params = json!({
+            "url": "about:blank", "browserContextId": self.id, "newWindow": true, "width": width, "height": height,
+        });
         connection.root().call_within::<_, Value>(SETUP_TIMEOUT, p::TARGET_CREATE_TARGET, &params).await?;
         match tokio::time::timeout(SETUP_TIMEOUT, attached).await {
             Ok(Ok(attached)) => Ok(attached),

@@ -20,6 +20,9 @@ mod scrolling;
 #[path = "cases/select.rs"]
 mod select;
 #[cfg(not(feature = "every-case"))]
+#[path = "cases/tabs.rs"]
+mod tabs;
+#[cfg(not(feature = "every-case"))]
 #[path = "cases/windows.rs"]
 mod windows;
 
