@@ -52,7 +52,7 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to one browser session. Whoever knows one of the URLs can use or watch it."""
+    """The right to one browser session. Anyone who knows one of the URLs can use or watch it."""
 
     instance_id: str
     node: str

@@ -1,5 +1,5 @@
 //! The input of a person who watches a screencast and has taken over. The events reach the page through the same pipeline as
-//! those of commands; they are sent at once and nobody waits for the page.
+//! those of commands; they are sent at once, without waiting for the page.
 
 use cdp::protocol as p;
 use serde::Deserialize;

@@ -118,7 +118,7 @@ struct Viewer<'a> {
     console_position: u64,
     last_heard: Instant,
     last_input: Option<Instant>,
-    /// What the viewer is told about its commands.
+    /// The results of the commands of the viewer.
     replies: (mpsc::Sender<Value>, mpsc::Receiver<Value>),
     /// A command of the viewer runs.
     is_acting: Arc<AtomicBool>,
@@ -249,7 +249,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// Carries out a command under the rules of `/execute`; the viewer is told when it has ended.
+    /// Carries out a command under the rules of `/execute` and reports its end to the viewer.
     fn perform(&self, command: Command) -> Result<(), String> {
         self.spawn(Operation::Execute(command))
             .then_some(())
