@@ -1,12 +1,15 @@
 """Compares a Playwright script on its own Chromium with the same script through the CDP endpoint of a lease.
 
 Own Chromium means two things: one that Playwright launches with its flags, and one with the flags of webgym that Playwright
-connects to directly, so that only the endpoint differs. All run in alternating turns, so that a change of the machine's load
-hits all. Then eight clients at once: memory of one Chromium with eight CDP leases, and with eight leases driven over HTTP.
-Usage: WEBGYM=… CHROMIUM=… PYTHONPATH=tests/shared bench_cdp.py SITE [TURNS]
+connects to directly, so that only the endpoint differs. Each round has one step of each, in random order, so that a change of
+the machine's load affects all alike. Then eight clients at once: memory of one Chromium with eight leases driven over HTTP, over
+CDP, and by Playwright over CDP. Needs the packages playwright and websocket-client.
+Usage: WEBGYM=… CHROMIUM=… PYTHONPATH=tests/shared bench_cdp.py SITE [ROUNDS]
 """
 
+import json
 import os
+import random
 import re
 import signal
 import statistics
@@ -14,14 +17,17 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from websocket import WebSocket, create_connection
 
 from farm import Farm, Session
 
-STEPS = 20
+WARM_UP = 20
 CLIENTS = 8
+MEMORY_TURNS = 5
 SOURCE = Path(__file__).parents[3] / "crates/cdp/src/flags.rs"
 
 
@@ -42,18 +48,14 @@ def start_chromium(profile: Path) -> tuple[subprocess.Popen, str]:
     return process, f"http://127.0.0.1:{lines[0]}"
 
 
-def steps(page: Page, site: str) -> list[float]:
-    """Returns the seconds of each step: act on the page, read from it, take a screenshot."""
-    page.goto(f"{site}/course/controlled")
-    seconds = []
-    for number in range(STEPS):
-        started = time.perf_counter()
-        page.fill("#upper", f"heron{number}")
-        page.click("#save")
-        assert page.inner_text("#state-upper") == f"HERON{number}"
-        page.screenshot()
-        seconds.append(time.perf_counter() - started)
-    return seconds
+def step(page: Page, number: int) -> float:
+    """Acts on the page, reads from it and takes a screenshot. Returns the seconds that it took."""
+    started = time.perf_counter()
+    page.fill("#upper", f"heron{number}")
+    page.click("#save")
+    assert page.inner_text("#state-upper") == f"HERON{number}"
+    page.screenshot()
+    return time.perf_counter() - started
 
 
 def resident_mib(root: int) -> float:
@@ -76,62 +78,97 @@ def resident_mib(root: int) -> float:
     return total / 1024
 
 
-def compare_speed(browsers: dict[str, Browser], site: str, turns: int) -> None:
+def compare_speed(browsers: dict[str, Browser], site: str, rounds: int) -> None:
+    """Takes one step in every browser, in random order, in each of the rounds."""
+    pages = {name: browser.new_context(viewport={"width": 1280, "height": 768}).new_page() for name, browser in browsers.items()}
+    for page in pages.values():
+        page.goto(f"{site}/course/controlled")
     times = {name: [] for name in browsers}
-    ratios = {name: [] for name in browsers}
-    for turn in range(turns + 1):
-        medians = {}
-        for name in sorted(browsers, reverse=turn % 2 == 0):
-            context = browsers[name].new_context(viewport={"width": 1280, "height": 768})
-            seconds = steps(context.new_page(), site)
-            context.close()
-            medians[name] = statistics.median(seconds)
-            # The first turn only warms up.
-            if turn:
-                times[name] += seconds
-        for name, median in medians.items() if turn else []:
-            ratios[name].append(medians["CDP endpoint"] / median)
+    for number in range(WARM_UP + rounds):
+        for name in random.sample(sorted(pages), len(pages)):
+            seconds = step(pages[name], number)
+            if number >= WARM_UP:
+                times[name].append(seconds)
     for name, seconds in times.items():
-        low, middle, high = min(ratios[name]), statistics.median(ratios[name]), max(ratios[name])
+        ratios = sorted(endpoint / own for endpoint, own in zip(times["CDP endpoint"], seconds))
+        low, middle, high = (ratios[len(ratios) * part // 100] for part in (25, 50, 75))
         print(f"{name}: {statistics.median(seconds) * 1000:.1f} ms a step (median of {len(seconds)}); "
-              f"the endpoint takes {middle:.3f} times as long, from {low:.3f} to {high:.3f}")
+              f"the endpoint takes {middle:.3f} times as long in the median round, quartiles {low:.3f} and {high:.3f}")
 
 
-def compare_memory(playwright, site: str, log: Path) -> None:
-    for kind in ["HTTP", "CDP"]:
-        farm = Farm(Path(os.environ["WEBGYM"]), CLIENTS, log / f"memory-{kind}.log")
-        sessions = [Session(farm) for _ in range(CLIENTS)]
-        browsers = []
-        for session in sessions:
-            if kind == "HTTP":
-                session.execute("visit_page", url=f"{site}/course/controlled")
-                session.execute("screenshot", interaction_mode="coordinates")
-                continue
+def open_raw(cdp_url: str, url: str) -> WebSocket:
+    """Opens a page through the endpoint without any client library, so that nothing is injected into it. Returns the socket."""
+    version = json.load(urllib.request.urlopen(f"{cdp_url}/json/version"))
+    socket = create_connection(version["webSocketDebuggerUrl"])
+
+    def wait_for(field: str, value: object) -> dict:
+        while (message := json.loads(socket.recv())).get(field) != value:
+            pass
+        return message
+
+    def call(number: int, method: str, session: str | None, **params: object) -> dict:
+        message = {"id": number, "method": method, "params": params}
+        socket.send(json.dumps(message | ({"sessionId": session} if session else {})))
+        return wait_for("id", number)["result"]
+
+    targets = call(1, "Target.getTargets", None)["targetInfos"]
+    page = next(target["targetId"] for target in targets if target["type"] == "page")
+    session = call(2, "Target.attachToTarget", None, targetId=page, flatten=True)["sessionId"]
+    call(3, "Page.enable", session)
+    call(4, "Page.navigate", session, url=url)
+    wait_for("method", "Page.loadEventFired")
+    call(5, "Page.captureScreenshot", session)
+    return socket
+
+
+def memory_of_a_lease(kind: str, playwright: Playwright, site: str, log: Path) -> float:
+    """Returns the MiB of each of eight leases with one open page, driven in one of three ways."""
+    farm = Farm(Path(os.environ["WEBGYM"]), CLIENTS, log / "memory.log")
+    url = f"{site}/course/controlled"
+    clients = []
+    for session in [Session(farm) for _ in range(CLIENTS)]:
+        if kind == "HTTP":
+            session.execute("visit_page", url=url)
+            session.execute("screenshot", interaction_mode="coordinates")
+        elif kind == "CDP without a library":
+            clients.append(open_raw(session.lease["cdp_url"], url))
+        else:
             browser = playwright.chromium.connect_over_cdp(session.lease["cdp_url"])
-            browsers.append(browser)
+            clients.append(browser)
             page = browser.contexts[0].pages[0]
-            page.goto(f"{site}/course/controlled")
+            page.goto(url)
             page.screenshot()
-        time.sleep(3)
-        print(f"{CLIENTS} {kind} leases: {resident_mib(farm.process.pid) / CLIENTS:.1f} MiB a lease (webgym and Chromium, PSS)")
-        for browser in browsers:
-            browser.close()
-        farm.stop()
+    time.sleep(3)
+    mib = resident_mib(farm.process.child.pid) / CLIENTS
+    for client in clients:
+        client.close()
+    farm.stop()
+    return mib
+
+
+def compare_memory(playwright: Playwright, site: str, log: Path) -> None:
+    kinds = {kind: [] for kind in ["HTTP", "CDP without a library", "CDP with Playwright"]}
+    for _ in range(MEMORY_TURNS):
+        for kind, found in kinds.items():
+            found.append(memory_of_a_lease(kind, playwright, site, log))
+    for kind, found in kinds.items():
+        print(f"{CLIENTS} leases, {kind}: {statistics.median(found):.1f} MiB a lease, from {min(found):.1f} to {max(found):.1f} "
+              f"(webgym and Chromium, PSS)")
 
 
 def main() -> None:
-    site, turns = sys.argv[1].rstrip("/"), int(sys.argv[2]) if len(sys.argv) > 2 else 15
+    site, rounds = sys.argv[1].rstrip("/"), int(sys.argv[2]) if len(sys.argv) > 2 else 300
     log = Path(tempfile.mkdtemp(prefix="webgym-cdp-"))
     with sync_playwright() as playwright:
         process, address = start_chromium(log / "profile")
         farm = Farm(Path(os.environ["WEBGYM"]), 1, log / "farm.log")
-        connect = playwright.chromium.connect_over_cdp
+        over_cdp = playwright.chromium.connect_over_cdp
         browsers = {
             "launched by Playwright": playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"]),
-            "flags of webgym, direct": connect(address),
-            "CDP endpoint": connect(Session(farm).lease["cdp_url"]),
+            "flags of webgym, direct": over_cdp(address),
+            "CDP endpoint": over_cdp(Session(farm).lease["cdp_url"]),
         }
-        compare_speed(browsers, site, turns)
+        compare_speed(browsers, site, rounds)
         for browser in browsers.values():
             browser.close()
         # The program may be a wrapper: end its whole group.
