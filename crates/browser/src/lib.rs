@@ -31,7 +31,7 @@ mod tenant;
 
 pub use clients::{StartGuard, TargetWatcher};
 pub use error::BrowserError;
-pub use files::{DownloadState, FileBudget, FileInfo, FileOrigin};
+pub use files::{DownloadState, FileBudget, FileInfo, FileOrigin, NodeSpace};
 pub use host::Host;
 pub use instance::{Inspector, Instance, Observation, ObserveRequest, Screenshot, StepResult};
 pub use options::{Options, SettleOptions};

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
-    clients::TargetWatcher, clipboard::Clipboard, context::Context, error::BrowserError, host::Creator,
-    options::Options, page::SETUP_TIMEOUT,
+    clients::TargetWatcher, clipboard::Clipboard, context::Context, error::BrowserError, files::NodeSpace,
+    host::Creator, options::Options, page::SETUP_TIMEOUT,
 };
 
 /// A tenant's part of a browser. Cloning is cheap.
@@ -48,6 +48,11 @@ impl TenantBrowser {
     /// A file for a recording, in the browser's profile, which is removed with the browser at the latest.
     pub fn recording_file(&self) -> PathBuf {
         self.creator.files().join(format!("{}.recording", self.context.id()))
+    }
+
+    /// The space of a recording, which counts as files of the node.
+    pub fn recording_space(&self) -> NodeSpace {
+        NodeSpace::new(Arc::clone(&self.options.files))
     }
 
     /// The size of the viewport in CSS pixels.

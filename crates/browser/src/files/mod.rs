@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::json;
 
-pub use self::budget::FileBudget;
+pub use self::budget::{FileBudget, NodeSpace};
 pub(crate) use self::download::DownloadChange;
 use self::name::{MAX_NAME_BYTES, check_name};
 use crate::error::BrowserError;

@@ -109,6 +109,18 @@ fn blocked_hosts_and_resource_types_are_not_requested() {
 }
 
 #[test]
+fn frame_of_a_blocked_host_stays_empty() {
+    with_fixture(async |fixture| {
+        for (session, has_content) in [(json!({"blocked_hosts": ["localhost"]}), false), (json!({}), true)] {
+            let mut tester = tenant(fixture, &session).await;
+            tester.visit("/course/iframes-cross").await;
+            let elements = tester.observe_elements().await;
+            assert_eq!(elements.ac_tree().contains("Button in the frame"), has_content, "{session}");
+        }
+    });
+}
+
+#[test]
 fn option_that_the_browser_refuses_is_named() {
     with_fixture(async |fixture| {
         for (session, name) in [

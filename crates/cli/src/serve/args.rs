@@ -113,7 +113,7 @@ pub(super) struct PoolArgs {
     /// The most that the files of one lease (uploads and kept downloads) may take.
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     max_lease_files: u64,
-    /// The most that the files of all leases of this node may take.
+    /// The most that the files and recordings of all leases of this node may take.
     #[arg(long, default_value_t = 1024, value_name = "MIB")]
     max_node_files: u64,
     /// The length of a lease minute; for tests.

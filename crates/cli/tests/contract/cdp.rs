@@ -1,5 +1,7 @@
 //! The CDP endpoint of a lease: addresses, what a client sees, and what it shares with HTTP commands.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use testkit::{CdpClient, Http};
 
@@ -8,6 +10,7 @@ use crate::{Context, checks};
 checks![
     cdp_endpoint_describes_itself,
     cdp_client_and_commands_share_a_page,
+    cdp_client_copies_and_pastes_by_keys,
     cdp_new_page_waits_for_its_client,
     cdp_connections_are_closed_by_reset,
     cdp_wrong_secret_is_refused,
@@ -63,6 +66,33 @@ async fn cdp_client_and_commands_share_a_page(context: Context) {
     assert_eq!(client.evaluate(&session, "location.href").await, context.page("/course/storage"));
     let reply = client.ok(Some(&session), "Page.captureScreenshot", json!({"format": "png"})).await;
     assert!(reply["data"].as_str().is_some_and(|data| data.starts_with("iVBOR")), "a PNG");
+    farm.reset(&lease).await.ok();
+}
+
+async fn cdp_client_copies_and_pastes_by_keys(context: Context) {
+    let farm = &context.farm;
+    let lease = farm.get().await;
+    let mut client = CdpClient::connect(&farm.cdp_url(&lease).await).await;
+    let page = client.pages().await.remove(0);
+    let session = client.attach(&page).await;
+    client.ok(Some(&session), "Page.enable", json!({})).await;
+    client.ok(Some(&session), "Page.navigate", json!({"url": context.page("/course/clipboard")})).await;
+    client.event("Page.loadEventFired", |_| true).await;
+    client.evaluate(&session, "from.value = 'heron'; from.focus()").await;
+    for (element, key) in [("from", 'a'), ("from", 'c'), ("to", 'v')] {
+        client.evaluate(&session, &format!("{element}.focus()")).await;
+        let code = u32::from(key.to_ascii_uppercase());
+        for kind in ["rawKeyDown", "keyUp"] {
+            let event = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code, "modifiers": 2});
+            client.ok(Some(&session), "Input.dispatchKeyEvent", event).await;
+        }
+    }
+    let pasted = async {
+        while client.evaluate(&session, "to.value").await != "heron" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), pasted).await.expect("the copied text is pasted");
     farm.reset(&lease).await.ok();
 }
 

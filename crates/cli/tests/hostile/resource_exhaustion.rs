@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
+use serde_json::json;
 use testkit::{Browser, Lease, Served, eventually, poll_until};
 
 use crate::{
@@ -13,6 +14,7 @@ attacks![
     unbounded_allocation_is_ended,
     unbounded_storage_is_ended,
     unbounded_blobs_are_ended,
+    recordings_stay_within_the_space_for_files,
     spinning_workers_are_throttled,
 ];
 
@@ -141,6 +143,21 @@ async fn unbounded_blobs_are_ended(_: Arc<Environment>) {
 }
 
 /// Returns the nice value of every thread of a process.
+async fn recordings_stay_within_the_space_for_files(_: Arc<Environment>) {
+    let env = Environment::with("serve 1 --allow-private-network --max-node-files 0").await;
+    let lease = env.farm.get_with(&json!({"record": true})).await;
+    env.farm.visit(&lease, &env.plain_page()).await;
+    eventually("the recording ends at the limit", TIMEOUT, async || {
+        let index = env.farm.recording(&lease, "recording.json").await.ok();
+        assert_eq!(index["frames"], json!([]));
+        index["truncated"] == true
+    })
+    .await;
+    assert!(env.farm.text(&lease).await.contains("a plain page"), "the lease can be used");
+    env.farm.reset(&lease).await.ok();
+    Environment::stop(env, true).await;
+}
+
 fn niceness(pid: u32) -> Vec<i64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());

@@ -8,7 +8,8 @@ use std::{
 };
 
 use browser::{
-    BrowserError, ConsoleEntry, Frame, NextFrame, PageInfo, ScreencastOptions, ScreencastSink, TenantBrowser,
+    BrowserError, ConsoleEntry, Frame, NextFrame, NodeSpace, PageInfo, ScreencastOptions, ScreencastSink,
+    TenantBrowser,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -94,14 +95,19 @@ impl ScreencastSink for RecordingLog {
 }
 
 /// Writes frames to the file, not faster than the frame rate allows, until a limit is reached.
-async fn write_frames(log: Arc<RecordingLog>, mut file: File, mut received: mpsc::Receiver<ReceivedFrame>) {
+async fn write_frames(
+    log: Arc<RecordingLog>,
+    mut file: File,
+    mut space: NodeSpace,
+    mut received: mpsc::Receiver<ReceivedFrame>,
+) {
     while let Some(ReceivedFrame { jpeg, time, next }) = received.recv().await {
         let length = jpeg.len() as u64;
         let (offset, frames) = {
             let contents = log.contents();
             (contents.bytes, contents.frames.len())
         };
-        if offset + length > MAX_BYTES || frames == MAX_FRAMES {
+        if offset + length > MAX_BYTES || frames == MAX_FRAMES || space.grow(length).is_err() {
             log.contents().is_truncated = true;
             // Without an acknowledgement the browser sends no more frames; console and network go on.
             std::future::pending::<()>().await;
@@ -150,7 +156,8 @@ impl Recorder {
         let sink: Arc<dyn ScreencastSink> = Arc::<RecordingLog>::clone(&log);
         let screencast = tenant.open_screencast(sink, options).await?;
         let stop = CancellationToken::new();
-        let (stopped, writing) = (stop.clone(), write_frames(Arc::clone(&log), file, received));
+        let stopped = stop.clone();
+        let writing = write_frames(Arc::clone(&log), file, tenant.recording_space(), received);
         tasks.spawn_until_stopped("recording", async move {
             tokio::select! {
                 () = screencast.run() => {}
