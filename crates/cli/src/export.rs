@@ -7,7 +7,7 @@ use rollout::plan::SharedPlan;
 use store::{
     SavePath, Split,
     aggregate::{AggregateOptions, aggregate},
-    export::{ExportOptions, Format, export},
+    export::{Advantage, ExportOptions, Format, export},
 };
 
 #[derive(Args)]
@@ -26,6 +26,12 @@ pub(crate) struct ExportArgs {
     /// Only this iteration. Can be repeated. Default: all finished ones.
     #[arg(long, value_name = "N")]
     iteration: Vec<u64>,
+    /// Only the latest N iterations.
+    #[arg(long, value_name = "N", conflicts_with = "iteration")]
+    last: Option<usize>,
+    /// Compute advantages within groups: grpo, rloo or reinforce-baseline. For verl, openai-messages, jsonl and parquet.
+    #[arg(long, value_name = "KIND")]
+    advantage: Option<Advantage>,
     /// Only trajectories that succeeded.
     #[arg(long)]
     only_successful: bool,
@@ -57,6 +63,8 @@ pub(crate) struct ExportArgs {
 pub(crate) fn run_export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let options = ExportOptions {
         iterations: (!args.iteration.is_empty()).then(|| args.iteration.clone()),
+        last: args.last,
+        advantage: args.advantage,
         only_successful: args.only_successful,
         min_steps: args.min_steps,
         drop_unchanged: args.drop_unchanged,

@@ -3,7 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
-use std::{path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use practice::Sites;
 use proto::trajectory::{Outcome, Trajectory};
@@ -111,6 +116,61 @@ async fn collect(mode: &'static str) {
     assert!(root.join("tensorboard").read_dir().unwrap().count() > 0);
     assert!(!root.join("navigation_error_websites.txt").exists() && !root.join("blocklist.jsonl").exists());
     check_metrics_command(&root, &finished["metrics"]).await;
+}
+
+/// Attempts at a task share a group; steps and trajectories know which version of the policy replied.
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_and_policy_versions_are_recorded_and_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    write_tasks(folder.path(), &sites);
+    let answers = AtomicUsize::new(0);
+    let policy = SimModel::start(move |request| {
+        let (version, action) = match request.step() {
+            1 => ("step-1", json!({"action": "scroll", "direction": "down"})),
+            _ if answers.fetch_add(1, Ordering::Relaxed) % 3 == 0 => {
+                ("step-1", json!({"action": "answer", "text": "It is 42."}))
+            }
+            _ => ("step-2", json!({"action": "answer", "text": "No idea."})),
+        };
+        let ModelReply::Reply(text) = ModelReply::call("computer_use", &action) else { unreachable!() };
+        ModelReply::Versioned(version, text)
+    })
+    .await;
+    let train = [
+        "env_config.split=train",
+        "env_config.train_tasks=tasks.jsonl",
+        "env_config.train_tasks_rollout_size=3",
+        "env_config.group_size=4",
+    ];
+    let mut run = webgym(folder.path(), &policy.url(), "coordinates", &train);
+    let finished = run.wait_for_event("finished").await;
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(0), "{}", run.log());
+    assert_eq!(finished["metrics"]["total_trajectories"], 12);
+    let (root, out) = (folder.path().join("run"), folder.path().join("out"));
+    let paths = [root.to_str().unwrap(), out.to_str().unwrap()];
+    let arguments = ["export", paths[0], "--to", "jsonl", "--advantage", "rloo", "--out", paths[1]];
+    let mut export = Webgym::spawn(env!("CARGO_BIN_EXE_webgym"), &arguments);
+    assert_eq!(export.wait_for_exit(LIMIT).await.code(), Some(0), "{}", export.log());
+    let lines = std::fs::read_to_string(out.join("train.jsonl")).unwrap();
+    let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for line in lines.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let is_answered =
+            line["steps"][1]["response"]["raw_response"].as_str().unwrap().contains("It is 42.");
+        let versions = if is_answered { json!(["step-1"]) } else { json!(["step-1", "step-2"]) };
+        assert_eq!(line["metadata"]["policy_versions"], versions);
+        assert_eq!(line["steps"][0]["extras"]["policy_version"], "step-1");
+        let group = line["metadata"]["group_id"].as_str().unwrap().to_owned();
+        groups.entry(group).or_default().push(line);
+    }
+    assert_eq!(groups.keys().collect::<Vec<_>>(), ["train-0-0", "train-0-1", "train-0-2"]);
+    for members in groups.values() {
+        assert_eq!(members.len(), 4);
+        assert!(members.iter().all(|one| one["task"]["task_name"] == members[0]["task"]["task_name"]));
+        let sum: f64 = members.iter().map(|one| one["advantage"].as_f64().unwrap()).sum();
+        assert!(sum.abs() < 1e-9, "the advantages of a group add up to 0, not {sum}");
+    }
 }
 
 /// Session options come from the configuration and from the task; secrets are read from files and variables and stay

@@ -49,6 +49,17 @@ async fn ask(url: &str, options: ModelOptions) -> Result<Completion, ModelError>
 }
 
 #[tokio::test]
+async fn version_of_the_policy_is_read_from_the_header() {
+    for (header, expected) in [("step-40", Some("step-40")), ("", None), (&*"x".repeat(501), None)] {
+        let ScriptedResponse::Respond { status, mut headers, body } = completion() else { unreachable!() };
+        headers.push(("x-policy-version", header.to_owned()));
+        let server = Server::start(vec![ScriptedResponse::Respond { status, headers, body }]).await;
+        let got = ask(&server.url(), options()).await.unwrap();
+        assert_eq!(got.policy_version.as_deref(), expected);
+    }
+}
+
+#[tokio::test]
 async fn policy_request_has_every_field() {
     let server = Server::start(vec![completion()]).await;
     let client = ModelClient::vllm(&format!("{}/", server.url()), options()).unwrap();

@@ -59,6 +59,21 @@ async fn unserved_model_error_lists_served_models() {
     assert!(error.to_string().contains("typo") && error.to_string().contains("a, b"), "{error}");
 }
 
+#[tokio::test]
+async fn listed_version_is_the_origin_of_the_weights_or_the_name() {
+    for (entry, expected) in [
+        (json!({"id": "m", "root": "/checkpoints/40"}), Some("/checkpoints/40")),
+        (json!({"id": "m"}), Some("m")),
+        (json!({"id": "m", "root": ""}), Some("m")),
+        (json!({"id": "other", "root": "/checkpoints/40"}), None),
+    ] {
+        let server = Server::start(vec![json_response(200, &json!({"data": [entry]}))]).await;
+        let client = ModelClient::vllm(&server.url(), ModelOptions::default()).unwrap();
+        let version = client.listed_version("m", Duration::from_secs(20)).await;
+        assert_eq!(version.as_deref(), expected, "{entry}");
+    }
+}
+
 /// Gateways do not list all their models, and some servers accept any name.
 #[tokio::test]
 async fn unlisted_model_that_answers_is_chosen() {

@@ -136,6 +136,9 @@ pub struct StepExtras {
     /// Why the model stopped: `stop`, or `length` for a reply that was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
+    /// The version of the policy that replied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_version: Option<String>,
     /// Duration of each stage in milliseconds.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub timings_ms: Map<String, Value>,
@@ -187,6 +190,12 @@ impl Outcome {
             Self::Cancelled => "cancelled",
         }
     }
+
+    /// Whether trainers must leave the trajectory out: it has no reward, because neither the agent nor the task caused its
+    /// end, or because it was not judged.
+    pub const fn is_masked(self) -> bool {
+        matches!(self, Self::InfraLost | Self::JudgeError | Self::Cancelled)
+    }
 }
 
 /// Data about a whole trajectory.
@@ -196,6 +205,12 @@ pub struct TrajectoryMetadata {
     pub keypoint_step_ids: Vec<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// Equal for all attempts at a task that were sampled together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_id: Option<String>,
+    /// The versions of the policy that replied, in the order of their first reply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy_versions: Vec<String>,
     /// Unknown fields of the file: preserved, never interpreted.
     #[serde(default, flatten)]
     pub extra: Map<String, Value>,

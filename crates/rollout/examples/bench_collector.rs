@@ -348,6 +348,7 @@ fn episode_context(
     };
     let save_path = SavePath::new(root);
     EpisodeContext {
+        policy_version: rollout::run::PolicyVersion::default(),
         farm: FarmClient::new(&servers.farm, "key", farm).unwrap(),
         policy: ModelClient::vllm(&servers.policy, policy).unwrap(),
         permits: RequestPermits::new(&pools, Duration::from_mins(40)),
@@ -369,6 +370,7 @@ fn episode_context(
             model: "sim".into(),
             policy: PolicyConfig::default(),
             split: Split::Train,
+            groups: None,
             lifetime_mins: 60,
             operation_timeout: timeout,
             save_path: root.to_owned(),

@@ -33,7 +33,7 @@ fn tasks(difficulties: &[i64]) -> (tempfile::TempDir, TaskFile) {
 fn draw_uniform(file: &TaskFile, size: usize, seed: u64) -> Selection {
     draw_train_tasks(
         file,
-        &Draw { size, sampler: Sampler::Uniform, seed },
+        &Draw { size, group_size: 1, sampler: Sampler::Uniform, seed },
         |_| false,
         |_| false,
         &Ranks::single(),
@@ -79,13 +79,33 @@ fn repeated_task_is_drawn_once() {
 }
 
 #[test]
+fn attempts_of_a_group_follow_each_other_and_belong_to_one_rank() {
+    let (_folder, file) = tasks(&[1, 2, 3, 4, 5]);
+    let draw = Draw { size: 4, group_size: 3, sampler: Sampler::Uniform, seed: 1 };
+    let select = |ranks: &Ranks| draw_train_tasks(&file, &draw, |_| false, |_| false, ranks);
+    let whole = select(&Ranks::single());
+    assert_eq!((whole.tasks.len(), whole.total), (12, 12));
+    for (number, selected) in whole.tasks.iter().enumerate() {
+        assert_eq!(selected.trajectory_index, number);
+        assert_eq!(selected.entry_index, whole.tasks[number / 3 * 3].entry_index);
+    }
+    let shares = [0, 1].map(|rank| select(&Ranks::new(rank, &[1.0, 1.0]).unwrap()).tasks);
+    for share in &shares {
+        assert!(share.chunks(3).all(|group| group.iter().all(|one| one.entry_index == group[0].entry_index)));
+    }
+    let mut all = shares.concat();
+    all.sort_by_key(|selected| selected.trajectory_index);
+    assert_eq!(all, whole.tasks);
+}
+
+#[test]
 fn blocked_and_already_used_tasks_are_left_out() {
     let (_folder, file) = tasks(&[1; 5]);
     let seen: HashSet<TaskKey> = HashSet::from([file.entries()[2].key]);
     let blocked = |domain: &str| domain == "s4.example";
     let got = draw_train_tasks(
         &file,
-        &Draw { size: 9, sampler: Sampler::Uniform, seed: 1 },
+        &Draw { size: 9, group_size: 1, sampler: Sampler::Uniform, seed: 1 },
         blocked,
         |key| seen.contains(key),
         &Ranks::single(),
@@ -96,7 +116,7 @@ fn blocked_and_already_used_tasks_are_left_out() {
 }
 
 fn draw_ratio(file: &TaskFile, size: usize, classes: &IndexMap<String, RatioClass>) -> Selection {
-    let draw = Draw { size, sampler: Sampler::Ratio(classes), seed: 3 };
+    let draw = Draw { size, group_size: 1, sampler: Sampler::Ratio(classes), seed: 3 };
     draw_train_tasks(file, &draw, |_| false, |_| false, &Ranks::single())
 }
 
@@ -183,7 +203,7 @@ proptest! {
         let select = |ranks: &Ranks| if is_test {
             select_test_tasks(file.entries(), i64::from(size), 2, ranks)
         } else {
-            draw_train_tasks(&file, &Draw { size: size as usize, sampler: Sampler::Uniform, seed }, |_| false, |_| false, ranks)
+            draw_train_tasks(&file, &Draw { size: size as usize, group_size: 1, sampler: Sampler::Uniform, seed }, |_| false, |_| false, ranks)
         };
         let whole = select(&Ranks::single());
         let mut together: Vec<_> = (0..weights.len())

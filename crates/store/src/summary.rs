@@ -37,6 +37,7 @@ pub struct Summary {
     pub image_directory: Option<String>,
     /// Total number of characters after `Memory:` in all raw responses; `None` in files written before it was recorded.
     pub memory_chars: Option<u64>,
+    pub group_id: Option<String>,
     /// The field `distribution` of the task file, which marks test tasks as `ood` (out of distribution) or otherwise.
     pub distribution: Option<String>,
 }
@@ -73,6 +74,7 @@ impl Summary {
                 .count() as u64,
             image_directory: steps.iter().find_map(|step| image_directory(&step.observation.image_path)),
             memory_chars: Some(steps.iter().map(|step| memory_chars(&step.response.raw_response)).sum()),
+            group_id: metadata.group_id.clone(),
             distribution: task.extra.get("distribution").and_then(Value::as_str).map(str::to_owned),
         }
     }

@@ -10,11 +10,11 @@ mod sample;
 
 use std::path::Path;
 
-use proto::trajectory::{Evaluation, StepExtras, Trajectory};
+use proto::trajectory::{Evaluation, Outcome, StepExtras, Trajectory};
 use serde_json::{Value, json};
 use store::columnar::{SCHEMA_VERSION, documented_columns};
 use store::durable::Existing;
-use store::export::{ExportOptions, Format, export};
+use store::export::{Advantage, ExportOptions, Format, export};
 use store::pt::PtWriter;
 use store::{IterationId, RunMetadata, SavePath, Split};
 
@@ -62,6 +62,8 @@ fn trajectories(iteration: u64) -> Vec<Trajectory> {
     let mut list: Vec<Trajectory> =
         (0..5).map(|index| sample::trajectory(index, 2 + iteration as usize)).collect();
     list[1].task.extra = sample::object(json!({"note": "kept"}));
+    list[1].metadata.group_id = Some("train-0-0".to_owned());
+    list[2].metadata.outcome = Some(Outcome::JudgeError);
     list[2].steps[0].action = None;
     list[2].steps[1].reward.evaluation = Evaluation::Text("one".to_owned());
     list[3].steps[0].extras = StepExtras {
@@ -69,6 +71,7 @@ fn trajectories(iteration: u64) -> Vec<Trajectory> {
         token_ids: Some(vec![1, 2, u32::MAX]),
         logprobs: Some(vec![-0.5, -0.25, 0.0]),
         finish_reason: Some("length".to_owned()),
+        policy_version: Some("step 7".to_owned()),
         timings_ms: sample::object(json!({"policy": 1.5})),
     };
     list
@@ -145,13 +148,16 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
         Evaluation::Texts(texts) => json!(texts),
     };
     let count = trajectory.steps.len();
+    let is_masked = trajectory.metadata.outcome == Some(Outcome::JudgeError);
     json!({
         "trajectory_index": task.trajectory_index, "step": number, "steps": count, "is_last": number + 1 == count,
         "task_id": id, "task_name": task.task_name, "website": task.website, "domain": task.domain,
         "subdomain": task.subdomain, "difficulty": task.difficulty, "max_steps": task.max_steps,
         "attempt_level": task.attempt_level, "reference_answer": task.reference_answer,
         "evaluator_reference": text(json!(task.evaluator_reference)), "task_extra": map(&task.extra),
-        "outcome": trajectory.metadata.outcome, "trajectory_reward": trajectory.steps[count - 1].reward.reward,
+        "outcome": trajectory.metadata.outcome, "is_masked": is_masked,
+        "trajectory_reward": (!is_masked).then_some(trajectory.steps[count - 1].reward.reward),
+        "group_id": trajectory.metadata.group_id, "advantage": null,
         "trajectory_extra": null, "reward": step.reward.reward, "is_blocked": step.reward.is_blocked,
         "submit": step.reward.submit, "submission_judgment": step.reward.submission_judgment,
         "evaluation": evaluation,
@@ -168,7 +174,8 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
         "raw_prompt": step.response.raw_prompt, "raw_response": step.response.raw_response,
         "answering_tokens": map(&step.response.answering_tokens),
         "prompt_token_ids": step.extras.prompt_token_ids, "token_ids": step.extras.token_ids,
-        "logprobs": step.extras.logprobs, "finish_reason": step.extras.finish_reason, "timings_ms": map(&step.extras.timings_ms),
+        "logprobs": step.extras.logprobs, "finish_reason": step.extras.finish_reason,
+        "policy_version": step.extras.policy_version, "timings_ms": map(&step.extras.timings_ms),
         "schema_version": SCHEMA_VERSION,
     })
 }
@@ -200,6 +207,41 @@ fn pandas_and_datasets_open_the_folder() {
     assert_eq!(found, json!([counts, counts]));
 }
 
+/// A trajectory without a verdict has no reward and no advantage, and does not count in the advantages of the others.
+#[test]
+fn masked_trajectories_are_marked_and_others_have_advantages() {
+    let arrow = python::with_module("pyarrow");
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = write_iterations(directory.path());
+    let out = directory.path().join("verl");
+    let mut options = ExportOptions::new(Format::Verl);
+    options.last = Some(1);
+    options.advantage = Some(Advantage::ReinforceBaseline);
+    let report = export(&save_path, Split::Train, &out, &options).unwrap();
+    assert_eq!((report.trajectories_read, report.masked_trajectories), (5, 1));
+    let found: Value =
+        serde_json::from_str(&python::run(&arrow, VERL, &[&out.join("train.parquet")])).unwrap();
+    let scored: Vec<i64> = trajectories(1)
+        .iter()
+        .filter(|one| one.metadata.outcome != Some(Outcome::JudgeError))
+        .map(|one| one.steps.last().unwrap().reward.reward)
+        .collect();
+    let mean = scored.iter().sum::<i64>() as f64 / scored.len() as f64;
+    for row in found["rows"].as_array().unwrap() {
+        let info = &row["extra_info"];
+        assert_eq!(info["iteration"], 1, "only the latest");
+        if info["trajectory_index"] == 2 {
+            assert_eq!((&info["reward"], &info["advantage"]), (&Value::Null, &Value::Null));
+            assert_eq!(info["is_masked"], true);
+        } else {
+            let expected = info["reward"].as_f64().unwrap() - mean;
+            assert!((info["advantage"].as_f64().unwrap() - expected).abs() < 1e-9, "{info}");
+        }
+        let group = if info["trajectory_index"] == 1 { json!("train-0-0") } else { Value::Null };
+        assert_eq!(info["group_id"], group);
+    }
+}
+
 #[test]
 fn verl_files_have_the_expected_columns() {
     let arrow = python::with_module("pyarrow");
@@ -224,6 +266,7 @@ fn verl_files_have_the_expected_columns() {
     assert_eq!(row["reward_model"], json!({"style": "rule", "ground_truth": "0.99 €"}));
     assert_eq!(row["extra_info"]["step"], 1);
     assert_eq!(row["extra_info"]["reward"], 1);
+    assert_eq!(row["extra_info"]["is_masked"], false);
     let image_tags: usize = row["prompt"]
         .as_array()
         .unwrap()

@@ -66,12 +66,13 @@ fn task() -> impl Strategy<Value = Task> {
 fn extras() -> impl Strategy<Value = StepExtras> {
     let numbers = option::of(vec(-1e6..0.0, 0..3));
     let ids = any::<[Option<Vec<u32>>; 2]>();
-    (ids, numbers, any::<Option<String>>(), map_of(json())).prop_map(
-        |([prompt_token_ids, token_ids], logprobs, finish_reason, timings_ms)| StepExtras {
+    (ids, numbers, any::<[Option<String>; 2]>(), map_of(json())).prop_map(
+        |([prompt_token_ids, token_ids], logprobs, [finish_reason, policy_version], timings_ms)| StepExtras {
             prompt_token_ids,
             token_ids,
             logprobs,
             finish_reason,
+            policy_version,
             timings_ms,
         },
     )
@@ -123,9 +124,10 @@ fn trajectory() -> impl Strategy<Value = Trajectory> {
         Just(Outcome::Cancelled),
     ]);
     let metadata =
-        (any::<Vec<i64>>(), outcome, map_of(json())).prop_map(|(keypoint_step_ids, outcome, extra)| {
-            TrajectoryMetadata { keypoint_step_ids, outcome, extra }
-        });
+        (any::<Vec<i64>>(), outcome, any::<Option<String>>(), any::<Vec<String>>(), map_of(json()));
+    let metadata = metadata.prop_map(|(keypoint_step_ids, outcome, group_id, policy_versions, extra)| {
+        TrajectoryMetadata { keypoint_step_ids, outcome, group_id, policy_versions, extra }
+    });
     (task(), vec(step(), 1..4), metadata).prop_map(|(task, steps, metadata)| Trajectory {
         task,
         steps,

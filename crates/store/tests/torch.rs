@@ -98,6 +98,7 @@ fn rich_trajectories() -> Vec<Trajectory> {
         token_ids: Some(vec![]),
         logprobs: Some(vec![-0.25, -1e-7, 0.0]),
         finish_reason: Some("length".to_owned()),
+        policy_version: Some("step 7".to_owned()),
         timings_ms: sample::object(json!({"policy": 812.5, "execute": 3})),
     };
     second.task.extra = sample::object(json!({"source": "own", "tags": ["x"]}));

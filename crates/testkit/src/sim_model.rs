@@ -63,6 +63,8 @@ pub enum ModelReply {
     Json(u16, Value),
     /// 429, with `Retry-After` in seconds when given.
     RateLimited(Option<f64>),
+    /// A reply (the second text) of this version of the policy.
+    Versioned(&'static str, String),
     /// A reply that ends at the server's length limit.
     Truncated(String),
     /// An empty reply with the finish reason `content_filter`.
@@ -225,6 +227,11 @@ async fn handle(
             if let Some(seconds) = after {
                 response.headers_mut().insert("retry-after", seconds.to_string().parse().unwrap());
             }
+            response
+        }
+        ModelReply::Versioned(version, text) => {
+            let mut response = json_response(200, &completion(&text, "stop"));
+            response.headers_mut().insert("x-policy-version", version.parse().unwrap());
             response
         }
         ModelReply::Truncated(text) => json_response(200, &completion(&text, "length")),

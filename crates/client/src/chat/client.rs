@@ -164,7 +164,8 @@ impl ModelClient {
         let post = self.http.post(format!("{}/chat/completions", self.root));
         let post = self.authorized(post).header("content-type", "application/json").body(body);
         let response = self.send(post, self.options.attempt_timeout.min(deadline.remaining())).await?;
-        Completion::read(&response.body).map_err(|error| bad_response(error, &response))
+        let completion = Completion::read(&response.body).map_err(|error| bad_response(error, &response))?;
+        Ok(Completion { policy_version: response.policy_version, ..completion })
     }
 
     pub(super) fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {

@@ -22,6 +22,8 @@ pub struct Completion {
     pub prompt_token_ids: Option<Vec<u32>>,
     pub token_ids: Option<Vec<u32>>,
     pub logprobs: Option<Vec<f64>>,
+    /// The version of the policy, if the server states it in the header `x-policy-version`.
+    pub policy_version: Option<String>,
 }
 
 /// Why a response is not a usable completion.
@@ -127,6 +129,7 @@ impl Completion {
             token_ids: lenient(choice.token_ids),
             logprobs: lenient(choice.logprobs)
                 .map(|given: Logprobs| given.content.iter().map(|token| token.logprob).collect()),
+            policy_version: None,
         })
     }
 }

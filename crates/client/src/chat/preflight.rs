@@ -37,15 +37,23 @@ impl ModelClient {
 
     /// Returns the number of tokens that prompt and reply of a model may have together, if the server states it.
     pub async fn max_model_len(&self, model: &str, within: Duration) -> Option<u64> {
+        self.list_entry(model, within).await?.get("max_model_len")?.as_u64()
+    }
+
+    /// Returns the version of a model that the server lists: where its weights come from, as vLLM says it, or its name.
+    pub async fn listed_version(&self, model: &str, within: Duration) -> Option<String> {
+        let entry = self.list_entry(model, within).await?;
+        let version = entry.get("root").and_then(Value::as_str).filter(|root| http::is_version(root));
+        Some(version.unwrap_or(model).to_owned())
+    }
+
+    /// Returns the entry of a model in the server's list.
+    async fn list_entry(&self, model: &str, within: Duration) -> Option<Value> {
         let get = self.authorized(self.http.get(format!("{}/models", self.root)));
         let response = http::send_request(get, within, MAX_LIST_BYTES).await.ok()?;
         let list: Value = serde_json::from_slice(&response.body).ok()?;
         let models = list.get("data")?.as_array()?;
-        models
-            .iter()
-            .find(|entry| entry.get("id").and_then(Value::as_str) == Some(model))?
-            .get("max_model_len")?
-            .as_u64()
+        models.iter().find(|entry| entry.get("id").and_then(Value::as_str) == Some(model)).cloned()
     }
 
     /// Returns the models that the server lists; `None` for a chat server without a list.

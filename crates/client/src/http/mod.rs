@@ -12,7 +12,7 @@ use net::escape::is_terminal_control;
 pub use reqwest::{Client, Error};
 use reqwest::{
     RequestBuilder, StatusCode,
-    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER},
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER},
 };
 
 pub use deadline::Deadline;
@@ -60,6 +60,10 @@ pub(crate) enum TransportError {
     },
 }
 
+/// The longest version of a policy that is recorded.
+const MAX_VERSION_BYTES: usize = 500;
+const POLICY_VERSION: HeaderName = HeaderName::from_static("x-policy-version");
+
 /// A response with any status.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpResponse {
@@ -70,6 +74,8 @@ pub(crate) struct HttpResponse {
     /// The target of a redirect. Redirects are not followed, so that keys and prompts stay with the configured server.
     pub(crate) location: String,
     pub(crate) retry_after: Option<Duration>,
+    /// The header `x-policy-version` of a chat server.
+    pub(crate) policy_version: Option<String>,
     pub(crate) body: Bytes,
 }
 
@@ -109,6 +115,8 @@ async fn receive(request: RequestBuilder, limit: usize) -> Result<HttpResponse, 
     let encoding = header(response.headers(), &CONTENT_ENCODING);
     let location = header(response.headers(), &LOCATION);
     let retry_after = retry_after(&header(response.headers(), &RETRY_AFTER));
+    let policy_version =
+        Some(header(response.headers(), &POLICY_VERSION)).filter(|version| is_version(version));
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(TransportError::TooLarge { limit });
     }
@@ -120,10 +128,16 @@ async fn receive(request: RequestBuilder, limit: usize) -> Result<HttpResponse, 
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(HttpResponse { status, content_type, encoding, location, retry_after, body: body.into() })
+    let body = body.into();
+    Ok(HttpResponse { status, content_type, encoding, location, retry_after, policy_version, body })
 }
 
-fn header(headers: &HeaderMap, name: &reqwest::header::HeaderName) -> String {
+/// Whether a text can be recorded as a version: not empty, short, and without control characters.
+pub(crate) fn is_version(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_VERSION_BYTES && !text.chars().any(char::is_control)
+}
+
+fn header(headers: &HeaderMap, name: &HeaderName) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 

@@ -46,6 +46,7 @@ impl Default for PolicyConfig {
             prompt_template: None,
             dialect: None,
             dialect_version: None,
+            version: None,
             huggingface_token_env_var: Some("HF_TOKEN".into()),
         }
     }
@@ -112,6 +113,7 @@ impl Default for EnvConfig {
             test_tasks: Some("test.jsonl".into()),
             skip_bad_tasks: false,
             train_tasks_rollout_size: 1024,
+            group_size: 1,
             test_tasks_rollout_size: -1,
             test_tasks_repeat_times: 1,
             train_tasks_sampler: SamplerKind::Uniform,

@@ -72,6 +72,9 @@ pub struct PolicyConfig {
     /// The version of the dialect.
     #[serde(default, deserialize_with = "version_name")]
     pub dialect_version: Option<String>,
+    /// Recorded as the version of the policy; unset for the version that the server states.
+    #[serde(default, deserialize_with = "version_name")]
+    pub version: Option<String>,
     /// Accepted for compatibility; models are not downloaded.
     pub huggingface_token_env_var: Option<String>,
 }
@@ -142,6 +145,8 @@ pub struct EnvConfig {
     pub test_tasks: Option<String>,
     pub skip_bad_tasks: bool,
     pub train_tasks_rollout_size: i64,
+    /// Attempts at each sampled train task.
+    pub group_size: usize,
     /// 0 or less for all.
     pub test_tasks_rollout_size: i64,
     pub test_tasks_repeat_times: u32,

@@ -110,6 +110,7 @@ fn env_counts(rules: &mut Rules, env: &EnvConfig) {
         ("screenshot_comparison_workers", env.screenshot_comparison_workers),
         ("instance_lifetime_max", env.instance_lifetime_max as usize),
         ("master_port", env.master_port as usize),
+        ("group_size", env.group_size),
     ];
     for (name, count) in counts {
         rules.at_least_one(&env_key(name), count);

@@ -154,6 +154,12 @@ impl Episode {
     }
 
     /// Splits the attempt into its task, its steps and its screenshots.
+    /// Returns the id of the group of attempts that the episode belongs to.
+    pub(crate) fn group_id(&self) -> Option<String> {
+        let groups = self.context.settings.groups.as_ref()?;
+        Some(groups.id_of(self.task.trajectory_index))
+    }
+
     pub(crate) fn into_parts(self) -> (Task, Vec<Record>, ScreenshotStore) {
         (self.task, self.steps, self.screenshots)
     }

@@ -9,7 +9,7 @@ use crate::{
     config::{PolicyConfig, Split},
     policy::PromptOptions,
     prompts::PolicyPrompts,
-    run::{event::Announcer, leases::LeaseLog, permits::RequestPermits},
+    run::{PolicyVersion, event::Announcer, leases::LeaseLog, permits::RequestPermits},
     session_options::SessionSource,
 };
 
@@ -17,12 +17,29 @@ use crate::{
 pub struct EpisodeContext {
     pub farm: FarmClient,
     pub policy: ModelClient,
+    pub policy_version: PolicyVersion,
     pub permits: RequestPermits,
     pub announcer: Announcer,
     pub leases: Option<LeaseLog>,
     pub journal: Journal,
     pub sessions: SessionSource,
     pub settings: Settings,
+}
+
+/// Names the groups of attempts of an iteration.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    pub iteration: u64,
+    /// The number of attempts in a group.
+    pub size: usize,
+}
+
+impl Groups {
+    /// Returns the id of a trajectory's group. It is unique in the save path.
+    pub fn id_of(&self, trajectory_index: i64) -> String {
+        let position = usize::try_from(trajectory_index).unwrap_or(0) / self.size;
+        format!("train-{}-{position}", self.iteration)
+    }
 }
 
 /// Settings of all episodes, from the configuration.
@@ -35,6 +52,8 @@ pub struct Settings {
     pub model: String,
     pub policy: PolicyConfig,
     pub split: Split,
+    /// The groups of attempts; unset if every task is attempted once.
+    pub groups: Option<Groups>,
     pub lifetime_mins: u32,
     pub operation_timeout: Duration,
     pub save_path: PathBuf,

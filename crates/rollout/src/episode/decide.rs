@@ -93,6 +93,7 @@ impl Episode {
                 token_ids: completion.token_ids,
                 logprobs: completion.logprobs,
                 finish_reason: completion.finish_reason,
+                policy_version: self.context.policy_version.of_reply(completion.policy_version),
                 timings_ms: Map::from_iter([("policy".to_owned(), Value::from(millis))]),
             },
         }

@@ -13,7 +13,7 @@ mod session;
 mod start_page;
 
 pub use attempt::Episode;
-pub use context::{EpisodeContext, Settings};
+pub use context::{EpisodeContext, Groups, Settings};
 pub(crate) use decide::restore_prompts;
 pub use ending::{Ending, is_ended_by_agent};
 pub(crate) use session::BrowserSession;

@@ -15,7 +15,8 @@ use super::{
     resume::{self, Resumable},
     sampler::Selection,
     selection::{
-        config_digest, dataset, max_steps, run_metadata, select_tasks, store_split, write_selection_file,
+        config_digest, dataset, group_size, max_steps, run_metadata, select_tasks, store_split,
+        write_selection_file,
     },
     shared_plan::Proposal,
     tasks::TaskFile,
@@ -51,6 +52,8 @@ pub struct Plan {
     pub finished: BTreeMap<i64, Outcome>,
     /// The number of trajectories of this rank's iteration.
     pub total: usize,
+    /// The number of attempts at each task that belong to one group.
+    pub group_size: usize,
     pub journal: Journal,
     /// The plan that all ranks share, where there are several.
     pub shared: Option<SharedPlan>,
@@ -139,7 +142,8 @@ impl NewRun<'_> {
         let created = self.save_path.create_directories(split);
         created.map_err(|source| PlanError::io("create", root, source))?;
         let journal = self.save_path.journal(id);
-        write_selection_file(&journal, &path, &selected.selection)?;
+        let group_size = group_size(&config.env_config);
+        write_selection_file(&journal, &path, &selected.selection, group_size)?;
         let journal = Journal::create(&journal, &run).map_err(|error| match error {
             JournalError::Unfinished { .. } => PlanError::Unfinished(error),
             other => PlanError::Journal(other),
@@ -147,7 +151,7 @@ impl NewRun<'_> {
         notes.extend(selected.selection.notes);
         let (save_path, ranks, shared) = (self.save_path, self.ranks, selected.shared);
         let (finished, total) = (BTreeMap::new(), tasks.len());
-        Ok(Plan { id, run, save_path, ranks, tasks, finished, total, journal, shared, notes })
+        Ok(Plan { id, run, save_path, ranks, tasks, finished, total, group_size, journal, shared, notes })
     }
 
     fn run_record(&self, id: IterationId, dataset: &Path, selected: &Selected, tasks: usize) -> RunRecord {

@@ -131,7 +131,9 @@ impl Resumable<'_> {
             notes.push("the configuration has changed since the run began; tasks and order stay".into());
         }
         let shared = if is_shared(config, &ranks) { shared_plan_of(&save_path, &run, path)? } else { None };
-        Ok(Plan { id: run.id(), run, save_path, ranks, tasks, finished, total, journal, shared, notes })
+        let group_size = chosen.group_size;
+        let id = run.id();
+        Ok(Plan { id, run, save_path, ranks, tasks, finished, total, group_size, journal, shared, notes })
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
     sampler::{self, Draw, Sampler, Selected, Selection},
     tasks::{TaskFile, TaskKey},
 };
-use crate::config::{Config, JudgeKind, MaxSteps, Question, SamplerKind, Split};
+use crate::config::{Config, EnvConfig, JudgeKind, MaxSteps, Question, SamplerKind, Split};
 
 /// The judge in the metadata of a run that compares with the reference answers.
 const REFERENCE_JUDGE: &str = "reference";
@@ -33,6 +33,12 @@ pub(super) struct SelectionFile {
     /// Entry index in the task file and trajectory index of each task.
     tasks: Vec<(usize, usize)>,
     pub(super) total: usize,
+    #[serde(default = "one")]
+    pub(super) group_size: usize,
+}
+
+const fn one() -> usize {
+    1
 }
 
 impl SelectionFile {
@@ -80,7 +86,7 @@ pub(super) fn select_tasks(
         SamplerKind::Ratio => Sampler::Ratio(&env.difficulty_ratio),
     };
     let size = usize::try_from(env.train_tasks_rollout_size).unwrap_or(0);
-    let draw = Draw { size, sampler, seed };
+    let draw = Draw { size, group_size: group_size(env), sampler, seed };
     let selection = sampler::draw_train_tasks(
         file,
         &draw,
@@ -95,6 +101,14 @@ pub(super) fn select_tasks(
         )));
     }
     Ok(selection)
+}
+
+/// Returns the number of attempts at a task that belong to one group. Test tasks are repeated without groups.
+pub(super) const fn group_size(env: &EnvConfig) -> usize {
+    match env.split {
+        Split::Train => env.group_size,
+        Split::Test => 1,
+    }
 }
 
 /// Returns the tasks of all earlier train iterations.
@@ -184,11 +198,12 @@ pub(super) fn write_selection_file(
     journal: &Path,
     dataset: &Path,
     selection: &Selection,
+    group_size: usize,
 ) -> Result<(), PlanError> {
     let path = selection_path(journal);
     let tasks =
         selection.tasks.iter().map(|selected| (selected.entry_index, selected.trajectory_index)).collect();
-    let chosen = SelectionFile { dataset: dataset.to_owned(), tasks, total: selection.total };
+    let chosen = SelectionFile { dataset: dataset.to_owned(), tasks, total: selection.total, group_size };
     let written = AtomicFile::create(&path).and_then(|mut file| {
         file.write_all(&serde_json::to_vec(&chosen)?)?;
         file.commit(Existing::Replace)

@@ -17,6 +17,7 @@ use crate::config::{Config, RankWeights, Split};
 /// Metadata key of the launch that started the ranks.
 pub(super) const LAUNCH_KEY: &str = "launch";
 const FORMAT: u32 = 1;
+const GROUP_SIZE: &str = "env_config.group_size";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SharedPlan {
@@ -58,6 +59,7 @@ impl Proposal<'_> {
         match env.split {
             Split::Train => terms.extend([
                 ("env_config.train_tasks_rollout_size", json!(env.train_tasks_rollout_size)),
+                (GROUP_SIZE, json!(env.group_size)),
                 ("env_config.train_tasks_sampler", json!(env.train_tasks_sampler)),
                 ("env_config.difficulty_ratio", json!(env.difficulty_ratio)),
                 ("env_config.train_difficulty_max_steps", json!(env.train_difficulty_max_steps)),
@@ -161,11 +163,17 @@ impl SharedPlan {
             .collect()
     }
 
-    /// Returns a rank's fixed share: train tasks by trajectory index, test tasks with all their repeats by their order in
-    /// the file.
+    fn group_size(&self) -> usize {
+        let size = self.terms.get(GROUP_SIZE).and_then(Value::as_u64);
+        size.and_then(|size| usize::try_from(size).ok()).unwrap_or(1).max(1)
+    }
+
+    /// Returns a rank's fixed share: groups of train tasks by trajectory index, test tasks with all their repeats by their
+    /// order in the file.
     pub(super) fn share(&self, split: Split, ranks: &Ranks) -> Vec<Selected> {
+        let group_size = self.group_size();
         let key = |selected: &Selected| match split {
-            Split::Train => selected.trajectory_index,
+            Split::Train => selected.trajectory_index / group_size,
             Split::Test => selected.entry_index,
         };
         let mut tasks = self.all_tasks();
@@ -210,7 +218,7 @@ mod tests {
         #[test]
         fn plan_shares_equal_sampler_shares(
             difficulties in prop::collection::vec(1_i64..12, 1..40), seed: u64, is_test: bool,
-            weights in prop::collection::vec(1_u32..6, 1..5),
+            weights in prop::collection::vec(1_u32..6, 1..5), group_size in 1_usize..4,
         ) {
             let folder = tempfile::tempdir().unwrap();
             let file = file(folder.path(), &difficulties);
@@ -218,12 +226,14 @@ mod tests {
             let select = |ranks: &Ranks| if is_test {
                 sampler::select_test_tasks(file.entries(), 0, 2, ranks)
             } else {
-                let draw = Draw { size: 30, sampler: Sampler::Uniform, seed };
+                let draw = Draw { size: 30, group_size, sampler: Sampler::Uniform, seed };
                 sampler::draw_train_tasks(&file, &draw, |_| false, |_| false, ranks)
             };
             let split = if is_test { Split::Test } else { Split::Train };
             let whole = select(&Ranks::single()).tasks;
-            let plan = plan(&Config::default(), &file, &whole);
+            let mut config = Config::default();
+            config.env_config.group_size = group_size;
+            let plan = plan(&config, &file, &whole);
             prop_assert_eq!(plan.all_tasks(), whole);
             for rank in 0..weights.len() {
                 let ranks = Ranks::new(rank, &weights).unwrap();

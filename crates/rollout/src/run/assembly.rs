@@ -7,7 +7,7 @@ use client::{chat::ModelClient, farm::ClientError};
 use store::{IterationId, JournalError, SavePath};
 
 use super::{
-    Collected, RunError, RunLimits, Stop, TaskSource, collect,
+    Collected, PolicyVersion, RunError, RunLimits, Stop, TaskSource, collect,
     event::Announcer,
     leases::LeaseLog,
     merge::Merge,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{Config, HttpPools, RecordError, Resolved, append_hyperparameters, seconds},
-    episode::{EpisodeContext, Settings, screenshots},
+    episode::{EpisodeContext, Groups, Settings, screenshots},
     judge::Judge,
     plan::{self, Plan, PlanError, Unfinished, ranks::Ranks},
     policy::{HISTORY_WINDOW, PromptOptions},
@@ -127,15 +127,19 @@ impl Run {
                 tracing::info!("leases of an earlier run of this save path: {count} released");
             }
         }
+        let policy_version = PolicyVersion::new(config.policy_config.version.clone());
+        let settings = settings(&config, prompts, &plan);
+        policy_version.refresh(&policy, &settings.model).await;
         let context = Arc::new(EpisodeContext {
             farm,
             policy,
+            policy_version,
             permits: permits(&config, &plan.ranks),
             announcer: Announcer::new(vec![Arc::clone(&state) as _]),
             leases: Some(leases),
             journal: plan.journal.clone(),
             sessions,
-            settings: settings(&config, prompts, &plan.save_path),
+            settings,
         });
         Ok(ReadyRun { config, plan, queue, state, context })
     }
@@ -175,7 +179,12 @@ impl ReadyRun {
         let Plan { id, save_path, ranks, tasks, total, journal, .. } = plan;
         let has_queue = queue.is_some();
         let source = queue.map_or(TaskSource::Fixed { tasks, total }, TaskSource::Queue);
+        let followed = Arc::clone(&context);
+        let following = tokio::spawn(async move {
+            followed.policy_version.follow(&followed.policy, &followed.settings.model).await;
+        });
         let collected = collect(context, judge, limits, source, stop).await;
+        following.abort();
         let closed = journal.close().await;
         match (collected, closed) {
             (Ok(collected), Ok(())) => {
@@ -285,8 +294,9 @@ pub fn prompt_options(config: &Config) -> PromptOptions {
     }
 }
 
-fn settings(config: &Config, prompts: Arc<PolicyPrompts>, save_path: &SavePath) -> Settings {
+fn settings(config: &Config, prompts: Arc<PolicyPrompts>, plan: &Plan) -> Settings {
     let env = &config.env_config;
+    let save_path = &plan.save_path;
     Settings {
         prompting: prompt_options(config),
         prompts,
@@ -294,6 +304,7 @@ fn settings(config: &Config, prompts: Arc<PolicyPrompts>, save_path: &SavePath) 
         model: config.policy_model().unwrap_or_else(|| "default".to_owned()),
         policy: config.policy_config.clone(),
         split: env.split,
+        groups: (plan.group_size > 1).then(|| Groups { iteration: plan.id.iteration, size: plan.group_size }),
         lifetime_mins: env.instance_lifetime_max,
         operation_timeout: seconds(env.operation_timeout),
         save_path: save_path.root().to_owned(),

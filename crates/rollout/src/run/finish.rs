@@ -151,7 +151,14 @@ fn trajectory_index(trajectory: &Trajectory) -> usize {
 }
 
 fn into_trajectory(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, ScreenshotStore) {
+    let group_id = episode.group_id();
     let (task, mut steps, screenshots) = episode.into_parts();
+    let mut policy_versions: Vec<String> = Vec::new();
+    for version in steps.iter().filter_map(|step| step.extras.policy_version.as_ref()) {
+        if !policy_versions.contains(version) {
+            policy_versions.push(version.clone());
+        }
+    }
     if ending.has_invalid_step() {
         steps.push(invalid_step(steps.last(), &ending.reason()));
     }
@@ -159,8 +166,9 @@ fn into_trajectory(ending: &Ending, attempt: u32, episode: Episode) -> (Trajecto
         ("ending".to_owned(), Value::from(ending.reason())),
         ("attempt".to_owned(), Value::from(attempt)),
     ]);
+    let outcome = Some(ending.outcome());
     let metadata =
-        TrajectoryMetadata { keypoint_step_ids: Vec::new(), outcome: Some(ending.outcome()), extra };
+        TrajectoryMetadata { keypoint_step_ids: Vec::new(), outcome, group_id, policy_versions, extra };
     (Trajectory { task, steps, metadata }, screenshots)
 }
 

@@ -9,6 +9,7 @@ pub mod leases;
 mod losses;
 pub mod merge;
 pub mod permits;
+mod policy_version;
 pub mod preflight;
 pub mod queue;
 pub mod state;
@@ -20,4 +21,5 @@ pub use assembly::{
     AssemblyError, FinishedRun, ReadyRun, Run, RunOptions, StoppedRun, load_prompts, prompt_options,
 };
 pub use collector::{Collected, RunError, RunLimits, Stop, TaskSource, collect};
+pub use policy_version::PolicyVersion;
 pub use watchdog::watch;

@@ -149,6 +149,7 @@ impl Harness {
         let save_path = self.save_path();
         let policy_url = self.policy_url.clone().unwrap_or_else(|| self.policy.url());
         EpisodeContext {
+            policy_version: rollout::run::PolicyVersion::default(),
             farm: self.farm_client(),
             policy: ModelClient::vllm(&policy_url, options).unwrap(),
             permits: RequestPermits::new(&self.pools, self.wait_timeout),
@@ -170,6 +171,7 @@ impl Harness {
                 model: "sim".into(),
                 policy: PolicyConfig::default(),
                 split: self.split,
+                groups: None,
                 lifetime_mins: 5,
                 operation_timeout: self.operation_timeout,
                 save_path: self.root().to_owned(),

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use proto::trajectory::{Evaluation, Step, StepExtras, TaskId, Trajectory};
+use proto::trajectory::{Evaluation, Outcome, Step, StepExtras, TaskId, Trajectory};
 use serde_json::{Map, Value};
 
 use super::schema::Kind::{
-    Bool, Int, OptionalBool, OptionalBytes, OptionalDoubleList, OptionalIntList, OptionalJson, OptionalText,
-    Text, TextList,
+    Bool, Int, OptionalBool, OptionalBytes, OptionalDouble, OptionalDoubleList, OptionalInt, OptionalIntList,
+    OptionalJson, OptionalText, Text, TextList,
 };
 use super::{Cell, Column, ColumnarError, TableWriter};
 use crate::durable::Existing;
@@ -17,9 +17,9 @@ use crate::screenshots;
 use crate::summary::Summary;
 
 /// Increased when a column is renamed, removed or changes its meaning, but not when a column is added.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
-const COLUMNS: [Column; 45] = [
+const COLUMNS: [Column; 49] = [
     Column::new("split", Text),
     Column::new("iteration", Int),
     Column::new("trajectory_index", Int),
@@ -38,7 +38,10 @@ const COLUMNS: [Column; 45] = [
     Column::new("evaluator_reference", OptionalJson),
     Column::new("task_extra", OptionalJson),
     Column::new("outcome", Text),
-    Column::new("trajectory_reward", Int),
+    Column::new("trajectory_reward", OptionalInt),
+    Column::new("is_masked", Bool),
+    Column::new("group_id", OptionalText),
+    Column::new("advantage", OptionalDouble),
     Column::new("trajectory_extra", OptionalJson),
     Column::new("reward", Int),
     Column::new("is_blocked", Bool),
@@ -63,6 +66,7 @@ const COLUMNS: [Column; 45] = [
     Column::new("token_ids", OptionalIntList),
     Column::new("logprobs", OptionalDoubleList),
     Column::new("finish_reason", OptionalText),
+    Column::new("policy_version", OptionalText),
     Column::new("timings_ms", OptionalJson),
     Column::new("schema_version", Int),
 ];
@@ -122,8 +126,8 @@ impl DatasetWriter {
         Ok(Self { path, id, table, save_path: save_path.clone(), options, missing_screenshots: 0 })
     }
 
-    pub fn push(&mut self, trajectory: &Trajectory) -> Result<(), ColumnarError> {
-        let trajectory_values = TrajectoryValues::of(trajectory);
+    pub fn push(&mut self, trajectory: &Trajectory, advantage: Option<f64>) -> Result<(), ColumnarError> {
+        let trajectory_values = TrajectoryValues::of(trajectory, advantage);
         for (number, step) in (0_i64..).zip(&trajectory.steps) {
             let screenshot = self.read_screenshot(&step.observation.image_path);
             let step_values = StepValues::of(step);
@@ -172,12 +176,13 @@ struct TrajectoryValues {
     rubric: String,
     task_extra: Option<String>,
     trajectory_extra: Option<String>,
-    outcome: &'static str,
+    outcome: Outcome,
     reward: i64,
+    advantage: Option<f64>,
 }
 
 impl TrajectoryValues {
-    fn of(trajectory: &Trajectory) -> Self {
+    fn of(trajectory: &Trajectory, advantage: Option<f64>) -> Self {
         let task = &trajectory.task;
         let summary = Summary::of(trajectory);
         Self {
@@ -188,14 +193,16 @@ impl TrajectoryValues {
             rubric: serde_json::to_value(&task.evaluator_reference).unwrap_or_default().to_string(),
             task_extra: json_or_null(&task.extra),
             trajectory_extra: json_or_null(&trajectory.metadata.extra),
-            outcome: summary.outcome_or_inferred().as_str(),
+            outcome: summary.outcome_or_inferred(),
             reward: summary.reward,
+            advantage,
         }
     }
 
     /// Returns the cells of the columns `task_id` to `trajectory_extra`.
-    fn cells<'a>(&'a self, trajectory: &'a Trajectory) -> [Cell<'a>; 14] {
+    fn cells<'a>(&'a self, trajectory: &'a Trajectory) -> [Cell<'a>; 17] {
         let task = &trajectory.task;
+        let is_masked = self.outcome.is_masked();
         [
             Cell::OptionalText(self.task_id.as_deref()),
             Cell::Text(&task.task_name),
@@ -208,8 +215,11 @@ impl TrajectoryValues {
             Cell::OptionalText(task.reference_answer.as_deref()),
             Cell::OptionalText(Some(&self.rubric)),
             Cell::OptionalText(self.task_extra.as_deref()),
-            Cell::Text(self.outcome),
-            Cell::Int(self.reward),
+            Cell::Text(self.outcome.as_str()),
+            Cell::OptionalInt((!is_masked).then_some(self.reward)),
+            Cell::Bool(is_masked),
+            Cell::OptionalText(trajectory.metadata.group_id.as_deref()),
+            Cell::OptionalDouble(self.advantage),
             Cell::OptionalText(self.trajectory_extra.as_deref()),
         ]
     }
@@ -282,7 +292,7 @@ impl StepValues {
     }
 
     /// Returns the cells of the columns `action_key` to `timings_ms`.
-    fn cells<'a>(&'a self, step: &'a Step) -> [Cell<'a>; 11] {
+    fn cells<'a>(&'a self, step: &'a Step) -> [Cell<'a>; 12] {
         let Step { action, response, extras, .. } = step;
         [
             Cell::OptionalText(action.as_ref().map(|action| action.key.as_str())),
@@ -294,7 +304,8 @@ impl StepValues {
             Cell::Ints(self.prompt_token_ids.as_deref()),
             Cell::Ints(self.token_ids.as_deref()),
             Cell::Doubles(extras.logprobs.as_deref()),
-            Cell::OptionalText(step.extras.finish_reason.as_deref()),
+            Cell::OptionalText(extras.finish_reason.as_deref()),
+            Cell::OptionalText(extras.policy_version.as_deref()),
             Cell::OptionalText(self.timings_ms.as_deref()),
         ]
     }

@@ -40,6 +40,8 @@ impl LeafColumn {
             Kind::Text => vec![leaf(bytes(), 0, false)],
             Kind::OptionalText | Kind::OptionalJson | Kind::OptionalBytes => vec![leaf(bytes(), 1, false)],
             Kind::Int => vec![leaf(Values::Int(Vec::new()), 0, false)],
+            Kind::OptionalInt => vec![leaf(Values::Int(Vec::new()), 1, false)],
+            Kind::OptionalDouble => vec![leaf(Values::Double(Vec::new()), 1, false)],
             Kind::Bool => vec![leaf(Values::Bool(Vec::new()), 0, false)],
             Kind::OptionalBool => vec![leaf(Values::Bool(Vec::new()), 1, false)],
             Kind::OptionalIntList => vec![leaf(Values::Int(Vec::new()), 2, true)],
@@ -57,10 +59,16 @@ impl LeafColumn {
         self.push_single_level(value.is_some())
     }
 
-    pub(super) fn push_int(&mut self, value: i64) -> bool {
+    pub(super) fn push_int(&mut self, value: Option<i64>) -> bool {
         let Values::Int(values) = &mut self.values else { return false };
-        values.push(value);
-        self.push_single_level(true)
+        values.extend(value);
+        self.push_single_level(value.is_some())
+    }
+
+    pub(super) fn push_double(&mut self, value: Option<f64>) -> bool {
+        let Values::Double(values) = &mut self.values else { return false };
+        values.extend(value);
+        self.push_single_level(value.is_some())
     }
 
     pub(super) fn push_bool(&mut self, value: Option<bool>) -> bool {

@@ -26,6 +26,8 @@ pub(crate) enum Cell<'a> {
     OptionalText(Option<&'a str>),
     Bytes(Option<&'a [u8]>),
     Int(i64),
+    OptionalInt(Option<i64>),
+    OptionalDouble(Option<f64>),
     Bool(bool),
     OptionalBool(Option<bool>),
     Ints(Option<&'a [i64]>),
@@ -127,7 +129,9 @@ fn push_cell(leaf: &mut LeafColumn, cell: &Cell<'_>, field: usize) -> bool {
         Cell::Text(text) => leaf.push_bytes(Some(text.as_bytes())),
         Cell::OptionalText(text) => leaf.push_bytes(text.map(str::as_bytes)),
         Cell::Bytes(bytes) => leaf.push_bytes(*bytes),
-        Cell::Int(value) => leaf.push_int(*value),
+        Cell::Int(value) => leaf.push_int(Some(*value)),
+        Cell::OptionalInt(value) => leaf.push_int(*value),
+        Cell::OptionalDouble(value) => leaf.push_double(*value),
         Cell::Bool(value) => leaf.push_bool(Some(*value)),
         Cell::OptionalBool(value) => leaf.push_bool(*value),
         Cell::Ints(list) => leaf.push_ints(*list),
@@ -147,6 +151,10 @@ fn cell_bytes(cell: &Cell<'_>) -> usize {
         Cell::Doubles(list) => list.map_or(0, |list| list.len() * 8),
         Cell::Texts(texts) => texts.iter().map(|text| text.len() + 16).sum(),
         Cell::Records(fields) => fields.iter().flatten().map(|text| text.len() + 16).sum(),
-        Cell::Int(_) | Cell::Bool(_) | Cell::OptionalBool(_) => 0,
+        Cell::Int(_)
+        | Cell::OptionalInt(_)
+        | Cell::OptionalDouble(_)
+        | Cell::Bool(_)
+        | Cell::OptionalBool(_) => 0,
     }
 }

@@ -6,9 +6,8 @@ use proto::trajectory::Trajectory;
 use serde_json::json;
 
 use super::ExportError;
-use super::sink::{JsonFile, Sink, Subset};
+use super::sink::{Example, JsonFile, Sink, Subset};
 use crate::durable::Existing;
-use crate::layout::IterationId;
 
 /// Writes one file of JSON lines.
 pub(super) struct Jsonl(JsonFile);
@@ -20,10 +19,11 @@ impl Jsonl {
 }
 
 impl Sink for Jsonl {
-    fn push(&mut self, id: IterationId, trajectory: &Trajectory, _: &[usize]) -> Result<u64, ExportError> {
-        let Trajectory { task, steps, metadata } = trajectory;
+    fn push(&mut self, example: &Example<'_>) -> Result<u64, ExportError> {
+        let Example { id, trajectory: Trajectory { task, steps, metadata }, reward, advantage, .. } = example;
         let line = json!({
-            "split": id.split, "iteration": id.iteration, "task": task, "steps": steps, "metadata": metadata,
+            "split": id.split, "iteration": id.iteration, "reward": reward, "is_masked": example.is_masked(),
+            "advantage": advantage, "task": task, "steps": steps, "metadata": metadata,
         });
         self.0.push(&line)?;
         Ok(1)

@@ -3,14 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use proto::trajectory::{Step, Trajectory};
+use proto::trajectory::Step;
 use serde_json::{Map, Value, json};
 
 use super::conversation::{self, Conversation, Role};
-use super::sink::{JsonFile, Sink, Subset};
+use super::sink::{Example, JsonFile, Sink, Subset};
 use super::{ExportError, sink};
 use crate::durable::Existing;
-use crate::layout::{IterationId, SavePath};
+use crate::layout::SavePath;
 
 pub(super) struct LlamaFactory {
     save_path: SavePath,
@@ -30,11 +30,11 @@ impl LlamaFactory {
 }
 
 impl Sink for LlamaFactory {
-    fn push(&mut self, _: IterationId, trajectory: &Trajectory, steps: &[usize]) -> Result<u64, ExportError> {
+    fn push(&mut self, example: &Example<'_>) -> Result<u64, ExportError> {
         let mut count = 0;
-        for number in steps {
-            if let Some(example) = example(&trajectory.steps[*number], &self.save_path) {
-                self.file.push(&example)?;
+        for number in example.steps {
+            if let Some(conversation) = conversation(&example.trajectory.steps[*number], &self.save_path) {
+                self.file.push(&conversation)?;
                 count += 1;
             }
         }
@@ -48,7 +48,7 @@ impl Sink for LlamaFactory {
 
 /// Builds one example. LLaMA-Factory requires alternating human and gpt turns, starting with human and ending with
 /// gpt, and one image per `<image>` tag.
-fn example(step: &Step, save_path: &SavePath) -> Option<Value> {
+fn conversation(step: &Step, save_path: &SavePath) -> Option<Value> {
     let conversation = Conversation::parse(&step.response.raw_prompt, save_path)?;
     let (system, turns, images) = conversation.into_alternating();
     let starts_and_ends_with_user = turns.first()?.role == Role::User && turns.last()?.role == Role::User;

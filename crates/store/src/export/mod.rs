@@ -1,6 +1,7 @@
 //! Exports trajectories to the formats that trainers read: selects trajectories and steps, divides them into training
 //! and validation data, and writes the requested format. Only one trajectory is in memory at a time.
 
+mod advantage;
 mod conversation;
 mod jsonl;
 mod llamafactory;
@@ -15,6 +16,7 @@ mod verl;
 
 use std::path::PathBuf;
 
+pub use advantage::Advantage;
 pub use options::{ExportOptions, Format};
 pub use pipeline::{ExportReport, export};
 

@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use proto::trajectory::Trajectory;
 use serde_json::{Value, json};
 
 use super::ExportError;
-use super::sink::{JsonFile, Sink, Subset};
+use super::sink::{Example, JsonFile, Sink, Subset};
 use crate::durable::Existing;
-use crate::layout::IterationId;
 
 pub(super) struct OpenAiMessages(JsonFile);
 
@@ -19,14 +17,10 @@ impl OpenAiMessages {
 }
 
 impl Sink for OpenAiMessages {
-    fn push(
-        &mut self,
-        id: IterationId,
-        trajectory: &Trajectory,
-        steps: &[usize],
-    ) -> Result<u64, ExportError> {
+    fn push(&mut self, example: &Example<'_>) -> Result<u64, ExportError> {
+        let Example { id, trajectory, steps, reward, advantage } = example;
         let mut count = 0;
-        for number in steps {
+        for number in *steps {
             let step = &trajectory.steps[*number];
             let Ok(Value::Array(mut messages)) = serde_json::from_str(&step.response.raw_prompt) else {
                 continue;
@@ -35,6 +29,8 @@ impl Sink for OpenAiMessages {
             let origin = json!({
                 "split": id.split, "iteration": id.iteration, "step": number,
                 "trajectory_index": trajectory.task.trajectory_index, "task_id": trajectory.task.task_id,
+                "group_id": trajectory.metadata.group_id, "policy_version": step.extras.policy_version,
+                "reward": reward, "is_masked": example.is_masked(), "advantage": advantage,
             });
             self.0.push(&json!({"messages": messages, "metadata": origin}))?;
             count += 1;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::ExportError;
+use super::{Advantage, ExportError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -56,6 +56,10 @@ pub struct ExportOptions {
     pub format: Format,
     /// Export only these iterations; by default, all finished ones.
     pub iterations: Option<Vec<u64>>,
+    /// Export only the latest iterations, this many.
+    pub last: Option<usize>,
+    /// Compute advantages from the rewards.
+    pub advantage: Option<Advantage>,
     pub only_successful: bool,
     /// Leave out trajectories with fewer steps.
     pub min_steps: u64,
@@ -78,6 +82,8 @@ impl ExportOptions {
         Self {
             format,
             iterations: None,
+            last: None,
+            advantage: None,
             only_successful: false,
             min_steps: 0,
             drop_unchanged: false,
@@ -110,6 +116,14 @@ impl ExportOptions {
                 "{format} exports complete trajectories; steps can be left out only with {}",
                 "llamafactory, openai-messages and verl"
             ));
+        }
+        if self.advantage.is_some() && matches!(self.format, Format::LlamaFactory | Format::Pt) {
+            return refuse(format!(
+                "{format} has no place for advantages; verl, openai-messages, jsonl and parquet have one"
+            ));
+        }
+        if self.last == Some(0) {
+            return refuse("the number of latest iterations is 0; it must be at least 1".to_owned());
         }
         if self.inline_screenshots && self.format != Format::Parquet {
             return refuse(format!("{format} refers to screenshots by path; only parquet can include them"));

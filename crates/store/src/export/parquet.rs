@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use proto::trajectory::Trajectory;
-
 use super::ExportError;
-use super::sink::Sink;
+use super::sink::{Example, Sink};
 use crate::columnar::{DatasetOptions, DatasetWriter};
 use crate::layout::{IterationId, SavePath};
 
@@ -32,7 +30,8 @@ impl ParquetDataset {
 }
 
 impl Sink for ParquetDataset {
-    fn push(&mut self, id: IterationId, trajectory: &Trajectory, _: &[usize]) -> Result<u64, ExportError> {
+    fn push(&mut self, example: &Example<'_>) -> Result<u64, ExportError> {
+        let Example { id, trajectory, advantage, .. } = *example;
         if self.current.as_ref().is_none_or(|(current, _)| *current != id) {
             self.finish_current()?;
         }
@@ -43,7 +42,7 @@ impl Sink for ParquetDataset {
                 none.insert((id, writer))
             }
         };
-        writer.push(trajectory)?;
+        writer.push(trajectory, advantage)?;
         Ok(trajectory.steps.len() as u64)
     }
 

@@ -8,6 +8,7 @@ use proto::trajectory::Trajectory;
 use serde::Serialize;
 
 use super::ExportError;
+use super::advantage::Advantages;
 use super::jsonl::Jsonl;
 use super::llamafactory::{self, LlamaFactory};
 use super::openai::OpenAiMessages;
@@ -15,7 +16,7 @@ use super::options::{ExportOptions, Format};
 use super::parquet::ParquetDataset;
 use super::pt::Pt;
 use super::select::{self, WeightedSample};
-use super::sink::{Sink, Subset};
+use super::sink::{Example, Sink, Subset};
 use super::verl::Verl;
 use crate::columnar::DatasetOptions;
 use crate::durable::Existing;
@@ -29,6 +30,8 @@ pub struct ExportReport {
     pub files: Vec<PathBuf>,
     pub trajectories_read: u64,
     pub trajectories_kept: u64,
+    /// Number of exported trajectories without a reward.
+    pub masked_trajectories: u64,
     /// Number of examples: steps or complete trajectories, depending on the format.
     pub train_examples: u64,
     pub validation_examples: u64,
@@ -43,6 +46,13 @@ impl fmt::Display for ExportReport {
             "{} of {} trajectories, {} examples for training and {} for validation",
             self.trajectories_kept, self.trajectories_read, self.train_examples, self.validation_examples
         )?;
+        if self.masked_trajectories > 0 {
+            writeln!(
+                out,
+                "{} trajectories have no reward (lost, cancelled or not judged); they are marked as masked",
+                self.masked_trajectories
+            )?;
+        }
         if self.unusable_steps > 0 {
             writeln!(out, "{} steps without a usable prompt and reply were left out", self.unusable_steps)?;
         }
@@ -68,7 +78,8 @@ pub fn export(
         .iter()
         .map(|subset| open_sink(out, *subset, subsets.len() > 1, save_path, options, existing))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut report = write_examples(&files, options, sampled.as_ref(), &mut sinks)?;
+    let advantages = compute_advantages(&files, options)?;
+    let mut report = write_examples(&files, options, sampled.as_ref(), &advantages, &mut sinks)?;
     for sink in sinks {
         report.files.extend(sink.finish()?);
     }
@@ -93,6 +104,12 @@ fn find_files(
             return Err(ExportError::Options(format!("{split} has no finished iteration {missing}")));
         }
         files.retain(|file| requested.contains(&file.id.iteration));
+    }
+    if let Some(count) = options.last {
+        let mut numbers: Vec<u64> = files.iter().map(|file| file.id.iteration).collect();
+        numbers.dedup();
+        let first = numbers[numbers.len().saturating_sub(count)..].first().copied();
+        files.retain(|file| Some(file.id.iteration) >= first);
     }
     if files.is_empty() {
         return Err(ExportError::NoIterations { split, path: save_path.root().to_path_buf() });
@@ -180,10 +197,28 @@ fn sample_steps(
     Ok(sample.into_numbers())
 }
 
+/// Computes the advantages of every iteration, in a first pass, also with the trajectories that are not selected.
+fn compute_advantages(files: &[FoundFile], options: &ExportOptions) -> Result<Advantages, ExportError> {
+    let mut advantages = Advantages::default();
+    let Some(kind) = options.advantage else { return Ok(advantages) };
+    // The files of several ranks belong to one iteration.
+    for files in files.chunk_by(|one, next| one.id.iteration == next.id.iteration) {
+        let mut summaries = Vec::new();
+        for file in files {
+            for trajectory in IterationFile::open_found(file)?.trajectories()? {
+                summaries.push(Summary::of(&trajectory?));
+            }
+        }
+        advantages.add(kind, files[0].id.iteration, &summaries);
+    }
+    Ok(advantages)
+}
+
 fn write_examples(
     files: &[FoundFile],
     options: &ExportOptions,
     sampled: Option<&BTreeSet<u64>>,
+    advantages: &Advantages,
     sinks: &mut [Box<dyn Sink>],
 ) -> Result<ExportReport, ExportError> {
     let mut report = ExportReport::default();
@@ -201,7 +236,17 @@ fn write_examples(
             }
         }
         let is_validation = sinks.len() > 1 && select::is_validation(&trajectory.task, options);
-        let examples = sinks[usize::from(is_validation)].push(file.id, trajectory, &steps)?;
+        let summary = Summary::of(trajectory);
+        let is_masked = summary.outcome_or_inferred().is_masked();
+        report.masked_trajectories += u64::from(is_masked);
+        let example = Example {
+            id: file.id,
+            trajectory,
+            steps: &steps,
+            reward: (!is_masked).then_some(summary.reward),
+            advantage: advantages.of(file.id.iteration, summary.trajectory_index),
+        };
+        let examples = sinks[usize::from(is_validation)].push(&example)?;
         if options.format.is_per_step() {
             report.unusable_steps += steps.len() as u64 - examples;
         }

@@ -2,12 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use proto::trajectory::Trajectory;
-
 use super::ExportError;
-use super::sink::{Sink, Subset};
+use super::sink::{Example, Sink, Subset};
 use crate::durable::Existing;
-use crate::layout::IterationId;
 use crate::pt::PtWriter;
 use crate::run_record::RunMetadata;
 
@@ -27,7 +24,8 @@ impl Pt {
 }
 
 impl Sink for Pt {
-    fn push(&mut self, id: IterationId, trajectory: &Trajectory, _: &[usize]) -> Result<u64, ExportError> {
+    fn push(&mut self, example: &Example<'_>) -> Result<u64, ExportError> {
+        let Example { id, trajectory, .. } = example;
         self.metadata.split = Some(id.split.to_string());
         self.metadata.iteration = i64::try_from(id.iteration).ok();
         self.writer.push(trajectory)?;

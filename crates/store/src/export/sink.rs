@@ -28,11 +28,27 @@ impl Subset {
     }
 }
 
+/// A trajectory to export, and what is known about it.
+pub(super) struct Example<'a> {
+    pub(super) id: IterationId,
+    pub(super) trajectory: &'a Trajectory,
+    /// The steps that formats with one example per step export.
+    pub(super) steps: &'a [usize],
+    /// Unset for a masked trajectory.
+    pub(super) reward: Option<i64>,
+    pub(super) advantage: Option<f64>,
+}
+
+impl Example<'_> {
+    pub(super) const fn is_masked(&self) -> bool {
+        self.reward.is_none()
+    }
+}
+
 /// An output that is being written.
 pub(super) trait Sink {
-    /// Adds a trajectory; formats with one example per step add only `steps`. Returns the number of examples.
-    fn push(&mut self, id: IterationId, trajectory: &Trajectory, steps: &[usize])
-    -> Result<u64, ExportError>;
+    /// Adds a trajectory. Returns the number of examples.
+    fn push(&mut self, example: &Example<'_>) -> Result<u64, ExportError>;
     /// Makes the files durable under their final names and returns their paths.
     fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, ExportError>;
 }

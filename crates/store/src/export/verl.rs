@@ -3,15 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use proto::trajectory::Trajectory;
+use proto::trajectory::Step;
 
 use super::ExportError;
 use super::conversation::{self, Conversation, Role};
-use super::sink::{Sink, Subset};
+use super::sink::{Example, Sink, Subset};
 use crate::columnar::{Cell, Column, Kind, TableWriter};
 use crate::durable::Existing;
-use crate::layout::{IterationId, SavePath};
-use crate::summary::Summary;
+use crate::layout::SavePath;
 
 const MESSAGE: Kind = Kind::Records(&["role", "content"]);
 
@@ -35,7 +34,11 @@ const COLUMNS: [Column; 7] = [
             Column::new("task_name", Kind::Text),
             Column::new("website", Kind::Text),
             Column::new("difficulty", Kind::Int),
-            Column::new("reward", Kind::Int),
+            Column::new("reward", Kind::OptionalInt),
+            Column::new("is_masked", Kind::Bool),
+            Column::new("advantage", Kind::OptionalDouble),
+            Column::new("group_id", Kind::OptionalText),
+            Column::new("policy_version", Kind::OptionalText),
             Column::new("response", Kind::Text),
         ]),
     ),
@@ -66,18 +69,13 @@ impl Verl {
 }
 
 impl Sink for Verl {
-    fn push(
-        &mut self,
-        id: IterationId,
-        trajectory: &Trajectory,
-        steps: &[usize],
-    ) -> Result<u64, ExportError> {
-        let reward = Summary::of(trajectory).reward;
+    fn push(&mut self, example: &Example<'_>) -> Result<u64, ExportError> {
+        let Example { id, trajectory, steps, reward, advantage } = *example;
         let source = format!("webgym/{}", id.split);
         let task = &trajectory.task;
         let mut written = 0;
         for number in steps {
-            let response = &trajectory.steps[*number].response;
+            let Step { response, extras, .. } = &trajectory.steps[*number];
             let Some(conversation) = Conversation::parse(&response.raw_prompt, &self.save_path) else {
                 continue;
             };
@@ -103,7 +101,11 @@ impl Sink for Verl {
                 Cell::Text(&task.task_name),
                 Cell::Text(&task.website),
                 Cell::Int(task.difficulty),
-                Cell::Int(reward),
+                Cell::OptionalInt(reward),
+                Cell::Bool(example.is_masked()),
+                Cell::OptionalDouble(advantage),
+                Cell::OptionalText(trajectory.metadata.group_id.as_deref()),
+                Cell::OptionalText(extras.policy_version.as_deref()),
                 Cell::Text(&response.raw_response),
                 Cell::Records(vec![roles, contents]),
             ])?;

@@ -53,6 +53,9 @@ pub struct PassAtK {
     pub k: u64,
     /// Number of tasks with several judged trajectories.
     pub tasks: u64,
+    /// pass@1: the mean over these tasks of the share of attempts that succeeded.
+    pub mean: f64,
+    /// pass@k.
     pub rate: f64,
 }
 
@@ -64,12 +67,13 @@ impl PassAtK {
 
     /// Averages over the repeated tasks, each of which must have at least `k` attempts; `None` if no task is repeated.
     pub fn at(k: u64, tasks: impl IntoIterator<Item = Attempts>) -> Option<Self> {
-        let (mut count, mut sum) = (0, 0.0);
+        let (mut count, mut single, mut sum) = (0, 0.0, 0.0);
         for task in tasks.into_iter().filter(|task| task.is_repeated()) {
             count += 1;
+            single += task.pass_at(1);
             sum += task.pass_at(k);
         }
-        (count > 0).then(|| Self { k, tasks: count, rate: sum / count as f64 })
+        (count > 0).then(|| Self { k, tasks: count, mean: single / count as f64, rate: sum / count as f64 })
     }
 
     /// Computes pass@k with the largest k that every repeated task allows; `None` if no task is repeated.
@@ -109,7 +113,7 @@ mod tests {
         let tasks = [attempts(4, 1), attempts(2, 0), attempts(1, 1)];
         assert_eq!(
             PassAtK::of(&tasks),
-            Some(PassAtK { k: 2, tasks: 2, rate: 0.25 }),
+            Some(PassAtK { k: 2, tasks: 2, mean: 0.125, rate: 0.25 }),
             "the single attempt is left out"
         );
         assert_eq!(PassAtK::of(&[attempts(1, 1), attempts(0, 0)]), None);

@@ -29,10 +29,10 @@ impl Display for MetricsReport {
             write_row(out, width, &group.name, &group.metrics)?;
         }
         write_row(out, width, "overall", overall)?;
-        if let Some(PassAtK { k, tasks, rate }) = self.pass_at_k {
+        if let Some(PassAtK { k, tasks, mean, rate }) = self.pass_at_k {
             let tasks =
                 if tasks == 1 { "1 repeated task".to_owned() } else { format!("{tasks} repeated tasks") };
-            writeln!(out, "pass@{k} {:.1} % ({tasks})", rate * 100.0)?;
+            writeln!(out, "pass@1 {:.1} %, pass@{k} {:.1} % ({tasks})", mean * 100.0, rate * 100.0)?;
         }
         for (count, label) in [
             (overall.judge_errors, "not judged (no judge configured, or it gave no verdict)"),

@@ -267,6 +267,18 @@ fn metadata(pickler: &mut Pickler, trajectory: &Trajectory) -> PickleResult {
         pickler.name("outcome")?;
         pickler.text(outcome.as_str())?;
     }
+    if let Some(group) = &metadata.group_id {
+        pickler.name("group_id")?;
+        pickler.text(group)?;
+    }
+    if !metadata.policy_versions.is_empty() {
+        pickler.name("policy_versions")?;
+        pickler.begin_list();
+        for version in &metadata.policy_versions {
+            pickler.text(version)?;
+        }
+        pickler.end_list();
+    }
     if !task.extra.is_empty() {
         pickler.text(TASK_EXTRA)?;
         pickler.map(&task.extra)?;
@@ -291,7 +303,8 @@ pub(crate) const TASK_EXTRA: &str = "task_extra";
 pub(crate) const STEP_EXTRAS: &str = "step_extras";
 
 fn extras(pickler: &mut Pickler, step: &Step) -> PickleResult {
-    let StepExtras { prompt_token_ids, token_ids, logprobs, finish_reason, timings_ms } = &step.extras;
+    let StepExtras { prompt_token_ids, token_ids, logprobs, finish_reason, policy_version, timings_ms } =
+        &step.extras;
     pickler.begin_dict();
     for (name, ids) in [("prompt_token_ids", prompt_token_ids), ("token_ids", token_ids)] {
         if let Some(ids) = ids {
@@ -311,9 +324,11 @@ fn extras(pickler: &mut Pickler, step: &Step) -> PickleResult {
         }
         pickler.end_list();
     }
-    if let Some(reason) = finish_reason {
-        pickler.text("finish_reason")?;
-        pickler.text(reason)?;
+    for (name, text) in [("finish_reason", finish_reason), ("policy_version", policy_version)] {
+        if let Some(text) = text {
+            pickler.text(name)?;
+            pickler.text(text)?;
+        }
     }
     if !timings_ms.is_empty() {
         pickler.text("timings_ms")?;

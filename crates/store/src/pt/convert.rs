@@ -202,7 +202,17 @@ fn trajectory_metadata(value: &Value) -> Converted<TrajectoryMetadata> {
     if outcome.is_some() {
         map.shift_remove("outcome");
     }
-    Ok(TrajectoryMetadata { keypoint_step_ids: ids, outcome, extra: map })
+    // As above, values of another type stay in the extra data.
+    let group_id = map.get("group_id").and_then(Json::as_str).map(str::to_owned);
+    if group_id.is_some() {
+        map.shift_remove("group_id");
+    }
+    let versions = map.get("policy_versions").cloned().and_then(|list| serde_json::from_value(list).ok());
+    if versions.is_some() {
+        map.shift_remove("policy_versions");
+    }
+    let policy_versions: Vec<String> = versions.unwrap_or_default();
+    Ok(TrajectoryMetadata { keypoint_step_ids: ids, outcome, group_id, policy_versions, extra: map })
 }
 
 /// Restores the data that our writer keeps in `trajectory_metadata`.

@@ -109,6 +109,7 @@ pub fn trajectory(index: i64, steps: usize) -> Trajectory {
     let outcome = if index % 2 == 0 { Outcome::Success } else { Outcome::Failure };
     let keypoint_step_ids =
         (0..).zip(&steps).filter(|(_, step)| step.reward.submit).map(|(id, _)| id).collect();
-    let metadata = TrajectoryMetadata { keypoint_step_ids, outcome: Some(outcome), extra: Map::new() };
+    let metadata =
+        TrajectoryMetadata { keypoint_step_ids, outcome: Some(outcome), ..TrajectoryMetadata::default() };
     Trajectory { task, steps, metadata }
 }

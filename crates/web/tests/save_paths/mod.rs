@@ -133,7 +133,12 @@ pub(crate) fn trajectory(index: i64) -> Trajectory {
     }
     let outcome = Some(if is_success { Outcome::Success } else { Outcome::Failure });
     let extra = Map::from_iter([("ending".to_owned(), "answered".into())]);
-    let metadata = TrajectoryMetadata { keypoint_step_ids: vec![1, 3, 5], outcome, extra };
+    let metadata = TrajectoryMetadata {
+        keypoint_step_ids: vec![1, 3, 5],
+        outcome,
+        extra,
+        ..TrajectoryMetadata::default()
+    };
     Trajectory { task: task(index), steps, metadata }
 }
 

@@ -55,6 +55,21 @@ class Trajectory:
             return "blocked"
         return "success" if self.reward == 1 else "failure"
 
+    @property
+    def is_masked(self) -> bool:
+        """Whether trainers must leave it out: it was lost, cancelled or not judged, so it has no reward."""
+        return self.outcome in ("infra_lost", "judge_error", "cancelled")
+
+    @property
+    def group_id(self) -> str | None:
+        """Equal for all attempts at a task that were sampled together (`env_config.group_size`)."""
+        return self.metadata.get("group_id")
+
+    @property
+    def policy_versions(self) -> list[str]:
+        """The versions of the policy that replied, in the order of their first reply."""
+        return list(self.metadata.get("policy_versions") or [])
+
 
 def trajectory_of_file(steps: Sequence[Mapping[str, Any]], split: str, iteration: int, position: int) -> Trajectory:
     """Returns the trajectory of a `.pt` file, whose steps are dicts."""

@@ -14,7 +14,7 @@ from ._model import Trajectory, trajectory_of_file
 from .components import Action, Observation, Response, Reward, Task
 
 TASK_COLUMNS = ("task_name", "domain", "subdomain", "website", "difficulty", "reference_answer", "attempt_level")
-EXTRA_COLUMNS = ("prompt_token_ids", "token_ids", "logprobs", "finish_reason")
+EXTRA_COLUMNS = ("prompt_token_ids", "token_ids", "logprobs", "finish_reason", "policy_version")
 
 
 class ParquetFile:
@@ -62,6 +62,11 @@ def _steps(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     steps = [_step(row, task) for row in rows]
     keypoints = [number for number, row in enumerate(rows) if row["is_keypoint"]]
     metadata: dict[str, Any] = {"keypoint_step_ids": keypoints, "outcome": first["outcome"]}
+    if first.get("group_id") is not None:
+        metadata["group_id"] = first["group_id"]
+    versions = list(dict.fromkeys(row["policy_version"] for row in rows if row.get("policy_version") is not None))
+    if versions:
+        metadata["policy_versions"] = versions
     metadata.update(_json(first["trajectory_extra"]) or {})
     if first["task_extra"] is not None:
         metadata["task_extra"] = _json(first["task_extra"])
@@ -88,5 +93,5 @@ def _step(row: Mapping[str, Any], task: Task) -> dict[str, Any]:
 
 
 def _extras(row: Mapping[str, Any]) -> dict[str, Any]:
-    extras = {name: row[name] for name in EXTRA_COLUMNS if row[name] is not None}
+    extras = {name: row[name] for name in EXTRA_COLUMNS if row.get(name) is not None}
     return {**extras, "timings_ms": _json(row["timings_ms"])} if row["timings_ms"] is not None else extras

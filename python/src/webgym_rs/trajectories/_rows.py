@@ -9,7 +9,7 @@ from typing import Any
 from ._model import Step, Trajectory
 from .components import Response, Task
 
-OWN_METADATA = ("keypoint_step_ids", "outcome", "task_extra", "step_extras")
+OWN_METADATA = ("keypoint_step_ids", "outcome", "group_id", "policy_versions", "task_extra", "step_extras")
 
 
 def _json(value: Any) -> str:
@@ -42,7 +42,10 @@ def _trajectory_columns(trajectory: Trajectory) -> dict[str, Any]:
         "evaluator_reference": _json(task.evaluator_reference or []),
         "task_extra": _json_or_none(trajectory.metadata.get("task_extra")),
         "outcome": trajectory.outcome,
-        "trajectory_reward": trajectory.reward,
+        "trajectory_reward": None if trajectory.is_masked else trajectory.reward,
+        "is_masked": trajectory.is_masked,
+        "group_id": trajectory.group_id,
+        "advantage": None,
         "trajectory_extra": _json_or_none(extra),
     }
 
@@ -83,5 +86,6 @@ def _reply_columns(step: Step) -> dict[str, Any]:
         "token_ids": extras.get("token_ids"),
         "logprobs": extras.get("logprobs"),
         "finish_reason": extras.get("finish_reason"),
+        "policy_version": extras.get("policy_version"),
         "timings_ms": _json_or_none(extras.get("timings_ms")),
     }

@@ -62,7 +62,10 @@ pub enum Sampler<'a> {
 /// The parameters of a draw of train tasks.
 #[derive(Clone, Debug)]
 pub struct Draw<'a> {
+    /// The number of tasks.
     pub size: usize,
+    /// The number of attempts at each task. They follow each other in the queue and belong to one rank.
+    pub group_size: usize,
     pub sampler: Sampler<'a>,
     pub seed: u64,
 }
@@ -82,11 +85,17 @@ pub fn draw_train_tasks(
         Sampler::Uniform => uniform(candidates, draw.size, &mut random, &mut notes),
         Sampler::Ratio(classes) => ratio(entries, &candidates, draw.size, classes, &mut random, &mut notes),
     };
-    let queue = hardest_first(&chosen, entries);
-    let owners = ranks.assign(queue.len());
-    let own =
-        queue.iter().zip(owners).filter(|(_, owner)| *owner == ranks.rank).map(|(selected, _)| *selected);
-    Selection { tasks: own.collect(), notes, total: queue.len() }
+    let groups = hardest_first(&chosen, entries);
+    let owners = ranks.assign(groups.len());
+    let own = groups.iter().zip(owners).filter(|(_, owner)| *owner == ranks.rank);
+    let attempts = |group: &Selected| {
+        let Selected { entry_index, trajectory_index: position } = *group;
+        let first = position * draw.group_size;
+        (first..first + draw.group_size)
+            .map(move |trajectory_index| Selected { entry_index, trajectory_index })
+    };
+    let tasks = own.flat_map(|(group, _)| attempts(group)).collect();
+    Selection { tasks, notes, total: groups.len() * draw.group_size }
 }
 
 /// Selects the first `size` test tasks (all if `size` is 0 or less) and assigns them to the ranks in file order. Then the
