@@ -108,10 +108,10 @@ pub(crate) fn run(command: &TasksCommand) -> anyhow::Result<ExitCode> {
             (import_miniwob(&args.folder, &options)?, &args.output)
         }
         ImportCommand::Webvoyager(files) => {
-            import_file(Benchmark::Webvoyager, files, ImportOptions::default())?
+            import_file(Benchmark::Webvoyager, files, &ImportOptions::default())?
         }
         ImportCommand::OnlineMind2web(files) => {
-            import_file(Benchmark::OnlineMind2web, files, ImportOptions::default())?
+            import_file(Benchmark::OnlineMind2web, files, &ImportOptions::default())?
         }
         ImportCommand::Browsecomp(args) => import_questions(Benchmark::Browsecomp, args)?,
         ImportCommand::Assistantbench(args) => import_questions(Benchmark::Assistantbench, args)?,
@@ -119,7 +119,7 @@ pub(crate) fn run(command: &TasksCommand) -> anyhow::Result<ExitCode> {
             let sites: BTreeMap<String, String> = args.sites.iter().cloned().collect();
             let options =
                 ImportOptions { sites, skip_other_sites: args.skip_other_sites, ..ImportOptions::default() };
-            import_file(Benchmark::WebarenaVerified, &args.files, options)?
+            import_file(Benchmark::WebarenaVerified, &args.files, &options)?
         }
     };
     for note in &imported.notes {
@@ -132,17 +132,17 @@ pub(crate) fn run(command: &TasksCommand) -> anyhow::Result<ExitCode> {
 
 fn import_questions(benchmark: Benchmark, args: &QuestionArgs) -> anyhow::Result<(Imported, &PathBuf)> {
     let options = ImportOptions { website: args.website.clone(), ..ImportOptions::default() };
-    import_file(benchmark, &args.files, options)
+    import_file(benchmark, &args.files, &options)
 }
 
-fn import_file(
+fn import_file<'a>(
     benchmark: Benchmark,
-    files: &FileArgs,
-    options: ImportOptions,
-) -> anyhow::Result<(Imported, &PathBuf)> {
+    files: &'a FileArgs,
+    options: &ImportOptions,
+) -> anyhow::Result<(Imported, &'a PathBuf)> {
     let content =
         std::fs::read(&files.file).with_context(|| format!("cannot read {}", files.file.display()))?;
-    Ok((import(benchmark, &files.file, &content, &options)?, &files.output))
+    Ok((import(benchmark, &files.file, &content, options)?, &files.output))
 }
 
 fn write_lines(path: &Path, lines: &[String]) -> std::io::Result<()> {

@@ -135,7 +135,7 @@ async fn miniwob_reward_scores_the_first_episode_of_the_page() {
     assert_eq!(outcome(&trajectories["click-half-2"]), (Outcome::Failure, 0, Some(0.0)));
 }
 
-fn task(id: &str, website: &str, more: Value) -> String {
+fn task(id: &str, website: &str, more: &Value) -> String {
     let mut task = json!({
         "task_id": id, "task_name": format!("task {id}."), "website": website, "domain": "d", "subdomain": "s", "difficulty": 1,
     });
@@ -152,30 +152,30 @@ async fn checks_see_the_last_page_and_failures_are_no_rewards() {
     site.serve("/done", page("Order   placed"));
     let (start, done) = (format!("http://{}/start", site.address), format!("http://{}/done", site.address));
     let lines = [
-        task("url", &start, json!({"judge": {"url": format!("{done}?b=2&a=1"), "text": "order placed"}})),
-        task("wrong url", &start, json!({"judge": {"url": start}})),
+        task("url", &start, &json!({"judge": {"url": format!("{done}?b=2&a=1"), "text": "order placed"}})),
+        task("wrong url", &start, &json!({"judge": {"url": start}})),
         task(
             "script",
             &start,
-            json!({"judge": {"javascript": "document.title === 't' && answer === '42' // done"}}),
+            &json!({"judge": {"javascript": "document.title === 't' && answer === '42' // done"}}),
         ),
         task(
             "part",
             &start,
-            json!({"judge": {"javascript": "new Promise(end => setTimeout(end, 10, 0.5))"}}),
+            &json!({"judge": {"javascript": "new Promise(end => setTimeout(end, 10, 0.5))"}}),
         ),
         task(
             "setup",
             &start,
-            json!({
+            &json!({
                 "setup": "sessionStorage.prepared = await Promise.resolve('yes');",
                 "judge": {"javascript": "sessionStorage.prepared === 'yes'"},
             }),
         ),
-        task("thrown", &start, json!({"judge": {"javascript": "no.such.thing"}})),
-        task("endless", &start, json!({"judge": {"javascript": "(() => { for (;;); })()"}})),
-        task("bad setup", &start, json!({"setup": "throw new Error('not ready');", "judge": {"url": "*"}})),
-        task("command", &start, json!({"definite_answer": "42"})),
+        task("thrown", &start, &json!({"judge": {"javascript": "no.such.thing"}})),
+        task("endless", &start, &json!({"judge": {"javascript": "(() => { for (;;); })()"}})),
+        task("bad setup", &start, &json!({"setup": "throw new Error('not ready');", "judge": {"url": "*"}})),
+        task("command", &start, &json!({"definite_answer": "42"})),
     ];
     std::fs::write(folder.path().join("tasks.jsonl"), lines.join("\n")).unwrap();
     let policy = SimModel::start(|request: &ModelRequest| match request.step() {
@@ -212,7 +212,7 @@ async fn command_of_a_task_file_needs_permission() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("ran");
     let check = json!({"judge": {"command": ["touch", mark]}});
-    std::fs::write(folder.path().join("tasks.jsonl"), task("evil", "http://127.0.0.1:9/", check)).unwrap();
+    std::fs::write(folder.path().join("tasks.jsonl"), task("evil", "http://127.0.0.1:9/", &check)).unwrap();
     let policy = SimModel::start(|_: &ModelRequest| ModelReply::answer("42")).await;
     let url = format!("env_config.vllm_server_url={}", policy.url());
     let (save_path, data_path) = (

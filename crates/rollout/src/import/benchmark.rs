@@ -152,13 +152,13 @@ impl Builder {
             Ok((converted, fields))
         });
         match converted {
-            Ok((Converted::Task(draft), fields)) => self.add_task(benchmark, line, &draft, fields),
+            Ok((Converted::Task(draft), fields)) => self.add_task(benchmark, line, &draft, &fields),
             Ok((Converted::Skipped(reason), _)) => *self.skipped.entry(reason).or_default() += 1,
             Err(reason) => self.bad.add(line, reason.into()),
         }
     }
 
-    fn add_task(&mut self, benchmark: Benchmark, line: u32, draft: &TaskDraft, fields: Map<String, Value>) {
+    fn add_task(&mut self, benchmark: Benchmark, line: u32, draft: &TaskDraft, fields: &Map<String, Value>) {
         if let Some(first) = self.ids.insert(draft.task_id.to_string(), line) {
             return self
                 .bad

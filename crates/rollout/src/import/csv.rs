@@ -18,8 +18,11 @@ fn fields(columns: &[String], values: Vec<String>) -> Result<Map<String, Value>,
     Ok(columns.iter().cloned().zip(values.into_iter().map(Value::from)).collect())
 }
 
-/// Splits the text into rows, each with the line at which it begins. Blank lines are skipped.
-fn rows(text: &str) -> Result<Vec<(u32, Vec<String>)>, (u32, String)> {
+/// The values of a row, and the line at which it begins.
+type Row = (u32, Vec<String>);
+
+/// Splits the text into rows. Blank lines are skipped.
+fn rows(text: &str) -> Result<Vec<Row>, (u32, String)> {
     let mut rows = Vec::new();
     let (mut row, mut value) = (Vec::new(), String::new());
     let (mut line, mut row_line) = (1, 1);

@@ -83,7 +83,7 @@ fn line(page: &str, seed: u32, options: &MiniwobOptions) -> String {
         setup: Some(setup(seed, options.episode_seconds)),
         ..TaskDraft::default()
     };
-    draft.to_line("miniwob", Map::from_iter([("seed".to_owned(), seed.into())]))
+    draft.to_line("miniwob", &Map::from_iter([("seed".to_owned(), seed.into())]))
 }
 
 /// Starts the episode without a click on START, and prevents a second one, which would overwrite the reward.

@@ -34,7 +34,7 @@ pub(super) fn json_list(text: &str) -> Result<Vec<Record>, (u32, String)> {
     for item in items {
         // The items are slices of the text.
         let start = item.get().as_ptr() as usize - text.as_ptr() as usize;
-        line += text.as_bytes()[position..start].iter().filter(|byte| **byte == b'\n').count() as u32;
+        line += memchr::memchr_iter(b'\n', &text.as_bytes()[position..start]).count() as u32;
         position = start;
         records.push(Record::parse(line, item.get()));
     }

@@ -28,7 +28,7 @@ pub(super) struct TaskDraft {
 
 impl TaskDraft {
     /// Returns the task as a line of a task file. `source` is what the benchmark says about it.
-    pub(super) fn to_line(&self, benchmark: &str, source: Map<String, Value>) -> String {
+    pub(super) fn to_line(&self, benchmark: &str, source: &Map<String, Value>) -> String {
         let mut fields = Map::new();
         let mut add = |name: &str, value: Value| fields.insert(name.to_owned(), value);
         add("task_id", self.task_id.clone());

@@ -69,13 +69,14 @@ impl Collector {
         let (step, announcer) = (trajectory.steps.len(), &self.context.announcer);
         announcer.announce(&Event::Stage { index, step, stage: Stage::Reward });
         let since = Instant::now();
-        let verdict = match verdict {
-            Some(verdict) => verdict,
-            None => tokio::select! {
+        let verdict = if let Some(verdict) = verdict {
+            verdict
+        } else {
+            tokio::select! {
                 biased;
                 () = self.stop.hard.cancelled() => return false,
                 verdict = self.judge.judge(trajectory) => verdict,
-            },
+            }
         };
         if let Some(site) = blocked_site(&verdict, trajectory) {
             self.add_to_blocklist(&site);
