@@ -4,10 +4,11 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
+use proto::trajectory::Task;
 use rollout::{
     config::{Config, JudgeKind, OPENAI_URL, Question},
     judge::{
-        Judge, ModelJudge,
+        Judge, ModelJudge, ProgramJudge,
         rejudge::{RejudgeOptions, rejudge},
     },
     prompts::JudgePrompts,
@@ -72,8 +73,8 @@ pub(crate) fn choose(config: &mut Config) -> anyhow::Result<Judge> {
             rollout::config::Split::Test => JudgeKind::Reference,
             rollout::config::Split::Train => anyhow::bail!(
                 "no judge is configured: {variable} is not set. Set it, name a server without a key with \
-                 openai_config.base_url=URL, or choose judge=reference (compare with the reference answers) or judge=none \
-                 (leave them unjudged; webgym judge can judge them later)"
+                 openai_config.base_url=URL, or choose judge=reference (compare with the reference answers), judge=program (the \
+                 checks of the tasks) or judge=none (leave them unjudged; webgym judge can judge them later)"
             ),
         };
     }
@@ -84,8 +85,23 @@ pub(crate) fn choose(config: &mut Config) -> anyhow::Result<Judge> {
             Judge::Model(Box::new(judge.with_prompts(prompts.transpose()?.unwrap_or_default())))
         }
         JudgeKind::Reference => Judge::Reference,
+        JudgeKind::Program => Judge::Program(ProgramJudge::new(&config.program_config)),
         JudgeKind::None => Judge::None,
     })
+}
+
+/// Checks that a program judge can judge the tasks, before any browser is leased.
+pub(crate) fn check_tasks(judge: &Judge, tasks: &[Task]) -> anyhow::Result<()> {
+    let Judge::Program(program) = judge else { return Ok(()) };
+    let judged = program.check_tasks(tasks)?;
+    if judged < tasks.len() {
+        tracing::warn!(
+            "{} of {} tasks have no check that can be made here; their trajectories are saved unjudged",
+            tasks.len() - judged,
+            tasks.len()
+        );
+    }
+    Ok(())
 }
 
 /// Logs who judges. `references` is the number of tasks with a reference answer and of all tasks, if known.
@@ -103,6 +119,7 @@ pub(crate) fn log_choice(config: &Config, references: Option<(usize, usize)>) {
             tracing::info!("judge: reference answers, without a model ({with} of {all} tasks have one)");
         }
         (JudgeKind::Reference, None) => tracing::info!("judge: reference answers, without a model"),
+        (JudgeKind::Program, _) => tracing::info!("judge: the checks of the tasks, without a model"),
         (JudgeKind::None, _) => {
             tracing::info!("judge: none, as configured; trajectories are saved unjudged");
         }

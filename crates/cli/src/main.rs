@@ -25,6 +25,7 @@ mod report;
 mod rollout;
 mod serve;
 mod signals;
+mod tasks;
 mod trajectories;
 mod view;
 
@@ -95,6 +96,9 @@ enum Command {
     Baseline(baseline::BaselineArgs),
     /// Serve the practice websites and write their tasks.
     Practice(practice::PracticeArgs),
+    /// Create task files from the files of benchmarks.
+    #[command(subcommand)]
+    Tasks(tasks::TasksCommand),
     /// Compare answers with reference answers, as judge=reference does: a line of JSON with answer and reference for each.
     Compare,
 }
@@ -154,6 +158,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => Box::pin(demo::demo(args, quiet)).await,
         Command::Baseline(args) => baseline::run(&args).await,
         Command::Practice(args) => practice::run(&args).await,
+        Command::Tasks(command) => tasks::run(&command),
         Command::Compare => compare::run(),
         Command::Bench(args) => bench::run(&args).await,
     }

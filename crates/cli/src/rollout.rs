@@ -85,6 +85,7 @@ async fn run_to_end(
 ) -> anyhow::Result<Collected> {
     let options = run_options(args, &resolved.config);
     let Some(run) = Run::from_config(resolved, options).await? else { return Ok(Collected::default()) };
+    judge::check_tasks(&judge, &run.plan().tasks)?;
     let own_farm = start_farm(args, &run).await?;
     let url = match (&own_farm, run.config().farm_url()) {
         (Some(farm), _) => farm.url("master").unwrap_or_default().to_owned(),

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use client::{
     farm::{
-        ClientError, FarmClient, FarmClientOptions, GrantedLease, Lease, LiveUrl, ObserveOptions, Viewport,
+        CdpUrl, ClientError, FarmClient, FarmClientOptions, GrantedLease, Lease, LiveUrl, ObserveOptions,
+        Viewport,
     },
     http::{Deadline, RetryPolicy},
 };
@@ -62,13 +63,14 @@ const MARKS: InteractionMode = InteractionMode::SetOfMarks;
 #[tokio::test]
 async fn lease_is_acquired_and_released() {
     let live_url = "http://10.0.0.1:7000/live/u-1:9000.secret";
-    let granted = json!({"instance_id": "u-1:9000", "node": "http://10.0.0.1:8080", "live_url": live_url});
+    let granted = json!({"instance_id": "u-1:9000", "node": "http://10.0.0.1:8080", "live_url": live_url, "cdp_url": "http://10.0.0.1:7000/cdp/u-1:9000.secret/"});
     let server = Server::start(vec![json_response(200, &granted), success()]).await;
     let farm = client(&server);
     let granted = farm.acquire(50, Some(5), "key-1", &SessionOptions::default(), deadline()).await.unwrap();
     let live_url = LiveUrl::new("http://10.0.0.1:7000/live/u-1:9000.secret");
+    let cdp_url = CdpUrl::new("http://10.0.0.1:7000/cdp/u-1:9000.secret");
     assert!(!format!("{granted:?}").contains("secret"), "{granted:?}");
-    assert_eq!(granted, GrantedLease { lease: lease(), live_url });
+    assert_eq!(granted, GrantedLease { lease: lease(), live_url, cdp_url });
     assert_eq!(farm.release(&lease(), deadline()).await, Ok(()));
     let requests = server.requests();
     assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/get"));

@@ -7,6 +7,8 @@ pub mod address;
 pub mod config;
 /// One episode: observe, ask the policy, act, until it ends.
 pub mod episode;
+/// Converts the files of benchmarks into task files.
+pub mod import;
 /// Scores finished episodes.
 pub mod judge;
 /// Decides which tasks a run has: task files, sampling, ranks, resuming.

@@ -32,7 +32,7 @@ impl Default for FarmClientOptions {
 /// A client of one farm. Clones share connections and what is known about the farm.
 #[derive(Clone, Debug)]
 pub struct FarmClient {
-    http: Client,
+    pub(super) http: Client,
     root: Arc<str>,
     key: HeaderValue,
     pub(super) options: Arc<FarmClientOptions>,

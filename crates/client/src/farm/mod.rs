@@ -5,11 +5,13 @@ mod calls;
 mod client;
 mod error;
 mod fallback;
+mod script;
 mod wire;
 
 pub use client::{FarmClient, FarmClientOptions};
 pub use error::ClientError;
+pub use script::ScriptError;
 pub use wire::{
-    FarmInfo, GrantedLease, Lease, LiveUrl, NodeInfo, Observation, ObserveOptions, Screenshot, Viewport,
-    read_screenshot_info,
+    CdpUrl, FarmInfo, GrantedLease, Lease, LiveUrl, NodeInfo, Observation, ObserveOptions, Screenshot,
+    Viewport, read_screenshot_info,
 };

@@ -31,18 +31,21 @@ impl Lease {
     }
 }
 
-/// A new lease, and where a person can watch it.
+/// A new lease, where a person can watch it, and where CDP clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantedLease {
     pub lease: Lease,
     /// Absent if the farm has no live view.
     pub live_url: Option<LiveUrl>,
+    /// Absent if the farm has no CDP endpoint.
+    pub cdp_url: Option<CdpUrl>,
 }
 
 impl GrantedLease {
     pub(super) fn read(body: &Value) -> Option<Self> {
         let live_url = body.get("live_url").and_then(Value::as_str).and_then(LiveUrl::new);
-        Some(Self { lease: Lease::read(body)?, live_url })
+        let cdp_url = body.get("cdp_url").and_then(Value::as_str).and_then(CdpUrl::new);
+        Some(Self { lease: Lease::read(body)?, live_url, cdp_url })
     }
 }
 
@@ -65,6 +68,27 @@ impl LiveUrl {
 impl std::fmt::Debug for LiveUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("LiveUrl(…)")
+    }
+}
+
+/// The address at which CDP clients drive a lease. It contains a secret, so it is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CdpUrl(String);
+
+impl CdpUrl {
+    pub fn new(url: &str) -> Option<Self> {
+        let is_web = url.starts_with("http://") || url.starts_with("https://");
+        is_web.then(|| Self(url.trim_end_matches('/').to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for CdpUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CdpUrl(…)")
     }
 }
 

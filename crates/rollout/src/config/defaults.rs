@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::schema::{
     Config, ContextConfig, EnvConfig, HttpPools, ImageTransport, JudgeKind, JudgeOverride, MaxSteps,
-    ModelConfig, ModelType, OpenaiConfig, PolicyConfig, PromptVersion, SamplerKind, Split,
+    ModelConfig, ModelType, OpenaiConfig, PolicyConfig, ProgramConfig, PromptVersion, SamplerKind, Split,
 };
 
 impl Default for Config {
@@ -27,6 +27,7 @@ impl Default for Config {
                 page_text_lines: 0,
             },
             env_config: EnvConfig::default(),
+            program_config: ProgramConfig { command: None, timeout: 60.0, allow_task_commands: false },
             openai_config: OpenaiConfig::default(),
         }
     }

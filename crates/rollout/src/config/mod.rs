@@ -13,8 +13,8 @@ pub use hydra::{ConfigError, Origin, Problem, SearchPath};
 pub use record::{RecordError, append_hyperparameters};
 pub use schema::{
     Config, ContextConfig, EnvConfig, HttpPools, ImageDetail, ImageTransport, JudgeKind, JudgeOverride,
-    MaxSteps, ModelConfig, ModelType, OpenaiConfig, PolicyConfig, PromptVersion, RankWeights, RatioClass,
-    SamplerKind, Split,
+    MaxSteps, ModelConfig, ModelType, OpenaiConfig, PolicyConfig, ProgramConfig, PromptVersion, RankWeights,
+    RatioClass, SamplerKind, Split,
 };
 pub use usage::{JudgeEndpoint, OPENAI_URL, Question, seconds};
 

@@ -19,6 +19,7 @@ pub struct Config {
     pub policy_config: PolicyConfig,
     pub context_config: ContextConfig,
     pub env_config: EnvConfig,
+    pub program_config: ProgramConfig,
     pub openai_config: OpenaiConfig,
 }
 
@@ -29,7 +30,20 @@ pub enum JudgeKind {
     Auto,
     Openai,
     Reference,
+    /// The checks of the tasks, and commands.
+    Program,
     None,
+}
+
+/// How `judge=program` judges.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramConfig {
+    /// The program, with its arguments, that judges tasks without checks of their own.
+    pub command: Option<Vec<String>>,
+    /// Seconds that judging one episode may take.
+    pub timeout: f64,
+    /// Whether programs run that a task file names. Task files may come from elsewhere.
+    pub allow_task_commands: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

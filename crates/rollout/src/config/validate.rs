@@ -5,7 +5,8 @@ use proto::{InteractionMode, dialect::Version};
 use crate::session_options;
 
 use super::schema::{
-    Config, EnvConfig, JudgeOverride, MaxSteps, OpenaiConfig, PolicyConfig, RatioClass, SamplerKind, Split,
+    Config, EnvConfig, JudgeOverride, MaxSteps, OpenaiConfig, PolicyConfig, ProgramConfig, RatioClass,
+    SamplerKind, Split,
 };
 
 /// Returns all problems as (key, reason).
@@ -20,6 +21,7 @@ pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
     env_session(&mut rules, env);
     env_tasks(&mut rules, env);
     env_ranks(&mut rules, env);
+    program(&mut rules, &config.program_config);
     openai(&mut rules, &config.openai_config);
     rules.0
 }
@@ -211,6 +213,16 @@ fn env_ranks(rules: &mut Rules, env: &EnvConfig) {
         // The number of ranks may still come from the launcher.
         rules.check(&env_key(name), name == "multinode_total_workers", reason);
     }
+}
+
+fn program(rules: &mut Rules, program: &ProgramConfig) {
+    rules.positive("program_config.timeout", program.timeout);
+    let is_program = |command: &Vec<String>| command.first().is_some_and(|program| !program.is_empty());
+    rules.check(
+        "program_config.command",
+        program.command.as_ref().is_none_or(is_program),
+        "must be a list: the program and its arguments",
+    );
 }
 
 fn openai(rules: &mut Rules, openai: &OpenaiConfig) {

@@ -10,10 +10,11 @@ use proto::{
 };
 
 use super::{
-    BrowserSession, Ending, EpisodeContext, fingerprint::Fingerprint, screenshots::ScreenshotStore,
+    BrowserSession, Ending, EpisodeContext, fingerprint::Fingerprint, screenshots::ScreenshotStore, setup,
     start_page::StartPage,
 };
 use crate::{
+    judge::{ProgramJudge, Verdict, final_answer, program::JudgedEpisode},
     policy::{ActionContext, ActionKey, PromptOptions, ResolvedAction},
     run::event::{Event, Stage},
 };
@@ -31,6 +32,8 @@ pub struct Episode {
     pub(super) prompting: PromptOptions,
     /// Where the mouse is, for dialects with actions at its position.
     pub(super) cursor: Point,
+    /// The verdict of a judge that looked at the page at the end.
+    pub(crate) verdict: Option<Verdict>,
 }
 
 /// What the agent currently sees. The screenshot is on disk; only its fingerprint is kept, to compare the next one with.
@@ -51,7 +54,17 @@ impl Episode {
     ) -> Self {
         let prompting = context.settings.prompting;
         let cursor = Point { x: 0.0, y: 0.0 };
-        Self { context, task, attempt, screenshots, deadline, steps: Vec::new(), prompting, cursor }
+        Self {
+            context,
+            task,
+            attempt,
+            screenshots,
+            deadline,
+            steps: Vec::new(),
+            prompting,
+            cursor,
+            verdict: None,
+        }
     }
 
     pub(super) fn index(&self) -> usize {
@@ -62,7 +75,7 @@ impl Episode {
         &self.screenshots
     }
 
-    pub(super) fn enter_stage(&self, stage: Stage) {
+    pub(crate) fn enter_stage(&self, stage: Stage) {
         let event = Event::Stage { index: self.index(), step: self.steps.len(), stage };
         self.context.announcer.announce(&event);
     }
@@ -96,6 +109,7 @@ impl Episode {
         }
         let start_url = self.task.website.clone();
         let is_open = self.open_start_page(session, &start_url).await?;
+        setup::run(session, &self.task).await?;
         let mut view = self.observe_first(session, is_open).await?;
         let mut start_page = StartPage::new(&view.observation.url);
         let mode = self.context.settings.prompting.mode;
@@ -120,6 +134,19 @@ impl Episode {
             view = self.act(session, resolved, &action, view).await?;
         }
         Ok(Ending::OutOfSteps)
+    }
+
+    /// Judges the end of the episode, which the page shows.
+    pub(crate) async fn judge(&mut self, judge: &ProgramJudge, session: &BrowserSession) {
+        let answer = final_answer(&self.steps);
+        let judged = JudgedEpisode {
+            task: &self.task,
+            answer: answer.as_deref(),
+            steps: &self.steps,
+            folder: Some(self.screenshots.folder()),
+        };
+        let page = session.judged_page(Deadline::after(judge.timeout()));
+        self.verdict = Some(judge.judge(&judged, &page).await);
     }
 
     async fn open_start_page(&mut self, session: &BrowserSession, url: &str) -> Result<bool, Ending> {

@@ -24,6 +24,8 @@ pub enum Ending {
     NoBrowser(String),
     /// The farm's rules forbid the task's page, so no attempt can succeed.
     Refused(String),
+    /// The task's setup script failed, so the task cannot be attempted.
+    SetupFailed(String),
     /// A prompt template failed. It may fail for every episode.
     PromptFailed(String),
     /// The policy server did not answer.
@@ -71,6 +73,7 @@ impl Ending {
             Self::Lost(_)
             | Self::FirstPromptTooLarge(_)
             | Self::Refused(_)
+            | Self::SetupFailed(_)
             | Self::NoBrowser(_)
             | Self::PolicyLost(_)
             | Self::PolicyRefuses(_)
@@ -97,6 +100,7 @@ impl Ending {
             Self::FirstPromptTooLarge(reason) => format!("the first prompt is too long: {reason}"),
             Self::Lost(reason) => format!("browser lost: {reason}"),
             Self::Refused(reason) => format!("page refused: {reason}"),
+            Self::SetupFailed(reason) => format!("setup failed: {reason}"),
             Self::NoBrowser(reason) => format!("no browser available: {reason}"),
             Self::PolicyLost(reason) => format!("policy lost: {reason}"),
             Self::PromptFailed(reason) => reason.clone(),

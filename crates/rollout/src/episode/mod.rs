@@ -10,6 +10,7 @@ mod observe;
 mod recording;
 pub mod screenshots;
 mod session;
+mod setup;
 mod start_page;
 
 pub use attempt::Episode;
@@ -17,3 +18,4 @@ pub use context::{EpisodeContext, Groups, Settings};
 pub(crate) use decide::restore_prompts;
 pub use ending::{Ending, is_ended_by_agent};
 pub(crate) use session::BrowserSession;
+pub use setup::FIELD as SETUP_FIELD;

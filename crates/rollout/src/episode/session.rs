@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use client::{
-    farm::{ClientError, GrantedLease, Lease, Observation, ObserveOptions, read_screenshot_info},
+    farm::{CdpUrl, ClientError, GrantedLease, Lease, Observation, ObserveOptions, read_screenshot_info},
     http::Deadline,
 };
 use proto::{Command, InteractionMode, page::ScreenshotInfo, trajectory::Task};
@@ -14,9 +14,12 @@ use tokio::{sync::SemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{Ending, EpisodeContext, recording};
-use crate::run::{
-    event::{Event, Stage},
-    permits::Operation,
+use crate::{
+    judge::program::FarmPage,
+    run::{
+        event::{Event, Stage},
+        permits::Operation,
+    },
 };
 
 /// How long one request may wait in the farm's queue before it is sent again.
@@ -38,6 +41,7 @@ pub(crate) struct BrowserSession {
     context: Arc<EpisodeContext>,
     index: usize,
     lease: Lease,
+    cdp_url: Option<CdpUrl>,
     /// The farm records the session.
     is_recorded: bool,
     /// The lease's node supports `/step` and `/observe`, as far as is known.
@@ -62,13 +66,13 @@ impl BrowserSession {
             () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
             lease = acquire_lease(context, task, index, Deadline::at(until)) => lease?,
         };
-        let (GrantedLease { lease, live_url }, is_recorded) = lease;
+        let (GrantedLease { lease, live_url, cdp_url }, is_recorded) = lease;
         context.announcer.announce(&Event::BrowserChanged { index, live_url });
         if let Some(log) = &context.leases {
             log.record_acquired(&lease);
         }
         let mut session =
-            Self { context: Arc::clone(context), index, lease, is_recorded, supports_step: false };
+            Self { context: Arc::clone(context), index, lease, cdp_url, is_recorded, supports_step: false };
         match session.context.farm.supports_step(session.deadline()).await {
             Ok(is_supported) => session.supports_step = is_supported && context.farm.has_step(&session.lease),
             Err(error) => {
@@ -80,8 +84,13 @@ impl BrowserSession {
     }
 
     /// Limits all attempts of an operation together; the client limits each attempt.
-    fn deadline(&self) -> Deadline {
+    pub(super) fn deadline(&self) -> Deadline {
         Deadline::after(self.context.settings.operation_timeout * 4)
+    }
+
+    /// Returns the page for scripts and checks.
+    pub(super) fn judged_page(&self, deadline: Deadline) -> FarmPage<'_> {
+        FarmPage { farm: &self.context.farm, lease: &self.lease, cdp_url: self.cdp_url.as_ref(), deadline }
     }
 
     fn announce_stage(&self, step: usize, stage: Stage) {

@@ -2,6 +2,7 @@
 //! it could not be judged, so that a judge that cannot be reached never counts as a failed task.
 
 mod model;
+pub mod program;
 pub mod reference;
 pub mod rejudge;
 
@@ -15,6 +16,7 @@ use proto::{
 
 pub(crate) use model::final_answer;
 pub use model::{ModelJudge, says_blocked, says_success};
+pub use program::ProgramJudge;
 
 /// The judge's decision about one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,12 @@ pub struct Verdict {
     pub is_blocked: bool,
     /// The step whose page blocked the agent, if the judge named it.
     pub blocked_at: Option<usize>,
+    /// The score from 0 to 1, if the judge gives one. Only 1 is a success.
+    pub score: Option<f64>,
 }
+
+/// The key of [`Verdict::score`] in the metadata of a trajectory.
+const SCORE: &str = "score";
 
 impl Verdict {
     pub fn new(outcome: Outcome, evaluation: impl Into<String>) -> Self {
@@ -46,6 +53,7 @@ impl Verdict {
             step_judgments: Vec::new(),
             is_blocked: outcome == Outcome::Blocked,
             blocked_at: None,
+            score: None,
         }
     }
 
@@ -70,6 +78,10 @@ impl Verdict {
         trajectory.metadata.keypoint_step_ids =
             keypoints.filter_map(|(step, _)| i64::try_from(step).ok()).collect();
         trajectory.metadata.outcome = Some(self.outcome);
+        match self.score {
+            Some(score) => trajectory.metadata.extra.insert(SCORE.to_owned(), score.into()),
+            None => trajectory.metadata.extra.shift_remove(SCORE),
+        };
     }
 }
 
@@ -80,6 +92,8 @@ pub enum Judge {
     /// Compares with the reference answers, without a model.
     Reference,
     Model(Box<ModelJudge>),
+    /// Runs the programmatic checks of the tasks. Its verdicts are made before an episode's browser is released.
+    Program(ProgramJudge),
     /// A judge of the program that uses this library; see `examples/custom_judge.rs`.
     Custom(Box<dyn CustomJudge>),
 }
@@ -97,6 +111,7 @@ impl Judge {
             Self::None => Verdict::new(Outcome::JudgeError, "Not judged: no judge is configured."),
             Self::Reference => judge_by_reference(trajectory),
             Self::Model(judge) => judge.judge(trajectory).await,
+            Self::Program(judge) => judge.judge_saved(trajectory),
             Self::Custom(judge) => judge.judge(trajectory).await,
         }
     }
@@ -119,7 +134,7 @@ pub fn blocked_site(verdict: &Verdict, trajectory: &Trajectory) -> Option<Blocke
 }
 
 fn judge_by_reference(trajectory: &Trajectory) -> Verdict {
-    let Some(answer) = final_answer(trajectory) else {
+    let Some(answer) = final_answer(&trajectory.steps) else {
         return Verdict::new(Outcome::Failure, "The episode ended without an answer.");
     };
     let Some(reference) = trajectory.task.reference() else {

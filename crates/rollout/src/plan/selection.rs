@@ -25,6 +25,7 @@ use crate::config::{Config, EnvConfig, JudgeKind, MaxSteps, Question, SamplerKin
 
 /// The judge in the metadata of a run that compares with the reference answers.
 const REFERENCE_JUDGE: &str = "reference";
+const PROGRAM_JUDGE: &str = "program";
 
 /// The selected tasks, stored beside the journal because blocklist and task file may change while a run is interrupted.
 #[derive(Serialize, Deserialize)]
@@ -133,6 +134,7 @@ fn judge_models(config: &Config) -> (Option<String>, Value) {
     match config.judge {
         JudgeKind::None => (None, json!({})),
         JudgeKind::Reference => (Some(REFERENCE_JUDGE.to_owned()), json!({})),
+        JudgeKind::Program => (Some(PROGRAM_JUDGE.to_owned()), json!({})),
         JudgeKind::Auto | JudgeKind::Openai => (
             Some(config.openai_config.model.clone()),
             json!({

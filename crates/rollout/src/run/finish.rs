@@ -18,19 +18,20 @@ use super::{
 };
 use crate::{
     episode::{Ending, Episode, restore_prompts, screenshots::ScreenshotStore},
-    judge::blocked_site,
+    judge::{Verdict, blocked_site},
     plan::blocklist::{self, BlockedSite},
 };
 
 impl Collector {
     /// Passes a finished episode on to judge and disk. Blocks only when too many episodes wait for the judge.
-    pub(super) async fn submit(self: &Arc<Self>, ending: Ending, attempt: u32, episode: Episode) {
+    pub(super) async fn submit(self: &Arc<Self>, ending: Ending, attempt: u32, mut episode: Episode) {
         let Ok(permit) = Arc::clone(&self.unjudged).acquire_owned().await else { return };
         let collector = Arc::clone(self);
         self.finishing.spawn(async move {
             let _permit = permit;
+            let verdict = episode.verdict.take();
             let (trajectory, screenshots) = into_trajectory(&ending, attempt, episode);
-            collector.finish(ending, trajectory, screenshots).await;
+            collector.finish(ending, trajectory, screenshots, verdict).await;
         });
     }
 
@@ -39,6 +40,7 @@ impl Collector {
         ending: Ending,
         mut trajectory: Trajectory,
         screenshots: ScreenshotStore,
+        verdict: Option<Verdict>,
     ) {
         if self.is_finished_elsewhere(trajectory_index(&trajectory)).await {
             return screenshots.discard().await;
@@ -54,23 +56,27 @@ impl Collector {
             for (trajectory, screenshots) in self.losses.record_success() {
                 self.save(trajectory, screenshots).await;
             }
-            if !self.judge(&mut trajectory).await {
+            if !self.judge(&mut trajectory, verdict).await {
                 return;
             }
         }
         self.save(trajectory, screenshots).await;
     }
 
-    /// Judges a trajectory. Returns `false` when the run was stopped meanwhile.
-    async fn judge(&self, trajectory: &mut Trajectory) -> bool {
+    /// Judges a trajectory, unless it has a verdict already. Returns `false` when the run was stopped meanwhile.
+    async fn judge(&self, trajectory: &mut Trajectory, verdict: Option<Verdict>) -> bool {
         let index = trajectory_index(trajectory);
         let (step, announcer) = (trajectory.steps.len(), &self.context.announcer);
         announcer.announce(&Event::Stage { index, step, stage: Stage::Reward });
         let since = Instant::now();
-        let verdict = tokio::select! {
-            biased;
-            () = self.stop.hard.cancelled() => return false,
-            verdict = self.judge.judge(trajectory) => verdict,
+        let verdict = if let Some(verdict) = verdict {
+            verdict
+        } else {
+            tokio::select! {
+                biased;
+                () = self.stop.hard.cancelled() => return false,
+                verdict = self.judge.judge(trajectory) => verdict,
+            }
         };
         if let Some(site) = blocked_site(&verdict, trajectory) {
             self.add_to_blocklist(&site);

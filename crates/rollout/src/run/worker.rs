@@ -12,7 +12,10 @@ use super::{
     collector::Collector,
     event::{Event, Stage},
 };
-use crate::episode::{BrowserSession, Ending, Episode, screenshots::ScreenshotStore};
+use crate::{
+    episode::{BrowserSession, Ending, Episode, screenshots::ScreenshotStore},
+    judge::Judge,
+};
 
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(300);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(10);
@@ -124,12 +127,27 @@ impl Collector {
             () = tokio::time::sleep_until(deadline) => Ending::TimedOut,
             ending = episode.run(&session) => ending,
         };
+        let ending = self.judge_page(ending, &mut episode, &session).await;
         context.announcer.announce(&Event::Stage { index, step: episode.steps.len(), stage: Stage::Release });
         if !matches!(ending, Ending::Stopped | Ending::Lost(_)) {
             session.save_recording(episode.screenshots().folder()).await;
         }
         self.release(session).await;
         Some((ending, episode))
+    }
+
+    /// Lets a judge that needs the page judge the episode before its browser is released.
+    async fn judge_page(&self, ending: Ending, episode: &mut Episode, session: &BrowserSession) -> Ending {
+        let Judge::Program(judge) = &self.judge else { return ending };
+        if !ending.is_by_agent() {
+            return ending;
+        }
+        episode.enter_stage(Stage::Reward);
+        tokio::select! {
+            biased;
+            () = self.stop.hard.cancelled() => Ending::Stopped,
+            () = Box::pin(episode.judge(judge, session)) => ending,
+        }
     }
 
     /// Records the attempt in the journal before its folder exists, so that a resumed run can remove the folder.

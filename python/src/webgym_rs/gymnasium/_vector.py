@@ -54,9 +54,10 @@ class TaskVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         """Starts new episodes: all, or those that the boolean array `options["reset_mask"]` names."""
         if seed is not None:
             self._generators = self._new_generators(seed)
-        mask = (options or {}).get("reset_mask")
-        chosen = range(self.num_envs) if mask is None else [int(number) for number in numpy.flatnonzero(mask)]
-        if any(self._results[number] is None for number in range(self.num_envs) if number not in chosen):
+        mask: Any = (options or {}).get("reset_mask")
+        numbers = range(self.num_envs)
+        chosen = numbers if mask is None else [number for number in numbers if mask[number]]
+        if any(self._results[number] is None for number in numbers if number not in chosen):
             raise ValueError("the first reset must be of all environments; leave out reset_mask")
         tasks = {number: self._choose(number, options) for number in chosen}
         started = self._engine.run_all([self._episode(number).reset_or_lose(task) for number, task in tasks.items()])

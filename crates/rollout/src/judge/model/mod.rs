@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use proto::{
     judgment::JudgmentSubject,
-    trajectory::{Action, Evaluation, Outcome, Trajectory},
+    trajectory::{Action, Evaluation, Outcome, Step, Trajectory},
 };
 
 use super::{StepJudgment, Verdict};
@@ -125,13 +125,14 @@ impl ModelJudge {
             }
         };
         let Record { replies, step_judgments, is_blocked, blocked_at } = record;
-        Verdict { outcome, evaluation: Evaluation::Texts(replies), step_judgments, is_blocked, blocked_at }
+        let evaluation = Evaluation::Texts(replies);
+        Verdict { outcome, evaluation, step_judgments, is_blocked, blocked_at, score: None }
     }
 
     /// Asks all questions until one fails. A block is recorded and does not end the questions: the agent may have got
     /// past it.
     async fn passes_all(&self, trajectory: &Trajectory, record: &mut Record) -> Result<bool, Unjudged> {
-        let answer = final_answer(trajectory);
+        let answer = final_answer(&trajectory.steps);
         if answer.is_some() {
             record.step_judgments = self.find_keypoints(trajectory).await?;
         }
@@ -264,8 +265,8 @@ fn interpret(completion: Completion, read: impl Fn(&str) -> Reading) -> Result<(
 }
 
 /// Returns the text of the answer that the episode ended with.
-pub(crate) fn final_answer(trajectory: &Trajectory) -> Option<String> {
-    let action = trajectory.steps.last()?.action.as_ref().filter(|action| action.key == Action::ANSWER)?;
+pub(crate) fn final_answer(steps: &[Step]) -> Option<String> {
+    let action = steps.last()?.action.as_ref().filter(|action| action.key == Action::ANSWER)?;
     let text = action.text().and_then(serde_json::Value::as_str);
     Some(text.unwrap_or_default().to_owned())
 }

@@ -3,7 +3,7 @@
 use proto::trajectory::{RubricItem, Task, TaskId};
 use serde_json::{Map, Value};
 
-use crate::session_options;
+use crate::{episode::SETUP_FIELD, judge::program, session_options};
 
 use super::{
     defects::LineDefects,
@@ -35,6 +35,7 @@ pub(super) fn parse_with_id(line: &[u8]) -> ParsedLine {
 fn parse_fields(mut fields: Map<String, Value>) -> ParsedLine {
     let mut defects = LineDefects::default();
     check_session(&fields, &mut defects);
+    check_programs(&fields, &mut defects);
     let task = Task {
         task_name: defects.check(fields::task_name(&mut fields)),
         evaluator_reference: evaluator_reference(&mut fields, &mut defects),
@@ -70,13 +71,26 @@ fn check_session(fields: &Map<String, Value>, defects: &mut LineDefects) {
     }
 }
 
-/// Reads the rubric, which may be missing if there is a definite answer.
+/// Checks the task's own checks and its setup script, if it has any.
+fn check_programs(fields: &Map<String, Value>, defects: &mut LineDefects) {
+    let checks = fields.get(program::FIELD).filter(|field| !field.is_null()).map(program::parse_checks);
+    if let Some(Err(reason)) = checks {
+        defects.add(reason);
+    }
+    match fields.get(SETUP_FIELD) {
+        None | Some(Value::Null | Value::String(_)) => {}
+        Some(other) => defects.add(format!("setup must be JavaScript as a string, not {}", kind(other))),
+    }
+}
+
+/// Reads the rubric, which may be missing if there is a definite answer or a check.
 fn evaluator_reference(fields: &mut Map<String, Value>, defects: &mut LineDefects) -> Vec<RubricItem> {
-    let has_answer = fields.get("definite_answer").is_some_and(|answer| !answer.is_null());
+    let has = |name: &str| fields.get(name).is_some_and(|field| !field.is_null());
+    let has_answer = has("definite_answer") || has(program::FIELD);
     match fields.shift_remove("evaluator_reference") {
         None | Some(Value::Null) if has_answer => Vec::new(),
         None | Some(Value::Null) => {
-            defects.add("evaluator_reference is missing, and there is no definite_answer to judge by either");
+            defects.add("evaluator_reference is missing, and there is no definite_answer to judge by and no judge field either");
             Vec::new()
         }
         Some(reference) => rubric::parse(reference, defects),
@@ -146,6 +160,8 @@ mod tests {
         assert_eq!((got.task_id, got.reference_answer, got.difficulty), (None, None, 3));
         let judged_by_answer = json!({"evaluator_reference": "REMOVE", "definite_answer": "blue"});
         assert!(task(&judged_by_answer).unwrap().evaluator_reference.is_empty());
+        let judged_by_check = json!({"evaluator_reference": "REMOVE", "judge": {"url": "http://a.test/*"}});
+        assert!(task(&judged_by_check).unwrap().extra.contains_key("judge"));
     }
 
     #[test]
@@ -177,6 +193,8 @@ mod tests {
             (json!({"definite_answer": ["a"]}), "definite_answer must be a string or null, not a list"),
             (json!({"task_id": 1.5}), "task_id must be a string or a whole number"),
             (json!({"task_id": true}), "task_id must be a string or a whole number"),
+            (json!({"judge": {"script": "1"}}), "judge.script is not a check"),
+            (json!({"setup": ["x"]}), "setup must be JavaScript as a string, not a list"),
             (json!({"attempt_level": "x"}), "attempt_level must be a whole number"),
         ];
         for (changes, wanted) in cases {

@@ -52,7 +52,7 @@ pub struct BadLines {
 }
 
 impl BadLines {
-    fn add(&mut self, line: u32, defects: LineDefects) {
+    pub(crate) fn add(&mut self, line: u32, defects: LineDefects) {
         self.count += 1;
         if self.first.len() < MAX_REPORTED_LINES {
             self.first.push((line, defects));

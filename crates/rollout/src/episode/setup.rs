@@ -1,0 +1,23 @@
+//! Prepares the start page with the task's own script, before the agent sees the page.
+
+use proto::trajectory::Task;
+use serde_json::Value;
+
+use super::{BrowserSession, Ending};
+use crate::judge::program::JudgedPage;
+
+/// The field of a task with JavaScript that runs in the start page.
+pub const FIELD: &str = "setup";
+
+/// Runs the task's setup script, if it has one. A page that cannot be prepared is not the agent's fault, and another attempt
+/// would fail too.
+pub(super) async fn run(session: &BrowserSession, task: &Task) -> Result<(), Ending> {
+    let Some(script) =
+        task.extra.get(FIELD).and_then(Value::as_str).filter(|script| !script.trim().is_empty())
+    else {
+        return Ok(());
+    };
+    let expression = format!("(async () => {{\n{script}\n}})()");
+    let done = session.judged_page(session.deadline()).evaluate(&expression).await;
+    done.map(drop).map_err(Ending::SetupFailed)
+}
