@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod doctor;
 mod drain;
+mod environment;
 mod export;
 mod format;
 mod judge;
@@ -60,6 +61,8 @@ enum Command {
     Instance(serve::InstanceArgs),
     /// Collect trajectories with your policy model on a set of tasks, scored by a judge.
     Rollout(rollout::RolloutArgs),
+    /// Serve episodes to other programs over the OpenEnv protocol.
+    Env(environment::EnvArgs),
     /// Show the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -139,6 +142,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Drain(args) => drain::run(&args).await,
         Command::Instance(args) => serve::instance(args, quiet).await,
         Command::Rollout(args) => Box::pin(rollout::rollout(args, quiet)).await,
+        Command::Env(args) => Box::pin(environment::run(args)).await,
         Command::Config(command) => config::run(&command),
         Command::Prompts(command) => prompts::run(&command),
         Command::Monitor(args) => monitor::run(&args).await,
