@@ -1,4 +1,5 @@
-//! `webgym env`: serves episodes to other people's loops over the OpenEnv protocol, on a farm elsewhere or in this process.
+//! `webgym env`: serves episodes to other people's loops over the OpenEnv protocol and MCP, on a farm elsewhere or in this
+//! process. `webgym mcp`: serves one MCP client on standard input and output.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -35,6 +36,7 @@ use crate::{
 const FARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// The split of a task file without a name.
 const DEFAULT_SPLIT: &str = "train";
+const DEFAULT_INSTANCES: usize = 4;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum JudgeChoice {
@@ -64,9 +66,9 @@ pub(crate) struct EpisodeArgs {
     /// The farm to use. Its key is read from the variable that the configuration names. Default: a farm in this process.
     #[arg(long, value_name = "URL")]
     farm: Option<String>,
-    /// The number of browser instances of the farm in this process.
-    #[arg(long, value_name = "N", value_parser = parse_count, default_value = "4", conflicts_with = "farm")]
-    instances: usize,
+    /// The number of browser instances of the farm in this process. Default: 4, and 1 for webgym mcp.
+    #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "farm")]
+    instances: Option<usize>,
     /// What scores an episode.
     #[arg(long, value_enum, default_value = "reference")]
     judge: JudgeChoice,
@@ -127,7 +129,7 @@ pub(crate) struct EnvArgs {
 pub(crate) async fn run(args: EnvArgs) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let parent = Parent::watch(args.exit_with_parent)?;
-    let prepared = args.episodes.prepare().await?;
+    let prepared = args.episodes.prepare(DEFAULT_INSTANCES, &[]).await?;
     let options = ServerOptions {
         address: SocketAddr::new(args.host, args.port),
         api_key: args.api_key.filter(|key| !key.is_empty()),
@@ -160,12 +162,7 @@ pub(crate) async fn run(args: EnvArgs) -> anyhow::Result<ExitCode> {
     }
     let stop = async {
         server.stop().await;
-        if let Some(farm) = prepared.farm {
-            farm.stop().await;
-        }
-        if let Some(folder) = &prepared.screenshot_folder {
-            let _ = std::fs::remove_dir_all(folder);
-        }
+        prepared.farm.stop().await;
     };
     tokio::select! {
         () = stop => Ok(ExitCode::SUCCESS),
@@ -173,25 +170,66 @@ pub(crate) async fn run(args: EnvArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+#[derive(Args)]
+pub(crate) struct McpArgs {
+    #[command(flatten)]
+    episodes: EpisodeArgs,
+    /// The task of the session. Default: the first one.
+    #[arg(long, value_name = "ID", requires = "tasks")]
+    task_id: Option<String>,
+}
+
+/// Serves one MCP client on standard input and output. The log goes to standard error.
+pub(crate) async fn run_mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let prepared = args.episodes.prepare(1, &["+env_config.session.tabs=many"]).await?;
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let served = tokio::select! {
+        served = env::serve_stdio(&prepared.environment, args.task_id, input, output) => served,
+        () = signals.next() => Ok(()),
+    };
+    prepared.farm.stop().await;
+    // Closed output means that the client is gone.
+    match served {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
 /// An environment that is connected to its farm.
 struct Prepared {
     environment: Environment,
-    /// The farm in this process.
-    farm: Option<Farm>,
+    farm: OwnFarm,
     tasks: usize,
     max_sessions: usize,
+}
+
+/// What this process owns besides the environment.
+struct OwnFarm {
+    farm: Option<Farm>,
     /// Screenshots for the judge, removed at the end.
     screenshot_folder: Option<PathBuf>,
 }
 
+impl OwnFarm {
+    async fn stop(self) {
+        if let Some(farm) = self.farm {
+            farm.stop().await;
+        }
+        if let Some(folder) = &self.screenshot_folder {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
 impl EpisodeArgs {
     /// Reads tasks and configuration, and starts or connects to the farm.
-    async fn prepare(&self) -> anyhow::Result<Prepared> {
-        let Resolved { mut config, .. } = self.load_config()?;
+    async fn prepare(&self, instances: usize, defaults: &[&str]) -> anyhow::Result<Prepared> {
+        let Resolved { mut config, .. } = self.load_config(defaults)?;
         let judge = judge::choose(&mut config)?;
         judge::log_choice(&config, None);
         let tasks = self.read_tasks(&config)?;
-        let farm = self.start_farm().await?;
+        let farm = self.start_farm(self.instances.unwrap_or(instances)).await?;
         let client = self.connect(&config, farm.as_ref())?;
         let max_sessions = self.session_limit(&client).await?;
         let screenshot_folder = screenshot_folder(&judge)?;
@@ -215,18 +253,20 @@ impl EpisodeArgs {
             lifetime_mins: config.env_config.instance_lifetime_max,
             screenshot_folder: screenshot_folder.clone(),
         });
-        Ok(Prepared { environment, farm, tasks: task_count, max_sessions, screenshot_folder })
+        let farm = OwnFarm { farm, screenshot_folder };
+        Ok(Prepared { environment, farm, tasks: task_count, max_sessions })
     }
 
-    fn load_config(&self) -> anyhow::Result<Resolved> {
+    fn load_config(&self, defaults: &[&str]) -> anyhow::Result<Resolved> {
         let judge = match self.judge {
             JudgeChoice::Reference => "judge=reference",
             JudgeChoice::Model => "judge=openai",
             JudgeChoice::None => "judge=none",
         };
         // Elements are chosen by their numbers, as BrowserGym's clients do.
-        let ours = [judge, "context_config.interaction_mode=set_of_marks"].map(str::to_owned);
-        let overrides = ours.into_iter().chain(self.config.overrides.iter().cloned()).collect();
+        let ours = [judge, "context_config.interaction_mode=set_of_marks"];
+        let ours = ours.into_iter().chain(defaults.iter().copied()).map(str::to_owned);
+        let overrides = ours.chain(self.config.overrides.iter().cloned()).collect();
         ConfigArgs { overrides, ..self.config.clone() }.load()
     }
 
@@ -243,16 +283,16 @@ impl EpisodeArgs {
         Ok(catalog)
     }
 
-    async fn start_farm(&self) -> anyhow::Result<Option<Farm>> {
+    async fn start_farm(&self, instances: usize) -> anyhow::Result<Option<Farm>> {
         if self.farm.is_some() {
             return Ok(None);
         }
-        let mut pool = PoolOptions::new(self.instances, self.browser.launch()?);
+        let mut pool = PoolOptions::new(instances, self.browser.launch()?);
         pool.instance = self.browser.options()?;
         pool.network =
             NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
         let farm = Farm::start(FarmOptions::local(pool)).await?;
-        tracing::info!("starting {} inside this process", count_of(self.instances, "instance"));
+        tracing::info!("starting {} inside this process", count_of(instances, "instance"));
         farm.ready(|_| {}).await;
         Ok(Some(farm))
     }

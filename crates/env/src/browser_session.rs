@@ -7,7 +7,7 @@ use client::{
     http::Deadline,
 };
 use proto::{
-    Command,
+    Command, ImageFormat,
     command::Point,
     page::{InteractiveRegion, ScreenshotInfo, TabInfo},
 };
@@ -76,6 +76,12 @@ impl BrowserSession {
     pub(crate) async fn observe(&self) -> Result<Page, SessionError> {
         let observation = self.held.farm().observe(self.held.lease(), &self.options, self.deadline()).await?;
         Ok(Page::of(observation))
+    }
+
+    /// Takes a screenshot in this format. The numbers on it are those of the elements.
+    pub(crate) async fn screenshot(&self, format: ImageFormat) -> Result<Page, SessionError> {
+        let options = ObserveOptions { format, screenshot: true, ..self.options };
+        Ok(Page::of(self.held.farm().observe(self.held.lease(), &options, self.deadline()).await?))
     }
 
     /// Carries out intents in order, up to the first that fails, and observes the page.
@@ -153,6 +159,20 @@ impl BrowserSession {
             }
         };
         Ok(Ok(Some(command)))
+    }
+
+    /// Uploads a file for the file choosers of pages. The inner error is for the agent.
+    pub(crate) async fn upload(
+        &self,
+        name: &str,
+        content: Vec<u8>,
+    ) -> Result<Result<(), String>, SessionError> {
+        let uploaded =
+            self.held.farm().upload(self.held.lease(), name, content.into(), self.deadline()).await;
+        match uploaded {
+            Err(error) if is_lost(&error) => Err(error.into()),
+            other => Ok(other.map_err(|error| error.to_string())),
+        }
     }
 
     /// Returns the marks of the last screenshot.

@@ -130,6 +130,19 @@ impl Episode {
         Ok(())
     }
 
+    /// Observes the page without a step.
+    pub(crate) async fn observe(&mut self, environment: &Environment) -> Result<(), EnvError> {
+        let Some(browser) = &self.browser else { return Err(EnvError::EpisodeEnded) };
+        match browser.observe().await {
+            Ok(page) => self.page = page,
+            Err(error) => {
+                let reason = error.to_string();
+                self.end(environment, Ended { outcome: Outcome::InfraLost, reward: None, reason });
+            }
+        }
+        Ok(())
+    }
+
     fn is_out_of_steps(&self) -> bool {
         i64::try_from(self.steps.len()).unwrap_or(i64::MAX) >= self.task.max_steps.max(1)
     }

@@ -1,5 +1,5 @@
 //! Episodes for other people's loops: a server whose sessions are episodes, each with a lease of a farm, a task and a reward
-//! from the configured judge. Clients speak the OpenEnv protocol. It knows the farm by its HTTP API only.
+//! from the configured judge. Clients speak the OpenEnv protocol or MCP. It knows the farm by its HTTP API only.
 
 mod access;
 mod action;
@@ -9,6 +9,7 @@ mod environment;
 mod episode;
 mod error;
 mod held_lease;
+mod mcp;
 mod metrics;
 mod openenv;
 mod page;
@@ -17,6 +18,7 @@ mod server;
 
 pub use catalog::{CatalogError, TaskCatalog};
 pub use environment::{EnvOptions, Environment};
+pub use mcp::serve_stdio;
 pub use server::{EnvServer, ServerOptions};
 
 /// The name of the environment in the paths of the task API.

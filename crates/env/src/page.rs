@@ -33,10 +33,18 @@ impl Page {
         }
     }
 
-    /// Formats the numbered elements as BrowserGym formats an accessibility tree: `[12] button 'Submit'`.
+    /// Returns the numbered elements.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = Element<'_>> {
+        self.ac_tree.as_deref().unwrap_or_default().lines().filter_map(Element::parse)
+    }
+
+    /// Formats the elements as BrowserGym formats an accessibility tree: `[12] button 'Submit'`. Names are quoted, so that a page
+    /// cannot add elements to the tree.
     pub(crate) fn axtree(&self) -> String {
-        let lines = self.ac_tree.as_deref().unwrap_or_default().lines().map(axtree_line);
-        lines.collect::<Vec<_>>().join("\n")
+        let line = |Element { id, tag, name }: Element<'_>| {
+            format!("[{id}] {tag} '{}'", name.replace('\\', "\\\\").replace('\'', "\\'"))
+        };
+        self.elements().map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// Returns the screenshot in base64 and its format.
@@ -45,14 +53,21 @@ impl Page {
     }
 }
 
-/// Rewrites a line `id: 12, text: Submit, tag: button`. The name is quoted, so that a page cannot add elements to the tree.
-fn axtree_line(line: &str) -> String {
-    let parts = || {
+/// One numbered element of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Element<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) tag: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl<'a> Element<'a> {
+    /// Parses a line `id: 12, text: Submit, tag: button`.
+    fn parse(line: &'a str) -> Option<Self> {
         let (id, rest) = line.strip_prefix("id: ")?.split_once(", text: ")?;
-        let (text, tag) = rest.rsplit_once(", tag: ")?;
-        Some(format!("[{id}] {tag} '{}'", text.replace('\\', "\\\\").replace('\'', "\\'")))
-    };
-    parts().unwrap_or_else(|| line.to_owned())
+        let (name, tag) = rest.rsplit_once(", tag: ")?;
+        Some(Self { id, tag, name })
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     access::{self, Access},
     environment::Environment,
+    mcp::{self, McpSessions},
     openenv,
 };
 
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     /// The sessions of open sockets.
     pub(crate) sessions: TaskTracker,
     pub(crate) stop: CancellationToken,
+    pub(crate) mcp: McpSessions,
 }
 
 /// A running server.
@@ -81,8 +83,16 @@ impl EnvServer {
             max_message_bytes: options.max_message_bytes,
             sessions: TaskTracker::new(),
             stop: CancellationToken::new(),
+            mcp: McpSessions::new(options.max_connections),
         });
-        let stop = shared.stop.clone();
+        let (stop, ending) = (shared.stop.clone(), Arc::clone(&shared));
+        tokio::spawn(async move {
+            let idle = ending.environment.idle_timeout();
+            tokio::select! {
+                () = ending.mcp.end_idle(idle) => {}
+                () = ending.stop.cancelled() => ending.mcp.clear(),
+            }
+        });
         let serving = tokio::spawn(listener.serve_until(routes(&shared), stop, STOP_TIMEOUT));
         Ok(Self { shared, address, serving })
     }
@@ -105,6 +115,7 @@ impl EnvServer {
     pub async fn stop(self) {
         self.shared.environment.set_draining();
         self.shared.stop.cancel();
+        self.shared.mcp.clear();
         self.shared.sessions.close();
         let _ = tokio::time::timeout(STOP_TIMEOUT, self.shared.sessions.wait()).await;
         let _ = self.serving.await;
@@ -123,6 +134,7 @@ fn routes(shared: &Arc<Shared>) -> Router {
     openenv::public_routes()
         .route("/readyz", get(ready))
         .merge(protected)
+        .merge(mcp::routes())
         .fallback(async || (StatusCode::NOT_FOUND, Json(json!({"detail": "no such path"}))))
         .layer(DefaultBodyLimit::max(shared.max_message_bytes))
         .with_state(Arc::clone(shared))

@@ -5,6 +5,7 @@
 mod access;
 mod episodes;
 mod limits;
+mod mcp;
 mod protocol;
 
 use std::time::Duration;

@@ -162,6 +162,15 @@ impl AgentAction {
         Self { effect: Effect::Act(vec![Intent::Command(command)]), record, raw, parts: Map::new() }
     }
 
+    pub(crate) fn of_intents(intents: Vec<Intent>) -> Self {
+        if let [Intent::Command(command)] = intents.as_slice() {
+            return Self::of_command(command.clone());
+        }
+        let sentence = format!("{intents:?}");
+        let record = record("intents", json!({}), &sentence);
+        Self { effect: Effect::Act(intents), record, raw: sentence, parts: Map::new() }
+    }
+
     pub(crate) fn answer(text: &str, raw: String) -> Self {
         Self { effect: Effect::Answer(text.to_owned()), record: answer_record(text), raw, parts: Map::new() }
     }

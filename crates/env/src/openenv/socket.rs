@@ -18,7 +18,14 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::messages::{ClientMessage, error_response, response};
-use crate::{environment::Environment, episode::Episode, error::EnvError, server::Shared};
+use crate::{
+    catalog::TaskChoice,
+    environment::Environment,
+    episode::Episode,
+    error::EnvError,
+    mcp::{self, RpcError, RpcRequest, ToolContext},
+    server::Shared,
+};
 
 /// Messages that may wait while one is handled.
 const MAX_PENDING: usize = 16;
@@ -176,11 +183,33 @@ impl Session<'_> {
                 Ok(response("state", self.episode.as_ref().map_or_else(none, Episode::state)))
             }
             ClientMessage::Mcp(request) => {
-                let id = request.get("id").cloned().unwrap_or(Value::Null);
-                let error = json!({"code": -32601, "message": "Method not found"});
-                Ok(response("mcp", json!({"jsonrpc": "2.0", "id": id, "error": error})))
+                let reply = self.handle_rpc(&request).await;
+                Ok(response("mcp", reply))
             }
             ClientMessage::Close => Ok(String::new()),
         }
+    }
+
+    /// Answers a request of MCP on the episode of this session.
+    async fn handle_rpc(&mut self, message: &Value) -> Value {
+        let request = match RpcRequest::parse(message) {
+            Ok(request) => request,
+            Err(error) => return mcp::response(None, Err(error)),
+        };
+        let outcome = match (request.method.as_str(), request.params.get("name").and_then(Value::as_str)) {
+            ("tools/list", _) => {
+                Ok(json!({"tools": mcp::list_tools(!self.environment.tasks().is_empty(), false)}))
+            }
+            ("tools/call", Some(name)) => {
+                let arguments =
+                    request.params.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+                let task = &TaskChoice::default();
+                let context = ToolContext { environment: self.environment, task, reads_local_files: false };
+                mcp::call_tool(context, &mut self.episode, name, &arguments).await
+            }
+            ("tools/call", None) => Err(RpcError::new(mcp::SERVER_ERROR, "name is missing")),
+            (other, _) => Err(RpcError::unknown_method(other)),
+        };
+        mcp::response(request.id.as_ref(), outcome)
     }
 }
