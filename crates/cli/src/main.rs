@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod doctor;
 mod drain;
+mod environment;
 mod export;
 mod format;
 mod judge;
@@ -61,6 +62,10 @@ enum Command {
     Instance(serve::InstanceArgs),
     /// Collect trajectories with your policy model on a set of tasks, scored by a judge.
     Rollout(rollout::RolloutArgs),
+    /// Serve episodes to other programs over the OpenEnv protocol and MCP.
+    Env(environment::EnvArgs),
+    /// Serve a browser to one MCP client on standard input and output.
+    Mcp(environment::McpArgs),
     /// Show the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -143,6 +148,8 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Drain(args) => drain::run(&args).await,
         Command::Instance(args) => serve::instance(args, quiet).await,
         Command::Rollout(args) => Box::pin(rollout::rollout(args, quiet)).await,
+        Command::Env(args) => Box::pin(environment::run(args)).await,
+        Command::Mcp(args) => Box::pin(environment::run_mcp(args)).await,
         Command::Config(command) => config::run(&command),
         Command::Prompts(command) => prompts::run(&command),
         Command::Monitor(args) => monitor::run(&args).await,

@@ -11,6 +11,7 @@
 pub mod arguments;
 mod audit_log;
 mod cdp_client;
+mod env_client;
 mod eventually;
 mod farm;
 pub mod hosts;
@@ -32,6 +33,7 @@ mod webgym;
 
 pub use audit_log::{AUDIT_LOG_ENV, AuditEntry, AuditLog};
 pub use cdp_client::CdpClient;
+pub use env_client::EnvClient;
 pub use eventually::{eventually, poll_until};
 pub use farm::{ENDPOINTS, Farm, Lease, Tier};
 pub use live_client::{LiveClient, LiveMessage};

@@ -9,6 +9,7 @@ use farm::{Farm, Mode, PoolOptions};
 
 use args::ModeChoice;
 pub(crate) use args::{InstanceArgs, MasterArgs, NodeArgs, ServeArgs};
+pub(crate) use run::print_event;
 use run::run;
 
 use crate::parent::Parent;

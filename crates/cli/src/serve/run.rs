@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Prints an event as a line of JSON for the program that started us; nothing on a terminal, where the log says it.
-fn print_event(event: &serde_json::Value) {
+pub(crate) fn print_event(event: &serde_json::Value) {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
         return;

@@ -68,6 +68,19 @@ impl FarmClient {
         }
     }
 
+    /// Uploads a file, which pages of the lease can then be given.
+    pub async fn upload(
+        &self,
+        lease: &Lease,
+        name: &str,
+        content: Bytes,
+        deadline: Deadline,
+    ) -> Result<(), ClientError> {
+        let path = format!("/files/{}", encode_path(name));
+        let request = || self.request(Method::PUT, &path).query(&lease_query(lease)).body(content.clone());
+        self.call(deadline, Repeat::Safe, request, |response| json_body(response).map(drop)).await
+    }
+
     /// Returns a part of the recording of a lease with the session option `record`.
     pub async fn recording(
         &self,
@@ -264,6 +277,13 @@ impl FarmClient {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Encodes a file name as one segment of a path.
+fn encode_path(name: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    let encode = |byte: u8| if is_plain(&byte) { (byte as char).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(encode).collect()
 }
 
 /// Returns the JSON pointer of a path in an OpenAPI document.

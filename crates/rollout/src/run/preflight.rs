@@ -162,7 +162,8 @@ async fn check_farm(config: &Config, url: &str, key: &str) -> Result<(), Preflig
     }
 }
 
-pub(super) fn farm_client(config: &Config, url: &str, key: &str) -> Result<FarmClient, ClientError> {
+/// Creates a client of the farm at `url` with the limits of the configuration.
+pub fn farm_client(config: &Config, url: &str, key: &str) -> Result<FarmClient, ClientError> {
     let env = &config.env_config;
     let options = FarmClientOptions {
         operation_timeout: seconds(env.operation_timeout),

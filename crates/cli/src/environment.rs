@@ -1,0 +1,351 @@
+//! `webgym env`: serves episodes to other people's loops over the OpenEnv protocol and MCP, on a farm elsewhere or in this
+//! process. `webgym mcp`: serves one MCP client on standard input and output.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use client::{farm::FarmClient, http::Deadline};
+use env::{EnvOptions, EnvServer, Environment, ServerOptions, TaskCatalog};
+use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
+use proto::ImageFormat;
+use rollout::{
+    config::{Config, Resolved, seconds},
+    judge::Judge,
+    run::preflight::farm_client,
+    session_options::SessionSource,
+};
+use serde_json::json;
+
+use crate::{
+    browser_args::BrowserArgs,
+    config::ConfigArgs,
+    format::{count_of, parse_count},
+    judge,
+    parent::Parent,
+    serve::print_event,
+    signals::{Signals, StopSignal},
+};
+
+/// How long the farm has to answer before the server starts.
+const FARM_TIMEOUT: Duration = Duration::from_secs(30);
+/// The split of a task file without a name.
+const DEFAULT_SPLIT: &str = "train";
+const DEFAULT_INSTANCES: usize = 4;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum JudgeChoice {
+    /// Compare with the reference answers.
+    Reference,
+    /// Ask the judge model of the configuration (openai_config).
+    Model,
+    /// Leave episodes unjudged: their reward is null.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ScreenshotChoice {
+    Png,
+    Jpeg,
+    Webp,
+    /// Send no screenshots.
+    None,
+}
+
+/// Where the episodes get their browsers, tasks and rewards from.
+#[derive(Args)]
+pub(crate) struct EpisodeArgs {
+    /// A task file (JSON lines), with the name of its split if it is not train: test=FILE. Can be repeated.
+    #[arg(long, value_name = "[SPLIT=]FILE")]
+    tasks: Vec<String>,
+    /// The farm to use. Its key is read from the variable that the configuration names. Default: a farm in this process.
+    #[arg(long, value_name = "URL")]
+    farm: Option<String>,
+    /// The number of browser instances of the farm in this process. Default: 4, and 1 for webgym mcp.
+    #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "farm")]
+    instances: Option<usize>,
+    /// What scores an episode.
+    #[arg(long, value_enum, default_value = "reference")]
+    judge: JudgeChoice,
+    /// The format of screenshots, unless a reset chooses one.
+    #[arg(long, value_enum, default_value = "png")]
+    screenshot: ScreenshotChoice,
+    /// Episodes at the same time. Default: the number of instances.
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    max_sessions: Option<usize>,
+    /// How long a reset waits for a free session.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    queue_secs: u64,
+    /// End a session whose client sends nothing for this long.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    idle_secs: u64,
+    /// Allow pages of the farm in this process to reach loopback and private addresses.
+    #[arg(long)]
+    allow_private_network: bool,
+    /// Allow pages of the farm in this process to reach this host, whatever its address. Can be repeated.
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    #[command(flatten)]
+    browser: BrowserArgs,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct EnvArgs {
+    #[command(flatten)]
+    episodes: EpisodeArgs,
+    /// The address to listen on. Other addresses than loopback require --api-key.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port to listen on; 0 for any free port.
+    #[arg(long, default_value_t = 8000)]
+    port: u16,
+    /// The API key that clients must send as x-api-key or as Authorization: Bearer KEY.
+    #[arg(long, env = "WEBGYM_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+    /// Allow web pages of this origin to use the server, such as https://app.example. Can be repeated.
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// Connections at the same time.
+    #[arg(long, value_name = "N", value_parser = parse_count, default_value = "10240")]
+    max_connections: usize,
+    /// The size of the largest message that is accepted.
+    #[arg(long, value_name = "KIB", default_value_t = 1024)]
+    max_message_kib: usize,
+    /// Time that episodes get to end after SIGTERM, while no new ones start.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    drain_secs: u64,
+    /// Stop when the process PID ends. It must be the parent of this one.
+    #[arg(long, value_name = "PID")]
+    exit_with_parent: Option<i32>,
+}
+
+pub(crate) async fn run(args: EnvArgs) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let parent = Parent::watch(args.exit_with_parent)?;
+    let prepared = args.episodes.prepare(DEFAULT_INSTANCES, &[]).await?;
+    let options = ServerOptions {
+        address: SocketAddr::new(args.host, args.port),
+        api_key: args.api_key.filter(|key| !key.is_empty()),
+        origins: args.allow_origin,
+        max_connections: args.max_connections,
+        max_message_bytes: args.max_message_kib << 10,
+    };
+    let server = EnvServer::start(prepared.environment, options)?;
+    let (url, port) = (server.url(), server.address().port());
+    print_event(&json!({"event": "listening", "tier": "env", "url": url, "port": port}));
+    print_event(&json!({"event": "ready", "tasks": prepared.tasks, "max_sessions": prepared.max_sessions}));
+    tracing::info!(
+        "ready: {} and {} at {url}",
+        count_of(prepared.tasks, "task"),
+        count_of(prepared.max_sessions, "session")
+    );
+    let signal = tokio::select! {
+        signal = signals.next_kind() => signal,
+        () = parent.ended() => StopSignal::Interrupt,
+    };
+    if signal == StopSignal::Terminate && args.drain_secs > 0 {
+        tracing::info!(
+            "draining for at most {} s; send the signal again to stop without waiting",
+            args.drain_secs
+        );
+        tokio::select! {
+            _ = server.drain(Duration::from_secs(args.drain_secs)) => {}
+            () = signals.next() => {}
+        }
+    }
+    let stop = async {
+        server.stop().await;
+        prepared.farm.stop().await;
+    };
+    tokio::select! {
+        () = stop => Ok(ExitCode::SUCCESS),
+        () = signals.next() => Ok(ExitCode::from(130)),
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct McpArgs {
+    #[command(flatten)]
+    episodes: EpisodeArgs,
+    /// The task of the session. Default: the first one.
+    #[arg(long, value_name = "ID", requires = "tasks")]
+    task_id: Option<String>,
+}
+
+/// Serves one MCP client on standard input and output. The log goes to standard error.
+pub(crate) async fn run_mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let prepared = args.episodes.prepare(1, &["+env_config.session.tabs=many"]).await?;
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let served = tokio::select! {
+        served = env::serve_stdio(&prepared.environment, args.task_id, input, output) => served,
+        () = signals.next() => Ok(()),
+    };
+    prepared.farm.stop().await;
+    // Closed output means that the client is gone.
+    match served {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// An environment that is connected to its farm.
+struct Prepared {
+    environment: Environment,
+    farm: OwnFarm,
+    tasks: usize,
+    max_sessions: usize,
+}
+
+/// What this process owns besides the environment.
+struct OwnFarm {
+    farm: Option<Farm>,
+    /// Screenshots for the judge, removed at the end.
+    screenshot_folder: Option<PathBuf>,
+}
+
+impl OwnFarm {
+    async fn stop(self) {
+        if let Some(farm) = self.farm {
+            farm.stop().await;
+        }
+        if let Some(folder) = &self.screenshot_folder {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl EpisodeArgs {
+    /// Reads tasks and configuration, and starts or connects to the farm.
+    async fn prepare(&self, instances: usize, defaults: &[&str]) -> anyhow::Result<Prepared> {
+        let Resolved { mut config, .. } = self.load_config(defaults)?;
+        let judge = judge::choose(&mut config)?;
+        judge::log_choice(&config, None);
+        let tasks = self.read_tasks(&config)?;
+        let farm = self.start_farm(self.instances.unwrap_or(instances)).await?;
+        let client = self.connect(&config, farm.as_ref())?;
+        let max_sessions = self.session_limit(&client).await?;
+        let screenshot_folder = screenshot_folder(&judge)?;
+        let task_count = tasks.len();
+        let environment = Environment::new(EnvOptions {
+            farm: client,
+            tasks,
+            judge,
+            sessions: SessionSource::for_tasks(&config, &[])?,
+            mode: config.context_config.interaction_mode,
+            screenshot: match self.screenshot {
+                ScreenshotChoice::Png => Some(ImageFormat::Png),
+                ScreenshotChoice::Jpeg => Some(ImageFormat::Jpeg),
+                ScreenshotChoice::Webp => Some(ImageFormat::Webp),
+                ScreenshotChoice::None => None,
+            },
+            max_sessions,
+            queue_timeout: Duration::from_secs(self.queue_secs),
+            idle_timeout: Duration::from_secs(self.idle_secs.max(1)),
+            operation_timeout: seconds(config.env_config.operation_timeout) * 2,
+            lifetime_mins: config.env_config.instance_lifetime_max,
+            screenshot_folder: screenshot_folder.clone(),
+        });
+        let farm = OwnFarm { farm, screenshot_folder };
+        Ok(Prepared { environment, farm, tasks: task_count, max_sessions })
+    }
+
+    fn load_config(&self, defaults: &[&str]) -> anyhow::Result<Resolved> {
+        let judge = match self.judge {
+            JudgeChoice::Reference => "judge=reference",
+            JudgeChoice::Model => "judge=openai",
+            JudgeChoice::None => "judge=none",
+        };
+        // Elements are chosen by their numbers, as BrowserGym's clients do.
+        let ours = [judge, "context_config.interaction_mode=set_of_marks"];
+        let ours = ours.into_iter().chain(defaults.iter().copied()).map(str::to_owned);
+        let overrides = ours.chain(self.config.overrides.iter().cloned()).collect();
+        ConfigArgs { overrides, ..self.config.clone() }.load()
+    }
+
+    fn read_tasks(&self, config: &Config) -> anyhow::Result<TaskCatalog> {
+        let mut catalog = TaskCatalog::default();
+        for given in &self.tasks {
+            let (split, file) = split_and_file(given);
+            let max_steps = match split {
+                "test" => config.env_config.test_difficulty_max_steps,
+                _ => config.env_config.train_difficulty_max_steps,
+            };
+            catalog.add(split, Path::new(file), max_steps)?;
+        }
+        Ok(catalog)
+    }
+
+    async fn start_farm(&self, instances: usize) -> anyhow::Result<Option<Farm>> {
+        if self.farm.is_some() {
+            return Ok(None);
+        }
+        let mut pool = PoolOptions::new(instances, self.browser.launch()?);
+        pool.instance = self.browser.options()?;
+        pool.network =
+            NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
+        let farm = Farm::start(FarmOptions::local(pool)).await?;
+        tracing::info!("starting {} inside this process", count_of(instances, "instance"));
+        farm.ready(|_| {}).await;
+        Ok(Some(farm))
+    }
+
+    fn connect(&self, config: &Config, farm: Option<&Farm>) -> anyhow::Result<FarmClient> {
+        let (url, key) = match (farm, &self.farm) {
+            (Some(farm), _) => (farm.url("master").unwrap_or_default().to_owned(), None),
+            (None, Some(url)) => {
+                (url.clone(), std::env::var(&config.env_config.cpu_cluster_token_env_var).ok())
+            }
+            (None, None) => anyhow::bail!("no farm to use"),
+        };
+        let key = key.filter(|key| !key.is_empty()).unwrap_or_else(|| farm::DEFAULT_KEY.to_owned());
+        Ok(farm_client(config, &url, &key)?)
+    }
+
+    /// Returns how many episodes may run at the same time, after checking that the farm answers.
+    async fn session_limit(&self, client: &FarmClient) -> anyhow::Result<usize> {
+        let info = client.info(Deadline::after(FARM_TIMEOUT)).await;
+        let info = info.with_context(|| format!("the farm at {} cannot be used", client.url()))?;
+        let capacity: u64 = info.nodes.iter().map(|node| node.capacity).sum();
+        let limit = self.max_sessions.unwrap_or(usize::try_from(capacity).unwrap_or(usize::MAX));
+        anyhow::ensure!(limit > 0, "the farm has no instances; start a node, or set --max-sessions");
+        Ok(limit)
+    }
+}
+
+/// Splits `test=FILE`. A name with a path separator is part of the file name.
+fn split_and_file(given: &str) -> (&str, &str) {
+    match given.split_once('=') {
+        Some((split, file)) if !split.is_empty() && !split.contains(['/', '.']) => (split, file),
+        _ => (DEFAULT_SPLIT, given),
+    }
+}
+
+/// Returns the folder for the screenshots that a judge model looks at.
+fn screenshot_folder(judge: &Judge) -> anyhow::Result<Option<PathBuf>> {
+    if !matches!(judge, Judge::Model(_)) {
+        return Ok(None);
+    }
+    let folder = std::env::temp_dir().join(format!("webgym-env-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(Some(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_file_may_name_its_split() {
+        assert_eq!(split_and_file("tasks.jsonl"), ("train", "tasks.jsonl"));
+        assert_eq!(split_and_file("test=dir/tasks.jsonl"), ("test", "dir/tasks.jsonl"));
+        assert_eq!(split_and_file("dir/a=b.jsonl"), ("train", "dir/a=b.jsonl"));
+    }
+}

@@ -1,0 +1,97 @@
+//! Episodes from reset to reward.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use testkit::signal;
+
+use crate::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn right_answer_has_reward_one_and_wrong_answer_zero() {
+    let server = Server::start(&[]).await;
+    let mut client = server.client().await;
+    let first = client.observe("reset", &json!({"task_id": "wiki", "episode_id": "mine"})).await;
+    assert_eq!((&first["done"], &first["reward"]), (&json!(false), &Value::Null));
+    assert_eq!(first["observation"]["goal"], "look at wiki");
+    assert!(first["observation"]["url"].as_str().unwrap().ends_with("/wiki/"));
+    let screenshot = STANDARD.decode(first["observation"]["screenshot_base64"].as_str().unwrap()).unwrap();
+    assert!(screenshot.starts_with(b"\x89PNG"));
+    let answered = client.observe("step", &json!({"answer": "It is 42."})).await;
+    assert_eq!((&answered["done"], &answered["reward"]), (&json!(true), &json!(1.0)), "{answered}");
+    assert_eq!(answered["metadata"]["outcome"], "success");
+    assert_eq!(answered["observation"]["metadata"], answered["metadata"]);
+    assert_eq!(client.error_code("step", &json!({"answer": "42"})).await, "EXECUTION_ERROR");
+    server.wait_until_released().await;
+    let state = client.ask("state", &Value::Null).await;
+    assert_eq!((&state["data"]["episode_id"], &state["data"]["step_count"]), (&json!("mine"), &json!(1)));
+
+    client.observe("reset", &json!({"task_id": "shop"})).await;
+    let wrong = client.observe("step", &json!({"action_str": "send_msg_to_user('43')"})).await;
+    assert_eq!((&wrong["done"], &wrong["reward"]), (&json!(true), &json!(0.0)));
+}
+
+/// Returns the number of the last link in the tree.
+fn last_link(observed: &Value) -> String {
+    let tree = observed["observation"]["axtree_txt"].as_str().unwrap();
+    let line =
+        tree.lines().rfind(|line| line.contains("] a '")).unwrap_or_else(|| panic!("no link in {tree}"));
+    line[1..line.find(']').unwrap()].to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_form_of_action_reaches_the_page() {
+    let server = Server::start(&["--screenshot=jpeg"]).await;
+    let mut client = server.client().await;
+    let start = client.observe("reset", &json!({"task_id": "wiki"})).await;
+    assert_eq!(start["observation"]["screenshot_format"], "jpeg");
+    let start_url = start["observation"]["url"].clone();
+    let link = last_link(&start);
+    let forms = [
+        json!({"action_str": format!("click('{link}')")}),
+        json!({"action_str": format!("dblclick('{link}')")}),
+        json!({"click_id": {"id": link}}),
+        json!({"tool_call": {"name": "web_interaction", "arguments": {"action": "click", "element_id": link}}}),
+    ];
+    for form in forms {
+        let clicked = client.observe("step", &form).await;
+        assert_ne!(clicked["observation"]["url"], start_url, "{form}: {}", clicked["observation"]["error"]);
+        assert_eq!(clicked["reward"], 0.0);
+        let back = client.observe("step", &json!({"action_str": "go_back()"})).await;
+        assert_eq!(back["observation"]["url"], start_url);
+    }
+    let result = client.observe("step", &json!({"get_page_metadata": {}})).await;
+    assert!(result["observation"]["result"].is_object(), "{result}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unusable_action_is_a_step_and_last_step_is_judged() {
+    let server = Server::start(&["env_config.train_difficulty_max_steps.easy=2"]).await;
+    let mut client = server.client().await;
+    client.observe("reset", &json!({"screenshot": "none"})).await;
+    let failed = client.observe("step", &json!({"action_str": "explode('1')"})).await;
+    assert_eq!(failed["observation"]["last_action_error"], true);
+    assert!(failed["observation"]["error"].as_str().unwrap().contains("unknown action"), "{failed}");
+    assert!(failed["observation"].get("screenshot_base64").is_none());
+    assert_eq!(client.error_code("step", &json!({"clack": {}})).await, "VALIDATION_ERROR");
+    let last = client.observe("step", &json!({"action_str": "noop(1)"})).await;
+    assert_eq!((&last["done"], &last["reward"]), (&json!(true), &json!(0.0)), "out of steps: {last}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_browser_is_masked_and_never_a_reward() {
+    let server = Server::start(&[]).await;
+    let mut client = server.client().await;
+    client.observe("reset", &json!({})).await;
+    for browser in server.webgym.browsers() {
+        signal(browser.pid, Signal::KILL);
+    }
+    let lost = client.observe("step", &json!({"action_str": "scroll(0, 100)"})).await;
+    assert_eq!((&lost["done"], &lost["reward"]), (&json!(true), &Value::Null), "{lost}");
+    assert_eq!(lost["metadata"]["infra_lost"], true);
+    assert_eq!(client.error_code("step", &json!({"answer": "42"})).await, "EXECUTION_ERROR");
+    // The farm replaces the browser, and the session goes on with the next episode.
+    client.observe("reset", &json!({})).await;
+    let answered = client.observe("step", &json!({"answer": "42"})).await;
+    assert_eq!(answered["reward"], 1.0);
+}

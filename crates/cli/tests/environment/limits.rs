@@ -1,0 +1,94 @@
+//! Waiting for a session, clients that disappear, idle connections and the end of the server.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::json;
+use testkit::{EnvClient, eventually};
+
+use crate::{LIMIT, Server};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reset_waits_for_a_session_up_to_the_limit() {
+    let server = Server::start(&["--queue-secs=2"]).await;
+    let mut first = server.client().await;
+    first.observe("reset", &json!({})).await;
+    let mut second = server.client().await;
+    let refused = second.ask("reset", &json!({})).await;
+    let data = &refused["data"];
+    assert_eq!(data["code"], "CAPACITY_REACHED", "{refused}");
+    assert_eq!((&data["active_sessions"], &data["max_sessions"]), (&json!(1), &json!(1)));
+    // The next attempt waits until the first session is closed.
+    second.send("reset", &json!({})).await;
+    eventually("the reset waits", LIMIT, async || server.metric("waiting").await == 1).await;
+    drop(first);
+    assert_eq!(second.receive().await.unwrap()["type"], "observation");
+    assert_eq!(server.metric("waiting").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_that_disappears_releases_its_browser() {
+    let server = Server::start(&[]).await;
+    let mut stepping = server.client().await;
+    stepping.observe("reset", &json!({})).await;
+    stepping.send("step", &json!({"action_str": "noop(60000)"})).await;
+    // The step takes longer than the limit of this test.
+    drop(stepping);
+    server.wait_until_released().await;
+    let mut waiting = server.client().await;
+    waiting.send("reset", &json!({})).await;
+    drop(waiting);
+    server.wait_until_released().await;
+    let mut next = server.client().await;
+    next.observe("reset", &json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_session_ends_and_idle_connection_stays() {
+    let server = Server::start(&["--idle-secs=1"]).await;
+    let mut without_episode = server.client().await;
+    let mut client = server.client().await;
+    client.observe("reset", &json!({})).await;
+    let ended = client.receive().await.unwrap();
+    assert_eq!(ended["data"]["code"], "SESSION_ERROR", "{ended}");
+    assert_eq!(client.receive().await, Err(Some(1008)));
+    server.wait_until_released().await;
+    assert_eq!(without_episode.ask("state", &json!({})).await["type"], "state");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_idle_connections_hold_no_browser() {
+    let server = Server::start(&["--max-connections=401"]).await;
+    let mut idle = Vec::new();
+    for _ in 0..400 {
+        idle.push(server.client().await);
+    }
+    eventually("all are connected", LIMIT, async || server.metric("connections").await == 400).await;
+    assert_eq!(server.metric("active_sessions").await, 0);
+    let mut client = server.client().await;
+    client.observe("reset", &json!({})).await;
+    let mut beyond = server.client().await;
+    assert_eq!(beyond.receive().await.unwrap()["data"]["code"], "CAPACITY_REACHED");
+    assert_eq!(beyond.receive().await, Err(Some(1013)));
+    drop(idle);
+    eventually("all are gone", LIMIT, async || server.metric("connections").await == 1).await;
+    let answered = client.observe("step", &json!({"answer": "42"})).await;
+    assert_eq!(answered["reward"], 1.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_server_finishes_episodes_and_starts_none() {
+    let mut server = Server::start(&["--drain-secs=60"]).await;
+    let mut running: EnvClient = server.client().await;
+    running.observe("reset", &json!({})).await;
+    let mut late = server.client().await;
+    server.webgym.signal(Signal::TERM);
+    let http = server.http();
+    eventually("it is draining", LIMIT, async || http.get("/readyz", &[]).await.status == 503).await;
+    assert_eq!(late.error_code("reset", &json!({})).await, "CAPACITY_REACHED");
+    let answered = running.observe("step", &json!({"answer": "42"})).await;
+    assert_eq!(answered["reward"], 1.0);
+    assert_eq!(late.receive().await, Err(Some(1001)));
+    assert_eq!(server.webgym.wait_for_exit(LIMIT).await.code(), Some(0), "{}", server.webgym.log());
+    server.webgym.assert_no_leftovers(Duration::from_secs(20)).await;
+}
