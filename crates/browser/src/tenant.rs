@@ -164,7 +164,16 @@ pub struct WatchGuard {
 impl Drop for WatchGuard {
     fn drop(&mut self) {
         self.context.clients().remove_watcher(self.id);
-        self.context.clipboard().set_has_clients(self.context.clients().own_windows());
+        let has_clients = self.context.clients().own_windows();
+        self.context.clipboard().set_has_clients(has_clients);
+        if !has_clients {
+            // What a client emulated ended with its sessions; without this, so would the session options.
+            for session in self.context.clients().page_sessions() {
+                for call in self.context.emulation() {
+                    session.send_no_reply(call.method, &call.params);
+                }
+            }
+        }
     }
 }
 

@@ -85,6 +85,18 @@ impl fmt::Debug for StorageState {
 }
 
 impl StorageState {
+    /// Returns the place of the first cookie or origin that cannot be read.
+    pub fn invalid_entry(state: &Value) -> Option<String> {
+        let cookies = state["cookies"].as_array().into_iter().flatten();
+        let mut cookies = cookies.map(|cookie| Cookie::deserialize(cookie).is_err());
+        if let Some(number) = cookies.position(|is_invalid| is_invalid) {
+            return Some(format!("cookies[{number}]"));
+        }
+        let origins = state["origins"].as_array().into_iter().flatten();
+        let mut origins = origins.map(|origin| OriginState::deserialize(origin).is_err());
+        Some(format!("origins[{}]", origins.position(|is_invalid| is_invalid)?))
+    }
+
     pub const MAX_COOKIES: usize = 3000;
     pub const MAX_ORIGINS: usize = 100;
 

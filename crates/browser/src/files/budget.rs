@@ -23,7 +23,10 @@ impl FileBudget {
     /// Reserves space for a session that has already used some. Otherwise returns the bound that forbids it.
     pub(super) fn reserve(&self, used: &mut u64, bytes: u64) -> Result<(), String> {
         if *used + bytes > self.session_bytes {
-            return Err(format!("the files of a session may have {} bytes together", self.session_bytes));
+            return Err(format!(
+                "the files of a session may have {} bytes together (--max-lease-files)",
+                self.session_bytes
+            ));
         }
         self.reserve_on_node(bytes)?;
         *used += bytes;
@@ -36,7 +39,9 @@ impl FileBudget {
         });
         reserved.map(drop).map_err(|_| {
             let bound = self.node_bytes;
-            format!("the files of all sessions of this node may have {bound} bytes together")
+            format!(
+                "the files of all sessions of this node may have {bound} bytes together (--max-node-files)"
+            )
         })
     }
 
@@ -64,7 +69,7 @@ pub struct NodeSpace {
 }
 
 impl NodeSpace {
-    pub(crate) const fn new(budget: Arc<FileBudget>) -> Self {
+    pub const fn new(budget: Arc<FileBudget>) -> Self {
         Self { budget, bytes: 0 }
     }
 

@@ -11,6 +11,7 @@ checks![
     cdp_endpoint_describes_itself,
     cdp_client_and_commands_share_a_page,
     cdp_client_copies_and_pastes_by_keys,
+    cdp_session_options_hold_again_after_a_client,
     cdp_new_page_waits_for_its_client,
     cdp_connections_are_closed_by_reset,
     cdp_wrong_secret_is_refused,
@@ -93,6 +94,32 @@ async fn cdp_client_copies_and_pastes_by_keys(context: Context) {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), pasted).await.expect("the copied text is pasted");
+    farm.reset(&lease).await.ok();
+}
+
+async fn cdp_session_options_hold_again_after_a_client(context: Context) {
+    const IS_DARK: &str = "matchMedia('(prefers-color-scheme: dark)').matches";
+    let farm = &context.farm;
+    let lease = farm.get_with(&json!({"color_scheme": "dark"})).await;
+    let url = farm.cdp_url(&lease).await;
+    let mut client = CdpClient::connect(&url).await;
+    let page = client.pages().await.remove(0);
+    let session = client.attach(&page).await;
+    assert_eq!(client.evaluate(&session, IS_DARK).await, true);
+    let light = json!({"features": [{"name": "prefers-color-scheme", "value": "light"}]});
+    client.ok(Some(&session), "Emulation.setEmulatedMedia", light).await;
+    assert_eq!(client.evaluate(&session, IS_DARK).await, false);
+    drop(client);
+    let restored = async {
+        loop {
+            let mut client = CdpClient::connect(&url).await;
+            let session = client.attach(&page).await;
+            if client.evaluate(&session, IS_DARK).await == true {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), restored).await.expect("the session option holds again");
     farm.reset(&lease).await.ok();
 }
 

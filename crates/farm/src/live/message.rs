@@ -40,7 +40,9 @@ impl ViewerMessage {
                     Other::Forward => Self::Command(Command::Forward),
                 })
             }
-            _ => serde_json::from_value(message).map(Self::Input).map_err(invalid),
+            _ => serde_json::from_value(message).map(Self::Input).map_err(|error| {
+                format!("{}; other types are ack, navigate, back and forward", invalid(error))
+            }),
         }
     }
 }

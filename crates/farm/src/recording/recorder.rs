@@ -13,7 +13,11 @@ use browser::{
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::{fs::File, io::AsyncWriteExt, sync::mpsc};
+use tokio::{
+    fs::File,
+    io::AsyncWriteExt,
+    sync::{mpsc, oneshot},
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
@@ -24,11 +28,14 @@ use crate::{error::ApiError, tasks::Tasks};
 /// More frames than the browser sends without an acknowledgement.
 const MAX_UNACKNOWLEDGED: usize = 16;
 
-/// A frame on its way to the file, and when it came.
-struct ReceivedFrame {
+/// Told when the frames that have arrived are written.
+type Reader = oneshot::Sender<()>;
+
+/// A frame on its way to the file, and when it came. Dropping `next` asks for the next one.
+struct ReceivedFrame<N = NextFrame> {
     jpeg: Bytes,
     time: f64,
-    next: NextFrame,
+    next: N,
 }
 
 struct FrameEntry {
@@ -94,40 +101,69 @@ impl ScreencastSink for RecordingLog {
     }
 }
 
-/// Writes frames to the file, not faster than the frame rate allows, until a limit is reached.
-async fn write_frames(
+/// Writes frames to the file, until a limit is reached.
+struct FrameWriter {
     log: Arc<RecordingLog>,
-    mut file: File,
-    mut space: NodeSpace,
-    mut received: mpsc::Receiver<ReceivedFrame>,
-) {
-    while let Some(ReceivedFrame { jpeg, time, next }) = received.recv().await {
+    file: File,
+    space: NodeSpace,
+}
+
+impl FrameWriter {
+    /// Writes frames not faster than the frame rate allows. Who reads the recording gets all that have arrived.
+    async fn run<N>(
+        mut self,
+        mut received: mpsc::Receiver<ReceivedFrame<N>>,
+        mut readers: mpsc::Receiver<Reader>,
+    ) {
+        let mut last: Option<N> = None;
+        let mut pause = tokio::time::Instant::now();
+        loop {
+            let may_continue = !self.log.contents().is_truncated;
+            tokio::select! {
+                biased;
+                Some(reader) = readers.recv() => {
+                    while let Ok(frame) = received.try_recv() {
+                        last = Some(self.write(frame).await);
+                    }
+                    let _ = reader.send(());
+                }
+                () = tokio::time::sleep_until(pause), if last.is_some() && may_continue => last = None,
+                Some(frame) = received.recv(), if last.is_none() && may_continue => {
+                    last = Some(self.write(frame).await);
+                    pause = tokio::time::Instant::now() + FRAME_INTERVAL;
+                }
+                else => return,
+            }
+        }
+    }
+
+    /// Writes a frame if there is space. After the last one, console and network events are still recorded.
+    async fn write<N>(&mut self, frame: ReceivedFrame<N>) -> N {
+        let ReceivedFrame { jpeg, time, next } = frame;
         let length = jpeg.len() as u64;
         let (offset, frames) = {
-            let contents = log.contents();
+            let contents = self.log.contents();
             (contents.bytes, contents.frames.len())
         };
-        if offset + length > MAX_BYTES || frames == MAX_FRAMES || space.grow(length).is_err() {
-            log.contents().is_truncated = true;
-            // Without an acknowledgement the browser sends no more frames; console and network go on.
-            std::future::pending::<()>().await;
+        let has_space =
+            offset + length <= MAX_BYTES && frames < MAX_FRAMES && self.space.grow(length).is_ok();
+        if !has_space || self.log.contents().is_truncated {
+            self.log.contents().is_truncated = true;
+            return next;
         }
         let written = async {
-            file.write_all(&jpeg).await?;
-            file.flush().await
+            self.file.write_all(&jpeg).await?;
+            self.file.flush().await
         };
         if let Err(error) = written.await {
             tracing::warn!(%error, "cannot write the recording of a lease; it ends here");
-            log.contents().is_truncated = true;
-            std::future::pending::<()>().await;
+            self.log.contents().is_truncated = true;
+            return next;
         }
-        {
-            let mut contents = log.contents();
-            contents.frames.push(FrameEntry { time, offset, length });
-            contents.bytes = offset + length;
-        }
-        tokio::time::sleep(FRAME_INTERVAL).await;
-        drop(next);
+        let mut contents = self.log.contents();
+        contents.frames.push(FrameEntry { time, offset, length });
+        contents.bytes = offset + length;
+        next
     }
 }
 
@@ -136,6 +172,7 @@ pub(crate) struct Recorder {
     log: Arc<RecordingLog>,
     file: PathBuf,
     viewport: (u32, u32),
+    readers: mpsc::Sender<Reader>,
     _stop: DropGuard,
 }
 
@@ -157,7 +194,9 @@ impl Recorder {
         let screencast = tenant.open_screencast(sink, options).await?;
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let writing = write_frames(Arc::clone(&log), file, tenant.recording_space(), received);
+        let (readers, waiting) = mpsc::channel(1);
+        let writer = FrameWriter { log: Arc::clone(&log), file, space: tenant.recording_space() };
+        let writing = writer.run(received, waiting);
         tasks.spawn_until_stopped("recording", async move {
             tokio::select! {
                 () = screencast.run() => {}
@@ -165,16 +204,26 @@ impl Recorder {
                 () = stopped.cancelled() => {}
             }
         });
-        Ok(Self { log, file: path, viewport: tenant.viewport(), _stop: stop.drop_guard() })
+        Ok(Self { log, file: path, viewport: tenant.viewport(), readers, _stop: stop.drop_guard() })
     }
 
     /// Returns a part of the recording so far.
     pub(crate) async fn read(&self, part: RecordingPart) -> Result<Bytes, ApiError> {
+        self.write_received().await;
         match part {
             RecordingPart::Frames => self.read_frames().await,
             RecordingPart::Index => Ok(self.index().to_string().into()),
             RecordingPart::Console => Ok(console_lines(&self.log.contents().console).into()),
             RecordingPart::Network => Ok(self.log.contents().network.to_har().to_string().into()),
+        }
+    }
+
+    /// Waits until the frames that have arrived are written.
+    async fn write_received(&self) {
+        let (reader, written) = oneshot::channel();
+        // The writer ends with the browser; then there is nothing to wait for.
+        if self.readers.send(reader).await.is_ok() {
+            let _ = written.await;
         }
     }
 
@@ -228,4 +277,45 @@ fn console_lines(entries: &[(f64, ConsoleEntry)]) -> Vec<u8> {
         let _ = writeln!(lines, "{line}");
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use browser::FileBudget;
+
+    use super::*;
+
+    /// The end of an episode is read at once.
+    #[tokio::test(start_paused = true)]
+    async fn reader_gets_all_frames_that_have_arrived() {
+        let folder = tempfile::tempdir().unwrap();
+        let (unused, _) = mpsc::channel(1);
+        let log = Arc::new(RecordingLog {
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+            contents: Mutex::default(),
+            received: unused,
+        });
+        let space = NodeSpace::new(Arc::new(FileBudget::new(0, 25)));
+        let file = create_file(&folder.path().join("frames")).await.unwrap();
+        let writer = FrameWriter { log: Arc::clone(&log), file, space };
+        let (frames, received) = mpsc::channel(MAX_UNACKNOWLEDGED);
+        let (readers, waiting) = mpsc::channel(1);
+        let writing = tokio::spawn(writer.run(received, waiting));
+        let read = async || {
+            let (reader, written) = oneshot::channel();
+            readers.send(reader).await.unwrap();
+            written.await.unwrap();
+            let contents = log.contents();
+            (contents.frames.len(), contents.is_truncated)
+        };
+        let frame = || ReceivedFrame { jpeg: Bytes::from_static(b"0123456789"), time: 0.0, next: () };
+        frames.send(frame()).await.unwrap();
+        frames.send(frame()).await.unwrap();
+        assert_eq!(read().await, (2, false), "without waiting for the next interval");
+        frames.send(frame()).await.unwrap();
+        assert_eq!(read().await, (2, true), "the third does not fit in 25 bytes");
+        drop((frames, readers));
+        writing.await.unwrap();
+    }
 }

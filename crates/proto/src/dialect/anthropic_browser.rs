@@ -59,7 +59,7 @@ const MAX_LINES: usize = 2000;
 
 const NO_REFERENCES: &str = "a session has no element references; use coordinates";
 const NO_SCRIPTS: &str = "scripts of a model do not run in the page";
-const NO_DEVTOOLS: &str = "console and network are not recorded";
+const NO_DEVTOOLS: &str = "console and network are not available to actions";
 const NO_DOCUMENTS: &str = "a session has no documents, only the files that were uploaded to it";
 
 pub(super) fn action(action: &RawAction, pointer: &mut Pointer) -> Steps {

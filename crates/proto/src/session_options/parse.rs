@@ -39,7 +39,7 @@ type Setter = fn(&mut SessionOptions, Value) -> Result<(), String>;
 /// The name of each option and how it is set: the single source for parsing and error messages.
 const OPTIONS: &[(&str, Setter)] = &[
     ("viewport", |options, value| {
-        let viewport: Viewport = parse(value, "{\"width\": 1280, \"height\": 768}")?;
+        let viewport: Viewport = parse_object(value, "{\"width\": 1280, \"height\": 768}")?;
         check_range("width", f64::from(viewport.width), 200.0..=3840.0)?;
         check_range("height", f64::from(viewport.height), 200.0..=2160.0)?;
         options.viewport = Some(viewport);
@@ -78,7 +78,8 @@ const OPTIONS: &[(&str, Setter)] = &[
         Ok(())
     }),
     ("geolocation", |options, value| {
-        let place: Geolocation = parse(value, "{\"latitude\": 52.5, \"longitude\": 13.4, \"accuracy\": 10}")?;
+        let place: Geolocation =
+            parse_object(value, "{\"latitude\": 52.5, \"longitude\": 13.4, \"accuracy\": 10}")?;
         check_range("latitude", place.latitude, -90.0..=90.0)?;
         check_range("longitude", place.longitude, -180.0..=180.0)?;
         check_range("accuracy", place.accuracy, 0.0..=1e6)?;
@@ -125,15 +126,21 @@ const OPTIONS: &[(&str, Setter)] = &[
         Ok(())
     }),
     ("proxy", |options, value| {
-        let proxy: Proxy =
-            parse(value, "{\"server\": \"http://proxy.example:3128\", \"username\": …, \"password\": …}")?;
+        let proxy: Proxy = parse_object(
+            value,
+            "{\"server\": \"http://proxy.example:3128\", \"username\": …, \"password\": …}",
+        )?;
         proxy.address()?;
         options.proxy = Some(proxy);
         Ok(())
     }),
     ("storage_state", |options, value| {
+        let accepted = "a storage state of Playwright: {\"cookies\": […], \"origins\": […]}";
         let state: StorageState =
-            parse(value, "a storage state of Playwright: {\"cookies\": […], \"origins\": […]}")?;
+            parse(value.clone(), accepted).map_err(|reason| match StorageState::invalid_entry(&value) {
+                Some(place) => format!("{place}: {reason}"),
+                None => reason,
+            })?;
         state.check()?;
         options.storage_state = Some(state);
         Ok(())
@@ -188,6 +195,14 @@ fn parse<T: DeserializeOwned>(value: Value, accepted: &str) -> Result<T, String>
             format!("it must be {accepted}")
         }
     })
+}
+
+/// Parses a value that must be an object; a list of its values would be read, too.
+fn parse_object<T: DeserializeOwned>(value: Value, accepted: &str) -> Result<T, String> {
+    if !value.is_object() {
+        return Err(format!("it must be {accepted}"));
+    }
+    parse(value, accepted)
 }
 
 fn list_of(names: &[&str]) -> String {
@@ -264,6 +279,11 @@ mod tests {
     #[test]
     fn invalid_options_are_named() {
         let cases = [
+            (json!({"viewport": [800, 600]}), "viewport: it must be {\"width\""),
+            (
+                json!({"storage_state": {"cookies": [{"name": "a", "value": "b", "domain": "c"}, {"name": "a"}]}}),
+                "storage_state: cookies[1]: missing field `value`",
+            ),
             (json!({"viewprt": {}}), "unknown session option \"viewprt\"; accepted: viewport"),
             (
                 json!({"viewport": {"width": 10, "height": 600}}),

@@ -15,7 +15,7 @@ export const showLease = (lease) => {
   const isHeld = lease.cdp_connections > 0 || lease.controllers > 0 || lease.acting;
   const left = Math.max(0, lease.lifetime_secs - lease.unused_secs);
   byId('expires').textContent = isHeld ? 'not while it is in use' : `in ${duration(left)} if unused`;
-  const clients = lease.cdp_connections > 0 ? `, ${lease.cdp_connections} CDP connections` : '';
+  const clients = lease.cdp_connections > 0 ? `, ${lease.cdp_connections} CDP connection${lease.cdp_connections === 1 ? '' : 's'}` : '';
   byId('acting').textContent = (lease.acting ? 'now, by a command' : `${duration(lease.unused_secs)} ago`) + clients;
   byId('viewers').textContent = `${lease.viewers}${lease.controllers > 0 ? `, ${lease.controllers} with control` : ''}`;
 };
