@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-clients test-browsergym test-nemo-gym test-ray test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release wheel clean help
+.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-browsergym test-nemo-gym test-ray test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release wheel clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ test-ray: ## Test farms on a Ray cluster of two nodes on this machine (WEBGYM=pa
 
 test-python: ## Check and test the Python package (also part of make test; WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" scripts/test-python
+
+test-wheel: ## Install the wheel without Rust in reach and run the documented programs (WHEEL=path, PROFILE=dev)
+	@WHEEL="$(WHEEL)" PROFILE="$(PROFILE)" scripts/test-wheel
 
 web: ## Build the pages of monitor and viewer if they changed
 	@scripts/web
@@ -97,8 +100,8 @@ audit: ## Check licences, sources and known vulnerabilities of the dependencies
 release: ## Build webgym reproducibly: the same commit and compiler give the same bytes in any folder
 	@scripts/release
 
-wheel: ## Build the Python wheel webgym-rs into dist/ (PROFILE=dev for a quick build)
-	@PROFILE="$(PROFILE)" scripts/wheel
+wheel: ## Build the Python wheel webgym-rs into dist/ (PROFILE=dev for a quick build, TARGET=aarch64-unknown-linux-gnu)
+	@PROFILE="$(PROFILE)" TARGET="$(TARGET)" scripts/wheel
 
 clean: ## Remove build outputs
 	@cargo clean

@@ -17,7 +17,9 @@ from site_pages import Server, Site
 
 OUT = Path(__file__).resolve().parents[2] / "target" / "miniwob" / "rollout"
 SEEDS = 4
-EXPECTED = {f"click-test-{seed}": 1 for seed in range(SEEDS)} | {f"click-test-2-{seed}": 1 - seed % 2 for seed in range(SEEDS)}
+EXPECTED = {f"click-test-{seed}": 1 for seed in range(SEEDS)} | {
+    f"click-test-2-{seed}": 1 - seed % 2 for seed in range(SEEDS)
+}
 
 
 def choose(prompt: str) -> dict:
@@ -41,7 +43,9 @@ class Policy(BaseHTTPRequestHandler):
         action = {"action": "answer", "text": "done"} if has_acted else choose(text_of(body["messages"]))
         call = json.dumps({"name": "web_interaction", "arguments": action})
         message = {"role": "assistant", "content": f"Action: {action['action']}\n<tool_call>\n{call}\n</tool_call>"}
-        self._send({"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+        self._send(
+            {"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        )
 
     def _send(self, value: dict) -> None:
         body = json.dumps(value).encode()
@@ -77,14 +81,18 @@ def main() -> None:
     threading.Thread(target=policy.serve_forever, daemon=True).start()
     folder = empty_folder(OUT)
     pages = ["--page", "click-test", "--page", "click-test-2"]
-    webgym("tasks", "import", "miniwob", html, "--base-url", site.url, "--seeds", SEEDS, *pages, "-o", folder / "tasks.jsonl")
+    webgym(
+        "tasks", "import", "miniwob", html, "--base-url", site.url, "--seeds", SEEDS, *pages, "-o", folder / "tasks.jsonl"
+    )
     webgym(
         "--quiet", "rollout", "--allow-private-network", "--config-name=rollout_test", "judge=program",
         "context_config.interaction_mode=set_of_marks", f"env_config.vllm_server_url=http://127.0.0.1:{policy.server_port}",
         "env_config.server_size=2", f"save_path={folder / 'run'}", f"data_path={folder}", "env_config.test_tasks=tasks.jsonl",
     )  # fmt: skip
     rewards = {}
-    for trajectory in json.loads(webgym("trajectories", "ls", folder / "run", "--split", "test", "--iteration", 0, "--json")):
+    for trajectory in json.loads(
+        webgym("trajectories", "ls", folder / "run", "--split", "test", "--iteration", 0, "--json")
+    ):
         rewards[trajectory["task_id"]] = trajectory["reward"]
     check(rewards == EXPECTED, f"the rewards are {rewards}, not {EXPECTED}")
     print(f"test-miniwob: rollout with the page's own reward: {sum(rewards.values())} of {len(rewards)} solved, as scripted")

@@ -33,7 +33,7 @@ pub struct Executable {
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error(
-        "no Chromium found. Run scripts/setup, or install one (Debian/Ubuntu: apt-get install chromium-headless-shell), \
+        "no Chromium found. Install one (Debian/Ubuntu: apt-get install chromium-headless-shell), \
          or specify one with --chromium PATH or the CHROME environment variable"
     )]
     None,

@@ -117,6 +117,25 @@ fn values_of_every_type_are_read() {
 }
 
 #[test]
+fn program_judge_is_configured() {
+    let got = load_train(&[
+        "judge=program",
+        "program_config.command=[python3, judge.py]",
+        "program_config.timeout=2.5",
+    ]);
+    assert_eq!(got.judge, JudgeKind::Program);
+    assert_eq!(got.program_config.command, Some(vec!["python3".to_owned(), "judge.py".to_owned()]));
+    assert!(!got.program_config.allow_task_commands);
+    for (argument, expected) in [
+        ("program_config.command=[]", "must be a list: the program and its arguments"),
+        ("program_config.timeout=0", "must be more than 0"),
+    ] {
+        let error = load_error(&[argument]);
+        assert!(error.contains(argument) && error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn unknown_key_error_names_origin_and_nearest_key() {
     let got = load_error(&["env_config.sever_size=4"]);
     assert_eq!(

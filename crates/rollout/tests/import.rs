@@ -192,6 +192,10 @@ fn bad_record_is_named_by_its_line_and_nothing_is_converted() {
     for part in expected {
         assert!(error.contains(part), "{error}");
     }
+    let latin: &[u8] = b"\xef\xbb\xbf\n\xfc\n";
+    let error = import(Benchmark::Webvoyager, Path::new("x"), latin, &options()).unwrap_err().to_string();
+    assert!(error.contains("x:2: not UTF-8"), "{error}");
+    assert!(convert(Benchmark::Webvoyager, &format!("\u{feff}{good}")).is_ok());
     assert!(convert(Benchmark::OnlineMind2web, "{}").unwrap_err().contains("given.file:1: not a JSON list"));
 }
 

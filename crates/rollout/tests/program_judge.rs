@@ -7,7 +7,7 @@ use proto::trajectory::{Evaluation, Outcome, Step, Task, Trajectory, TrajectoryM
 use rollout::{
     config::ProgramConfig,
     judge::{
-        ProgramJudge, Verdict,
+        Judge, ProgramJudge, Verdict,
         program::{JudgedEpisode, JudgedPage, ProgramError},
     },
 };
@@ -110,6 +110,21 @@ async fn check_that_cannot_be_made_leaves_the_episode_unjudged() {
         let verdict = judge_with(&config(), &judge, Some("x"), &FakePage { value, ..page() }).await;
         assert_eq!((verdict.outcome, verdict.score), (Outcome::JudgeError, None), "{judge}");
         assert!(reason(&verdict).contains(expected), "{}", reason(&verdict));
+    }
+}
+
+#[tokio::test]
+async fn every_judge_scores_an_open_page() {
+    let mut with_reference = task(&json!({"url": "http://shop.test/orders/*"}));
+    with_reference.reference_answer = Some("12".into());
+    let episode = JudgedEpisode { task: &with_reference, answer: Some("13"), steps: &[], folder: None };
+    let cases = [
+        (Judge::Program(ProgramJudge::new(&config())), Outcome::Success),
+        (Judge::Reference, Outcome::Failure),
+        (Judge::None, Outcome::JudgeError),
+    ];
+    for (judge, outcome) in cases {
+        assert_eq!(judge.judge_open(&episode, &page()).await.outcome, outcome);
     }
 }
 

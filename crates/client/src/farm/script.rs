@@ -15,8 +15,8 @@ use tokio_tungstenite::{
     },
 };
 
-use super::{CdpUrl, FarmClient};
-use crate::http::{Deadline, excerpt};
+use super::{CdpUrl, ClientError, FarmClient};
+use crate::http::{Deadline, excerpt, send_request};
 
 /// The largest reply that is read.
 const MAX_REPLY_BYTES: usize = 16 << 20;
@@ -65,10 +65,13 @@ impl FarmClient {
 
     /// Returns the id of the page at `page_url`, otherwise of the first page.
     async fn find_page(&self, cdp_url: &CdpUrl, page_url: Option<&str>) -> Result<String, ScriptError> {
-        let response = self.http.get(format!("{}/json/list", cdp_url.as_str())).send();
-        let response = response.await.map_err(without_url)?.error_for_status().map_err(without_url)?;
-        let body = response.bytes().await.map_err(without_url)?;
-        let pages: Vec<Value> = serde_json::from_slice(&body).map_err(connection)?;
+        let request = self.http.get(format!("{}/json/list", cdp_url.as_str()));
+        let response = send_request(request, self.options.operation_timeout, MAX_REPLY_BYTES).await;
+        let response = response.map_err(|error| connection(ClientError::from(error)))?;
+        if !response.status.is_success() {
+            return Err(refused(response.status));
+        }
+        let pages: Vec<Value> = serde_json::from_slice(&response.body).map_err(connection)?;
         let current = pages.iter().find(|page| page_url.is_some_and(|url| page["url"] == url));
         let id = current.or(pages.first()).and_then(|page| page["id"].as_str());
         id.map(str::to_owned).ok_or(ScriptError::NoPage)
@@ -88,7 +91,7 @@ impl FarmClient {
             .header(SEC_WEBSOCKET_KEY, websocket_key());
         let response = request.send().await.map_err(without_url)?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Err(ScriptError::Connection(format!("the farm answered {}", response.status())));
+            return Err(refused(response.status()));
         }
         let stream = response.upgrade().await.map_err(without_url)?;
         let config = WebSocketConfig::default()
@@ -133,6 +136,10 @@ fn read_value(reply: &Value) -> Result<Value, ScriptError> {
     }
     let object = &result["result"];
     Ok(object.get("value").or(object.get("unserializableValue")).cloned().unwrap_or(Value::Null))
+}
+
+fn refused(status: StatusCode) -> ScriptError {
+    ScriptError::Connection(format!("the farm answered {status}"))
 }
 
 fn connection(error: impl std::fmt::Display) -> ScriptError {

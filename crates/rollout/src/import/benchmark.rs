@@ -120,8 +120,8 @@ pub fn import(
     }
     let mut builder =
         Builder { bad: BadLines { path: path.to_owned(), ..BadLines::default() }, ..Builder::default() };
-    let text = String::from_utf8_lossy(content);
-    match benchmark.records(&text) {
+    let records = text(content).and_then(|text| benchmark.records(text));
+    match records {
         Ok(records) => {
             for (index, record) in records.into_iter().enumerate() {
                 builder.add(benchmark, index, record, options);
@@ -130,6 +130,17 @@ pub fn import(
         Err((line, reason)) => builder.bad.add(line, reason.into()),
     }
     builder.finish(benchmark)
+}
+
+/// Returns the content without a byte order mark. The error is the line that is not UTF-8.
+fn text(content: &[u8]) -> Result<&str, (u32, String)> {
+    match std::str::from_utf8(content) {
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
+        Err(error) => {
+            let line = 1 + memchr::memchr_iter(b'\n', &content[..error.valid_up_to()]).count() as u32;
+            Err((line, "not UTF-8".to_owned()))
+        }
+    }
 }
 
 #[derive(Default)]

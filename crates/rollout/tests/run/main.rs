@@ -13,5 +13,6 @@ mod limits;
 mod losses;
 mod observations;
 mod planning;
+mod program_judging;
 mod rejudging;
 mod stops;
