@@ -26,6 +26,11 @@ impl ScreenshotFiles {
         Ok(Self { store: Some(store), is_temporary: true })
     }
 
+    /// Keeps screenshots in the folder of a recorded episode.
+    pub(crate) fn recorded(store: ScreenshotStore) -> Self {
+        Self { store: Some(store), is_temporary: false }
+    }
+
     /// Saves the screenshot of a step and returns its path; an empty one if screenshots are not kept.
     pub(crate) async fn save(
         &self,

@@ -7,6 +7,7 @@ mod episodes;
 mod limits;
 mod mcp;
 mod protocol;
+mod saving;
 
 use std::time::Duration;
 
