@@ -87,7 +87,7 @@ impl ResetRequest {
         }
         let mode = fields.text("interaction_mode")?;
         let mode = mode.map(|mode| {
-            InteractionMode::from_str(&mode).map_err(|error| EnvError::Invalid(error.to_string()))
+            InteractionMode::from_str(&mode).map_err(EnvError::Invalid)
         });
         let screenshot = match fields.text("screenshot")?.as_deref() {
             None => None,
@@ -130,12 +130,12 @@ impl Fields<'_> {
 }
 
 /// Formats a message of the server.
-pub(crate) fn response(kind: &str, data: Value) -> String {
+pub(crate) fn response(kind: &str, data: &Value) -> String {
     json!({"type": kind, "data": data}).to_string()
 }
 
 pub(crate) fn error_response(error: &EnvError) -> String {
-    response("error", Value::Object(error.to_json()))
+    response("error", &Value::Object(error.to_json()))
 }
 
 #[cfg(test)]
