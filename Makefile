@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-browsergym test-nemo-gym test-ray test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release wheel clean help
+.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release wheel clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -16,6 +16,9 @@ test: ## Install what is needed and run the test suite
 
 test-clients: ## Test with Playwright, Puppeteer, browser-use, Playwright MCP and generated OpenAPI clients (WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" scripts/test-clients
+
+test-envs: ## Test webgym env and webgym mcp with OpenEnv, TRL's pattern, MCP SDKs, the MCP inspector, inspect-ai and verifiers (PARTS="…", OPENENV=path of a clone, WEBGYM=path)
+	@WEBGYM="$(WEBGYM)" PARTS="$(PARTS)" OPENENV="$(OPENENV)" SESSIONS="$(SESSIONS)" scripts/test-envs
 
 test-browsergym: ## Run BrowserGym's own tests and every MiniWoB task on a farm (BROWSERGYM=path of a clone, PARTS="…", WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" BROWSERGYM="$(BROWSERGYM)" PARTS="$(PARTS)" scripts/test-browsergym

@@ -11,16 +11,17 @@ use std::{
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use client::{farm::FarmClient, http::Deadline};
-use env::{EnvOptions, EnvServer, Environment, ServerOptions, TaskCatalog};
+use env::{EnvOptions, EnvServer, Environment, Recorder, ServerOptions, TaskCatalog};
 use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
 use proto::ImageFormat;
 use rollout::{
-    config::{Config, Resolved, seconds},
+    config::{Config, Resolved, append_hyperparameters, seconds},
     judge::Judge,
     run::preflight::farm_client,
     session_options::SessionSource,
 };
 use serde_json::json;
+use store::{RunMetadata, SavePath};
 
 use crate::{
     browser_args::BrowserArgs,
@@ -44,6 +45,8 @@ enum JudgeChoice {
     Reference,
     /// Ask the judge model of the configuration (openai_config).
     Model,
+    /// Run the checks of the tasks (docs/tasks.md). An episode ends when they hold.
+    Program,
     /// Leave episodes unjudged: their reward is null.
     None,
 }
@@ -90,6 +93,9 @@ pub(crate) struct EpisodeArgs {
     /// Allow pages of the farm in this process to reach this host, whatever its address. Can be repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+    /// Save the episodes here, like those of webgym rollout.
+    #[arg(long, value_name = "DIR")]
+    save_path: Option<PathBuf>,
     #[command(flatten)]
     browser: BrowserArgs,
     #[command(flatten)]
@@ -161,11 +167,17 @@ pub(crate) async fn run(args: EnvArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let stop = async {
-        server.stop().await;
+        let finished = server.stop().await;
         prepared.farm.stop().await;
+        for id in finished? {
+            print_event(
+                &json!({"event": "finished", "split": id.split.to_string(), "iteration": id.iteration}),
+            );
+        }
+        anyhow::Ok(())
     };
     tokio::select! {
-        () = stop => Ok(ExitCode::SUCCESS),
+        stopped = stop => stopped.map(|()| ExitCode::SUCCESS),
         () = signals.next() => Ok(ExitCode::from(130)),
     }
 }
@@ -225,7 +237,9 @@ impl OwnFarm {
 impl EpisodeArgs {
     /// Reads tasks and configuration, and starts or connects to the farm.
     async fn prepare(&self, instances: usize, defaults: &[&str]) -> anyhow::Result<Prepared> {
-        let Resolved { mut config, .. } = self.load_config(defaults)?;
+        let resolved = self.load_config(defaults)?;
+        let recorder = self.recorder(&resolved)?;
+        let Resolved { mut config, .. } = resolved;
         let judge = judge::choose(&mut config)?;
         judge::log_choice(&config, None);
         let tasks = self.read_tasks(&config)?;
@@ -252,6 +266,7 @@ impl EpisodeArgs {
             operation_timeout: seconds(config.env_config.operation_timeout) * 2,
             lifetime_mins: config.env_config.instance_lifetime_max,
             screenshot_folder: screenshot_folder.clone(),
+            recorder,
         });
         let farm = OwnFarm { farm, screenshot_folder };
         Ok(Prepared { environment, farm, tasks: task_count, max_sessions })
@@ -261,6 +276,7 @@ impl EpisodeArgs {
         let judge = match self.judge {
             JudgeChoice::Reference => "judge=reference",
             JudgeChoice::Model => "judge=openai",
+            JudgeChoice::Program => "judge=program",
             JudgeChoice::None => "judge=none",
         };
         // Elements are chosen by their numbers, as BrowserGym's clients do.
@@ -268,6 +284,22 @@ impl EpisodeArgs {
         let ours = ours.into_iter().chain(defaults.iter().copied()).map(str::to_owned);
         let overrides = ours.chain(self.config.overrides.iter().cloned()).collect();
         ConfigArgs { overrides, ..self.config.clone() }.load()
+    }
+
+    /// Prepares to save the episodes, and records the configuration.
+    fn recorder(&self, resolved: &Resolved) -> anyhow::Result<Option<Recorder>> {
+        let Some(folder) = &self.save_path else { return Ok(None) };
+        let root = std::path::absolute(folder)?;
+        std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
+        let now = jiff::Timestamp::now();
+        append_hyperparameters(resolved, &root, now, &[("command", "env".into())])?;
+        let metadata = RunMetadata {
+            dataset_file: Some(self.tasks.join(" ")),
+            timestamp: Some(now.to_string()),
+            seed: resolved.config.seed,
+            ..RunMetadata::default()
+        };
+        Ok(Some(Recorder::open(SavePath::new(root), metadata)?))
     }
 
     fn read_tasks(&self, config: &Config) -> anyhow::Result<TaskCatalog> {

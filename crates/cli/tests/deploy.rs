@@ -129,6 +129,8 @@ async fn every_used_flag_exists() {
         ("master", line_of("deploy/systemd/webgym-master.service", "ExecStart=")),
         ("node", line_of("deploy/systemd/webgym-node.service", "ExecStart=")),
         ("rollout", line_of("deploy/systemd/webgym-collector@.service", "ExecStart=")),
+        ("env", line_of("deploy/systemd/webgym-env.service", "ExecStart=")),
+        ("env", line_of("deploy/docker/compose.yaml", "command: [env")),
         ("master", line_of("deploy/docker/compose.yaml", "command: [master")),
         ("node", line_of("deploy/docker/compose.yaml", "command: [node")),
         ("master", arguments("deploy/helm/webgym/templates/master.yaml")),
@@ -145,7 +147,7 @@ async fn every_used_flag_exists() {
 #[tokio::test]
 async fn every_set_variable_is_read() {
     let mut read_by_us = BTreeSet::new();
-    for subcommand in ["master", "node", "rollout", "monitor"] {
+    for subcommand in ["master", "node", "rollout", "monitor", "env"] {
         let help = Command::new(WEBGYM).args([subcommand, "--help"]).output().await.unwrap();
         read_by_us.extend(names(&String::from_utf8(help.stdout).unwrap(), "WEBGYM_"));
     }

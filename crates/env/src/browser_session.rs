@@ -11,6 +11,7 @@ use proto::{
     command::Point,
     page::{InteractiveRegion, ScreenshotInfo, TabInfo},
 };
+use rollout::judge::program::FarmPage;
 use serde_json::Value;
 
 use crate::{
@@ -25,7 +26,7 @@ pub(crate) enum SessionError {
     /// The browser, its node or the farm failed; the agent did not cause it.
     #[error("{0}")]
     Lost(String),
-    /// The farm's rules forbid the page.
+    /// The farm's rules forbid the page, or the task's own script cannot prepare it.
     #[error("{0}")]
     Refused(String),
 }
@@ -61,6 +62,12 @@ impl BrowserSession {
 
     pub(crate) const fn viewport(&self) -> (u32, u32) {
         (self.viewport.width, self.viewport.height)
+    }
+
+    /// Returns the page for scripts and checks of the task.
+    pub(crate) fn judged_page(&self) -> FarmPage<'_> {
+        let (farm, lease, cdp_url) = (self.held.farm(), self.held.lease(), self.held.cdp_url());
+        FarmPage { farm, lease, cdp_url, deadline: self.deadline() }
     }
 
     fn deadline(&self) -> Deadline {

@@ -201,15 +201,15 @@ mod tests {
         (folder, catalog)
     }
 
-    fn chosen(catalog: &TaskCatalog, choice: TaskChoice) -> Result<String, String> {
-        let task = catalog.choose(&choice).map_err(|error| error.to_string())?.task;
+    fn chosen(catalog: &TaskCatalog, choice: &TaskChoice) -> Result<String, String> {
+        let task = catalog.choose(choice).map_err(|error| error.to_string())?.task;
         Ok(id_text(task.task_id.as_ref().unwrap()))
     }
 
     #[test]
     fn task_is_chosen_by_id_index_seed_or_order() {
         let (_folder, catalog) = catalog();
-        let by = |choice| chosen(&catalog, choice).unwrap();
+        let by = |choice: TaskChoice| chosen(&catalog, &choice).unwrap();
         assert_eq!(by(TaskChoice { task_id: Some("y".into()), ..TaskChoice::default() }), "y");
         assert_eq!(
             by(TaskChoice { split: Some("test".into()), index: Some(2), ..TaskChoice::default() }),
@@ -227,14 +227,14 @@ mod tests {
     fn unknown_task_and_split_are_refused() {
         let (_folder, catalog) = catalog();
         let unknown = TaskChoice { task_id: Some("nope".into()), ..TaskChoice::default() };
-        assert_eq!(chosen(&catalog, unknown), Err("unknown task_id \"nope\"".into()));
+        assert_eq!(chosen(&catalog, &unknown), Err("unknown task_id \"nope\"".into()));
         let elsewhere =
             TaskChoice { task_id: Some("x".into()), split: Some("train".into()), ..TaskChoice::default() };
-        assert!(chosen(&catalog, elsewhere).is_err(), "an id is searched in the given split only");
+        assert!(chosen(&catalog, &elsewhere).is_err(), "an id is searched in the given split only");
         let split = TaskChoice { split: Some("dev".into()), ..TaskChoice::default() };
-        assert_eq!(chosen(&catalog, split), Err("unknown split \"dev\"; accepted: train, test".into()));
+        assert_eq!(chosen(&catalog, &split), Err("unknown split \"dev\"; accepted: train, test".into()));
         let index = TaskChoice { index: Some(3), ..TaskChoice::default() };
-        assert!(chosen(&catalog, index).unwrap_err().contains("there is no task 3"));
+        assert!(chosen(&catalog, &index).unwrap_err().contains("there is no task 3"));
     }
 
     #[test]

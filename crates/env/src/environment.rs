@@ -15,17 +15,19 @@ use client::{
 };
 use proto::{ImageFormat, InteractionMode};
 use rollout::{judge::Judge, session_options::SessionSource};
+use store::IterationId;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     browser_session::{BrowserSession, SessionError},
     catalog::{ChosenTask, TaskCatalog},
-    episode::Episode,
+    episode::{Episode, EpisodeStart},
     error::EnvError,
     held_lease::{HeldLease, LeaseRequest},
     metrics::EnvMetrics,
-    openenv::ResetRequest,
+    openenv::{RequestedScreenshot, ResetRequest},
+    recorder::{RecordError, Recorder, Recording},
     screenshot_files::ScreenshotFiles,
 };
 
@@ -52,6 +54,8 @@ pub struct EnvOptions {
     pub lifetime_mins: u32,
     /// Where screenshots are kept for judges that look at them; `None` if the judge does not.
     pub screenshot_folder: Option<PathBuf>,
+    /// Saves the episodes.
+    pub recorder: Option<Recorder>,
 }
 
 /// Starts episodes for the sessions of a server.
@@ -145,13 +149,17 @@ impl Environment {
     async fn try_start(
         &self,
         request: &ResetRequest,
-        chosen: ChosenTask,
+        mut chosen: ChosenTask,
         deadline: Deadline,
     ) -> Result<Episode, StartError> {
         let held = self.lease(&chosen, deadline).await?;
         let mode = request.mode.unwrap_or(self.options.mode);
-        let format = request.screenshot.unwrap_or(self.options.screenshot);
-        let keeps_files = self.options.screenshot_folder.is_some();
+        let format = match request.screenshot {
+            None => self.options.screenshot,
+            Some(RequestedScreenshot::None) => None,
+            Some(RequestedScreenshot::Format(format)) => Some(format),
+        };
+        let keeps_files = self.options.screenshot_folder.is_some() || self.options.recorder.is_some();
         let options = ObserveOptions {
             // Judges read the files of screenshots as PNG.
             format: format.filter(|_| !keeps_files).unwrap_or(ImageFormat::Png),
@@ -160,14 +168,35 @@ impl Environment {
         };
         let browser = BrowserSession::open(held, options, self.options.operation_timeout).await?;
         let id = request.episode_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-        let screenshots = match &self.options.screenshot_folder {
-            Some(folder) => {
-                let index = self.episodes.fetch_add(1, Ordering::Relaxed);
-                ScreenshotFiles::temporary(folder, index).await.map_err(StartError::Permanent)?
-            }
-            None => ScreenshotFiles::none(),
+        let (screenshots, recording) = self.open_files(&mut chosen).await.map_err(StartError::Permanent)?;
+        let (sends_screenshot, tasks) = (format.is_some(), self.leases.clone());
+        let start = EpisodeStart { id, chosen, mode, screenshots, recording, sends_screenshot, tasks };
+        Ok(start.open(browser).await?)
+    }
+
+    /// Opens the files of an episode, if it has any.
+    async fn open_files(
+        &self,
+        chosen: &mut ChosenTask,
+    ) -> Result<(ScreenshotFiles, Option<Recording>), EnvError> {
+        if let Some(recorder) = &self.options.recorder {
+            let recording = recorder.begin(&chosen.split, &mut chosen.task).await;
+            let recording = recording.map_err(|error| EnvError::Disk(error.to_string()))?;
+            return Ok((ScreenshotFiles::recorded(recording.screenshots().clone()), Some(recording)));
+        }
+        let Some(folder) = &self.options.screenshot_folder else {
+            return Ok((ScreenshotFiles::none(), None));
         };
-        Ok(Episode::start(id, chosen, mode, browser, screenshots).await?)
+        let index = self.episodes.fetch_add(1, Ordering::Relaxed);
+        Ok((ScreenshotFiles::temporary(folder, index).await?, None))
+    }
+
+    /// Writes the files of saved episodes. Returns the iterations that have episodes.
+    pub(crate) async fn finish_recording(&self) -> Result<Vec<IterationId>, RecordError> {
+        match &self.options.recorder {
+            Some(recorder) => recorder.finish().await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Waits for a free session, then for a lease of the farm.

@@ -4,8 +4,15 @@ use proto::{
     InteractionMode,
     trajectory::{Action, Observation, Outcome, Response, Step, Task, Trajectory, TrajectoryMetadata},
 };
-use rollout::judge::Verdict;
+use rollout::{
+    episode::{fingerprint::Fingerprint, prepare_page},
+    judge::{
+        Judge, Verdict, final_answer,
+        program::{Check, JudgedEpisode, checks_of},
+    },
+};
 use serde_json::{Map, Value, json};
+use tokio_util::task::TaskTracker;
 
 use crate::{
     action::{AgentAction, Effect, action_context},
@@ -14,6 +21,7 @@ use crate::{
     environment::Environment,
     error::EnvError,
     page::Page,
+    recorder::Recording,
     screenshot_files::ScreenshotFiles,
 };
 
@@ -38,21 +46,40 @@ pub(crate) struct Episode {
     page: Page,
     steps: Vec<Step>,
     screenshots: ScreenshotFiles,
+    recording: Option<Recording>,
+    /// Whether observations have the screenshot. It may be taken for the judge or the record only.
+    sends_screenshot: bool,
+    /// The last screenshot, to compare the next one with; only for recorded episodes.
+    fingerprint: Option<Fingerprint>,
     ended: Option<Ended>,
+    /// Runs what must go on when the episode is dropped.
+    tasks: TaskTracker,
 }
 
-impl Episode {
+/// What an episode starts with.
+pub(crate) struct EpisodeStart {
+    pub(crate) id: String,
+    pub(crate) chosen: ChosenTask,
+    pub(crate) mode: InteractionMode,
+    pub(crate) screenshots: ScreenshotFiles,
+    pub(crate) recording: Option<Recording>,
+    pub(crate) sends_screenshot: bool,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl EpisodeStart {
     /// Opens the task's start page.
-    pub(crate) async fn start(
-        id: String,
-        chosen: ChosenTask,
-        mode: InteractionMode,
-        browser: BrowserSession,
-        screenshots: ScreenshotFiles,
-    ) -> Result<Self, SessionError> {
+    pub(crate) async fn open(self, browser: BrowserSession) -> Result<Episode, SessionError> {
+        let Self { id, chosen, mode, screenshots, recording, sends_screenshot, tasks } = self;
         let ChosenTask { split, task } = chosen;
-        let page = browser.visit(&task.website).await?;
-        Ok(Self {
+        let mut page = browser.visit(&task.website).await?;
+        let prepared = prepare_page(&task, &browser.judged_page()).await;
+        if prepared.map_err(|reason| {
+            SessionError::Refused(format!("the setup script of the task failed: {reason}"))
+        })? {
+            page = browser.observe().await?;
+        }
+        Ok(Episode {
             id,
             split,
             task,
@@ -61,10 +88,16 @@ impl Episode {
             page,
             steps: Vec::new(),
             screenshots,
+            recording,
+            sends_screenshot,
+            fingerprint: None,
             ended: None,
+            tasks,
         })
     }
+}
 
+impl Episode {
     pub(crate) const fn task(&self) -> &Task {
         &self.task
     }
@@ -118,14 +151,13 @@ impl Episode {
         match observed {
             Ok(page) => self.page = page,
             Err(SessionError::Lost(reason)) => {
-                self.end(environment, Ended { outcome: Outcome::InfraLost, reward: None, reason });
-                return Ok(());
+                return self.lose(environment, reason).await;
             }
             // An agent may try a forbidden page; it stays where it is.
             Err(SessionError::Refused(reason)) => self.page.failure = Some(reason),
         }
-        if is_answer || self.is_out_of_steps() {
-            self.judge(environment).await;
+        if is_answer || self.is_out_of_steps() || self.is_solved(environment).await {
+            return self.judge(environment).await;
         }
         Ok(())
     }
@@ -135,10 +167,7 @@ impl Episode {
         let Some(browser) = &self.browser else { return Err(EnvError::EpisodeEnded) };
         match browser.observe().await {
             Ok(page) => self.page = page,
-            Err(error) => {
-                let reason = error.to_string();
-                self.end(environment, Ended { outcome: Outcome::InfraLost, reward: None, reason });
-            }
+            Err(error) => return self.lose(environment, error.to_string()).await,
         }
         Ok(())
     }
@@ -150,6 +179,13 @@ impl Episode {
     /// Records what the agent saw and did.
     async fn record(&mut self, action: AgentAction) -> Result<(), EnvError> {
         let path = self.screenshots.save(self.steps.len(), self.page.screenshot.as_ref()).await?;
+        if let (Some(_), Some(screenshot)) = (&self.recording, &self.page.screenshot) {
+            let fingerprint = Fingerprint::of(&screenshot.data);
+            if let (Some(last), Some(before)) = (self.steps.last_mut(), self.fingerprint) {
+                last.same_as_next_screenshot = Some(before == fingerprint);
+            }
+            self.fingerprint = Some(fingerprint);
+        }
         let observation = Observation {
             image_path: path.display().to_string(),
             ac_tree: self.page.ac_tree.clone(),
@@ -158,29 +194,78 @@ impl Episode {
         };
         let response =
             Response { raw_response: action.raw, answering_tokens: action.parts, raw_prompt: String::new() };
-        self.steps.push(Step { observation, action: Some(action.record), response, ..Step::default() });
+        let step = Step { observation, action: Some(action.record), response, ..Step::default() };
+        if let Some(recording) = &self.recording {
+            let appended = recording.append_step(self.steps.len(), &step).await;
+            appended.map_err(|error| EnvError::Disk(error.to_string()))?;
+        }
+        self.steps.push(step);
         Ok(())
     }
 
-    /// Scores the episode and ends it. The browser stays open until the judge is done: a judge may look at the last page.
-    async fn judge(&mut self, environment: &Environment) {
-        let mut trajectory = Trajectory {
-            task: self.task.clone(),
-            steps: std::mem::take(&mut self.steps),
-            metadata: TrajectoryMetadata::default(),
-        };
-        let verdict = environment.judge().judge(&trajectory).await;
-        let ended = ended_by(&verdict);
-        verdict.apply(&mut trajectory);
-        self.steps = trajectory.steps;
-        self.end(environment, ended);
+    /// Returns the trajectory so far.
+    fn trajectory(&self, outcome: Option<Outcome>, ending: &str) -> Trajectory {
+        let extra =
+            Map::from_iter([("ending".to_owned(), json!(ending)), ("episode_id".to_owned(), json!(self.id))]);
+        let metadata = TrajectoryMetadata { outcome, extra, ..TrajectoryMetadata::default() };
+        Trajectory { task: self.task.clone(), steps: self.steps.clone(), metadata }
     }
 
-    /// Ends the episode and releases its browser.
-    fn end(&mut self, environment: &Environment, ended: Ended) {
+    async fn verdict(&self, environment: &Environment) -> Verdict {
+        let answer = final_answer(&self.steps);
+        let episode = JudgedEpisode {
+            task: &self.task,
+            answer: answer.as_deref(),
+            steps: &self.steps,
+            folder: self.screenshots.folder(),
+        };
+        match &self.browser {
+            Some(browser) => environment.judge().judge_open(&episode, &browser.judged_page()).await,
+            None => Verdict::new(Outcome::JudgeError, "Not judged: the browser is gone."),
+        }
+    }
+
+    /// Returns whether the page shows that the task is done, for tasks whose checks look only at the page. Others end with an
+    /// answer.
+    async fn is_solved(&self, environment: &Environment) -> bool {
+        if !matches!(environment.judge(), Judge::Program(_)) {
+            return false;
+        }
+        let is_of_page =
+            |check: &Check| matches!(check, Check::Url(_) | Check::Text(_) | Check::Javascript(_));
+        let checks = checks_of(&self.task).ok().flatten().unwrap_or_default();
+        let is_judged_by_page = !checks.is_empty() && checks.iter().all(is_of_page);
+        is_judged_by_page && self.verdict(environment).await.outcome == Outcome::Success
+    }
+
+    /// Scores the episode and ends it. The browser stays open until the judge is done: a judge may look at the last page.
+    async fn judge(&mut self, environment: &Environment) -> Result<(), EnvError> {
+        let mut trajectory = self.trajectory(None, "answered or out of steps");
+        let verdict = self.verdict(environment).await;
+        let ended = ended_by(&verdict);
+        verdict.apply(&mut trajectory);
+        self.end(environment, ended, trajectory).await
+    }
+
+    /// Ends an episode that infrastructure cut short.
+    async fn lose(&mut self, environment: &Environment, reason: String) -> Result<(), EnvError> {
+        let trajectory = self.trajectory(Some(Outcome::InfraLost), &reason);
+        let ended = Ended { outcome: Outcome::InfraLost, reward: None, reason };
+        self.end(environment, ended, trajectory).await
+    }
+
+    /// Ends the episode, releases its browser and saves it.
+    async fn end(
+        &mut self,
+        environment: &Environment,
+        ended: Ended,
+        trajectory: Trajectory,
+    ) -> Result<(), EnvError> {
         environment.metrics.record_outcome(ended.outcome.as_str());
         self.browser = None;
         self.ended = Some(ended);
+        let Some(recording) = self.recording.take() else { return Ok(()) };
+        recording.finish(trajectory).await.map_err(|error| EnvError::Disk(error.to_string()))
     }
 
     /// Returns the data of an `observation` message.
@@ -200,7 +285,7 @@ impl Episode {
         if let Some(result) = page.result.as_ref().filter(|result| has_content(result)) {
             observation.insert("result".to_owned(), result.clone());
         }
-        if let Some((data, format)) = page.encoded_screenshot() {
+        if let Some((data, format)) = page.encoded_screenshot().filter(|_| self.sends_screenshot) {
             observation.insert("screenshot_base64".to_owned(), json!(data));
             observation.insert("screenshot_format".to_owned(), json!(format.as_str()));
         }
@@ -242,6 +327,25 @@ impl Episode {
             "current_url": self.page.url, "max_steps": (self.task.max_steps < i64::MAX).then_some(self.task.max_steps),
             "cum_reward": self.reward().unwrap_or(0.0), "done": self.ended.is_some(),
         })
+    }
+}
+
+impl Drop for Episode {
+    /// Saves the steps of an episode that its client gave up.
+    fn drop(&mut self) {
+        let Some(recording) = self.recording.take() else { return };
+        let trajectory = self.trajectory(Some(Outcome::Cancelled), "the client ended the episode");
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        self.tasks.spawn(async move {
+            if trajectory.steps.is_empty() {
+                return recording.discard().await;
+            }
+            if let Err(error) = recording.finish(trajectory).await {
+                tracing::warn!(%error, "cannot save an episode");
+            }
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client::{
-    farm::{ClientError, FarmClient, GrantedLease, Lease},
+    farm::{CdpUrl, ClientError, FarmClient, GrantedLease, Lease},
     http::Deadline,
 };
 use proto::SessionOptions;
@@ -17,7 +17,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
 #[must_use]
 pub(crate) struct HeldLease {
     farm: FarmClient,
-    lease: Lease,
+    granted: GrantedLease,
     releases: TaskTracker,
     /// Returned once the lease is released, so that the next session finds a free slot.
     permit: Option<OwnedSemaphorePermit>,
@@ -50,7 +50,11 @@ impl HeldLease {
     }
 
     pub(crate) fn lease(&self) -> &Lease {
-        &self.lease
+        &self.granted.lease
+    }
+
+    pub(crate) const fn cdp_url(&self) -> Option<&CdpUrl> {
+        self.granted.cdp_url.as_ref()
     }
 }
 
@@ -58,13 +62,13 @@ async fn grant(request: LeaseRequest) -> Result<HeldLease, ClientError> {
     let LeaseRequest { farm, lifetime_mins, options, releases, permit, deadline } = request;
     let wait_secs = u32::try_from(deadline.remaining().as_secs()).ok();
     let key = uuid::Uuid::new_v4().to_string();
-    let GrantedLease { lease, .. } = farm.acquire(lifetime_mins, wait_secs, &key, &options, deadline).await?;
-    Ok(HeldLease { farm, lease, releases, permit: Some(permit) })
+    let granted = farm.acquire(lifetime_mins, wait_secs, &key, &options, deadline).await?;
+    Ok(HeldLease { farm, granted, releases, permit: Some(permit) })
 }
 
 impl Drop for HeldLease {
     fn drop(&mut self) {
-        let (farm, lease, permit) = (self.farm.clone(), self.lease.clone(), self.permit.take());
+        let (farm, lease, permit) = (self.farm.clone(), self.lease().clone(), self.permit.take());
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }

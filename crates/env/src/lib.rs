@@ -13,12 +13,14 @@ mod mcp;
 mod metrics;
 mod openenv;
 mod page;
+mod recorder;
 mod screenshot_files;
 mod server;
 
 pub use catalog::{CatalogError, TaskCatalog};
 pub use environment::{EnvOptions, Environment};
 pub use mcp::serve_stdio;
+pub use recorder::{RecordError, Recorder};
 pub use server::{EnvServer, ServerOptions};
 
 /// The name of the environment in the paths of the task API.

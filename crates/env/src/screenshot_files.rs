@@ -1,6 +1,6 @@
 //! Screenshots on disk, for judges that look at them. Without a judge that needs files, nothing is written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use client::farm::Screenshot;
 use rollout::episode::screenshots::ScreenshotStore;
@@ -20,10 +20,19 @@ impl ScreenshotFiles {
     }
 
     /// Keeps screenshots below `folder` until the episode is dropped.
-    pub(crate) async fn temporary(folder: &std::path::Path, index: usize) -> Result<Self, EnvError> {
+    pub(crate) async fn temporary(folder: &Path, index: usize) -> Result<Self, EnvError> {
         let store = ScreenshotStore::new(folder, index);
         store.create().await.map_err(|error| EnvError::Disk(error.to_string()))?;
         Ok(Self { store: Some(store), is_temporary: true })
+    }
+
+    /// Keeps screenshots in the folder of a recorded episode.
+    pub(crate) fn recorded(store: ScreenshotStore) -> Self {
+        Self { store: Some(store), is_temporary: false }
+    }
+
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.store.as_ref().map(ScreenshotStore::folder)
     }
 
     /// Saves the screenshot of a step and returns its path; an empty one if screenshots are not kept.

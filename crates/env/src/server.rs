@@ -12,6 +12,7 @@ use axum::{
 };
 use net::listener::{BoundedListener, ConnectionLimits};
 use serde_json::json;
+use store::IterationId;
 use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -20,6 +21,7 @@ use crate::{
     environment::Environment,
     mcp::{self, McpSessions},
     openenv,
+    recorder::RecordError,
 };
 
 /// How long the farm has to answer a readiness check.
@@ -111,8 +113,8 @@ impl EnvServer {
         tokio::time::timeout(limit, self.shared.environment.wait_until_idle()).await.is_ok()
     }
 
-    /// Ends all sessions and releases their leases.
-    pub async fn stop(self) {
+    /// Ends all sessions, releases their leases and writes the files of saved episodes. Returns their iterations.
+    pub async fn stop(self) -> Result<Vec<IterationId>, RecordError> {
         self.shared.environment.set_draining();
         self.shared.stop.cancel();
         self.shared.mcp.clear();
@@ -124,6 +126,7 @@ impl EnvServer {
         if released.is_err() {
             tracing::warn!("some leases could not be released; they expire on the farm");
         }
+        self.shared.environment.finish_recording().await
     }
 }
 

@@ -31,6 +31,26 @@ async fn right_answer_has_reward_one_and_wrong_answer_zero() {
     assert_eq!((&wrong["done"], &wrong["reward"]), (&json!(true), &json!(0.0)));
 }
 
+/// A task with a check of its page is prepared by its script, ends when the check holds, and fails if it never does.
+#[tokio::test(flavor = "multi_thread")]
+async fn check_of_the_page_ends_the_episode() {
+    let server = Server::start(&["--judge=program"]).await;
+    let mut client = server.client().await;
+    let start = client.observe("reset", &json!({"task_id": "button"})).await;
+    let tree = start["observation"]["axtree_txt"].as_str().unwrap();
+    assert!(tree.contains("Press"), "{tree}");
+    let waited = client.observe("step", &json!({"action_str": "scroll(0, 100)"})).await;
+    assert_eq!((&waited["done"], &waited["reward"]), (&json!(false), &json!(0.0)), "{waited}");
+    let pressed = client.observe("step", &json!({"action_str": "click('1')"})).await;
+    assert_eq!((&pressed["done"], &pressed["reward"]), (&json!(true), &json!(1.0)), "{pressed}");
+    client.observe("reset", &json!({"task_id": "button"})).await;
+    let given_up = client.observe("step", &json!({"answer": "I cannot"})).await;
+    assert_eq!((&given_up["done"], &given_up["reward"]), (&json!(true), &json!(0.0)), "{given_up}");
+    client.observe("reset", &json!({"task_id": "wiki"})).await;
+    let unjudged = client.observe("step", &json!({"answer": "42"})).await;
+    assert_eq!((&unjudged["done"], &unjudged["reward"]), (&json!(true), &Value::Null), "no check: masked");
+}
+
 /// Returns the number of the last link in the tree.
 fn last_link(observed: &Value) -> String {
     let tree = observed["observation"]["axtree_txt"].as_str().unwrap();

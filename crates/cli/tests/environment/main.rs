@@ -7,6 +7,7 @@ mod episodes;
 mod limits;
 mod mcp;
 mod protocol;
+mod saving;
 
 use std::time::Duration;
 
@@ -35,8 +36,18 @@ impl Server {
             })
             .to_string()
         };
+        let prepared = json!({
+            "task_id": "button", "task_name": "press the button", "website": sites.url("/course/arrived"), "domain": "d",
+            "subdomain": "s", "difficulty": 1, "evaluator_reference": ["pressed"],
+            "setup": "document.body.innerHTML = '<button onclick=\"window.pressed = true\">Press</button>'",
+            "judge": {"javascript": "window.pressed === true"},
+        });
         let file = folder.path().join("tasks.jsonl");
-        std::fs::write(&file, [task("shop", "/shop/"), task("wiki", "/wiki/")].join("\n")).unwrap();
+        std::fs::write(
+            &file,
+            [task("shop", "/shop/"), task("wiki", "/wiki/"), prepared.to_string()].join("\n"),
+        )
+        .unwrap();
         let file = file.display().to_string();
         let fixed = ["env", "--port=0", "--instances=1", "--allow-private-network", "--tasks", &file];
         let arguments: Vec<&str> = fixed.into_iter().chain(more.iter().copied()).collect();

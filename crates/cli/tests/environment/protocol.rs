@@ -73,7 +73,7 @@ async fn pages_describe_the_environment_and_its_tasks() {
     assert_eq!(http.get("/other/splits", &[]).await.status, 404);
     let post = async |path: &str, body: Value| http.post_json(path, &[], &body).await;
     let split = json!({"split": "train"});
-    assert_eq!(post("/webgym/num_tasks", split.clone()).await.json(), json!({"num_tasks": 2}));
+    assert_eq!(post("/webgym/num_tasks", split.clone()).await.json(), json!({"num_tasks": 3}));
     let tasks = post("/webgym/tasks", split).await.text();
     assert!(
         tasks.contains("look at shop") && !tasks.contains("42"),

@@ -101,9 +101,10 @@ impl AgentAction {
         let trimmed = without_fence(text);
         if let Ok(Value::Object(data)) = serde_json::from_str(trimmed) {
             // A nested text is refused: it would only hide the real form.
-            let parsed = match data.contains_key(ACTION_TEXT) {
-                true => Err(EnvError::Invalid(format!("{ACTION_TEXT} must not contain another one"))),
-                false => Self::parse(&data, context),
+            let parsed = if data.contains_key(ACTION_TEXT) {
+                Err(EnvError::Invalid(format!("{ACTION_TEXT} must not contain another one")))
+            } else {
+                Self::parse(&data, context)
             };
             return match parsed {
                 Ok(action) => Self { raw: text.to_owned(), ..action },
@@ -130,9 +131,9 @@ impl AgentAction {
             Effect::Answer(answer) => answer_record(answer),
             Effect::Act(intents) => match intents.as_slice() {
                 [Intent::Command(command)] => command_record(command),
-                _ => record("browsergym", json!({ ACTION_TEXT: text }), text),
+                _ => record("browsergym", &json!({ ACTION_TEXT: text }), text),
             },
-            Effect::Unusable(reason) => record(Action::INVALID_STEP, json!({}), reason),
+            Effect::Unusable(reason) => record(Action::INVALID_STEP, &json!({}), reason),
         };
         Self { effect, record, raw: text.to_owned(), parts: Map::new() }
     }
@@ -167,7 +168,7 @@ impl AgentAction {
             return Self::of_command(command.clone());
         }
         let sentence = format!("{intents:?}");
-        let record = record("intents", json!({}), &sentence);
+        let record = record("intents", &json!({}), &sentence);
         Self { effect: Effect::Act(intents), record, raw: sentence, parts: Map::new() }
     }
 
@@ -176,24 +177,24 @@ impl AgentAction {
     }
 
     fn unusable(text: &str, reason: String) -> Self {
-        let record = record(Action::INVALID_STEP, json!({}), &reason);
+        let record = record(Action::INVALID_STEP, &json!({}), &reason);
         Self { effect: Effect::Unusable(reason), record, raw: text.to_owned(), parts: Map::new() }
     }
 }
 
-fn record(key: &str, arguments: Value, sentence: &str) -> Action {
+fn record(key: &str, arguments: &Value, sentence: &str) -> Action {
     let arguments = arguments.as_object().cloned().unwrap_or_default();
     Action { key: key.to_owned(), arguments, action_string: sentence.to_owned() }
 }
 
 fn answer_record(answer: &str) -> Action {
-    record(Action::ANSWER, json!({ Action::CONTENT: answer }), &format!("ANSWER [{answer}]"))
+    record(Action::ANSWER, &json!({ Action::CONTENT: answer }), &format!("ANSWER [{answer}]"))
 }
 
 fn command_record(command: &Command) -> Action {
     let body = command.to_json();
     let arguments = body.get(command.name()).cloned().unwrap_or_default();
-    record(command.name(), arguments, &Value::Object(body).to_string())
+    record(command.name(), &arguments, &Value::Object(body).to_string())
 }
 
 /// Removes the fence of a code block around a text.

@@ -220,16 +220,12 @@ fn unescape<'a>(rest: &'a str, text: &mut String) -> &'a str {
         }
     };
     let code = chars.as_str().get(..digits).and_then(|code| u32::from_str_radix(code, 16).ok());
-    match code.and_then(char::from_u32) {
-        Some(c) => {
-            text.push(c);
-            &chars.as_str()[digits..]
-        }
-        None => {
-            text.push('\\');
-            rest
-        }
+    if let Some(c) = code.and_then(char::from_u32) {
+        text.push(c);
+        return &chars.as_str()[digits..];
     }
+    text.push('\\');
+    rest
 }
 
 #[cfg(test)]

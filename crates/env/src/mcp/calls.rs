@@ -22,7 +22,7 @@ use crate::{
     catalog::TaskChoice,
     environment::Environment,
     episode::{Episode, answer_action},
-    openenv::ResetRequest,
+    openenv::{RequestedScreenshot, ResetRequest},
 };
 
 /// How long `browser_wait_for` waits for a text.
@@ -65,19 +65,13 @@ async fn call(
     name: &str,
     arguments: &Arguments<'_>,
 ) -> Result<ToolContent, String> {
-    let running = match episode {
-        Some(running) => running,
-        None => {
-            let request = ResetRequest {
-                task: context.task.clone(),
-                screenshot: Some(None),
-                ..ResetRequest::default()
-            };
-            let started =
-                context.environment.start_episode(request).await.map_err(|error| error.to_string())?;
-            episode.insert(started)
-        }
-    };
+    if episode.is_none() {
+        let screenshot = Some(RequestedScreenshot::None);
+        let request = ResetRequest { task: context.task.clone(), screenshot, ..ResetRequest::default() };
+        let started = context.environment.start_episode(request).await;
+        *episode = Some(started.map_err(|error| error.to_string())?);
+    }
+    let Some(running) = episode else { return Err(ENDED.to_owned()) };
     let result = call_on(context, running, name, arguments).await;
     // A lost browser without a task costs nothing but its page: the next call opens a new one.
     if running.ended().is_some() && !running.has_task() {

@@ -112,16 +112,12 @@ impl Exchange<'_> {
         if request.method == "initialize" {
             return self.initialize(request);
         }
-        let session = match header(self.headers, SESSION_HEADER) {
-            None => None,
-            Some(known) => match self.shared.mcp.get(known) {
-                Some(session) => Some(session),
-                None => {
-                    let error = RpcError::new(SERVER_ERROR, "the session has ended; initialize a new one");
-                    return (StatusCode::NOT_FOUND, Json(response(Some(id), Err(error)))).into_response();
-                }
-            },
-        };
+        let named = header(self.headers, SESSION_HEADER);
+        let session = named.and_then(|named| self.shared.mcp.get(named));
+        if named.is_some() && session.is_none() {
+            let error = RpcError::new(SERVER_ERROR, "the session has ended; initialize a new one");
+            return (StatusCode::NOT_FOUND, Json(response(Some(id), Err(error)))).into_response();
+        }
         let outcome = match request.method.as_str() {
             "ping" => Ok(json!({})),
             "tools/list" => Ok(json!({"tools": self.tools(false)})),

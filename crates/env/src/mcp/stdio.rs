@@ -41,7 +41,7 @@ pub async fn serve_stdio(
     }
     drop(session);
     environment.wait_for_releases().await;
-    Ok(())
+    environment.finish_recording().await.map(drop).map_err(io::Error::other)
 }
 
 struct StdioSession<'a> {

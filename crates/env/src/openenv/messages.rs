@@ -26,8 +26,14 @@ pub(crate) struct ResetRequest {
     pub(crate) task: TaskChoice,
     pub(crate) episode_id: Option<String>,
     pub(crate) mode: Option<InteractionMode>,
-    /// The format of screenshots; the inner `None` asks for none.
-    pub(crate) screenshot: Option<Option<ImageFormat>>,
+    pub(crate) screenshot: Option<RequestedScreenshot>,
+}
+
+/// The screenshots that a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestedScreenshot {
+    None,
+    Format(ImageFormat),
 }
 
 impl ClientMessage {
@@ -80,15 +86,15 @@ impl ResetRequest {
             )));
         }
         let mode = fields.text("interaction_mode")?;
-        let mode = mode.map(|mode| {
-            InteractionMode::from_str(&mode).map_err(|error| EnvError::Invalid(error.to_string()))
-        });
+        let mode = mode.map(|mode| InteractionMode::from_str(&mode).map_err(EnvError::Invalid));
         let screenshot = match fields.text("screenshot")?.as_deref() {
             None => None,
-            Some("none") => Some(None),
-            Some(format) => Some(Some(format.parse::<ImageFormat>().map_err(|_| {
-                EnvError::Invalid(format!("screenshot is {format:?}; it must be png, jpeg, webp or none"))
-            })?)),
+            Some("none") => Some(RequestedScreenshot::None),
+            Some(format) => {
+                Some(RequestedScreenshot::Format(format.parse::<ImageFormat>().map_err(|_| {
+                    EnvError::Invalid(format!("screenshot is {format:?}; it must be png, jpeg, webp or none"))
+                })?))
+            }
         };
         Ok(Self { task, episode_id, mode: mode.transpose()?, screenshot })
     }
@@ -122,12 +128,12 @@ impl Fields<'_> {
 }
 
 /// Formats a message of the server.
-pub(crate) fn response(kind: &str, data: Value) -> String {
+pub(crate) fn response(kind: &str, data: &Value) -> String {
     json!({"type": kind, "data": data}).to_string()
 }
 
 pub(crate) fn error_response(error: &EnvError) -> String {
-    response("error", Value::Object(error.to_json()))
+    response("error", &Value::Object(error.to_json()))
 }
 
 #[cfg(test)]
@@ -148,7 +154,7 @@ mod tests {
             r#"{"type":"reset","data":{"task_id":7,"seed":3,"split":"test","screenshot":"none","x":[]}}"#;
         let ClientMessage::Reset(request) = parse(data) else { panic!("no reset") };
         assert_eq!(request.task.task_id.as_deref(), Some("7"));
-        assert_eq!((request.task.seed, request.screenshot), (Some(3), Some(None)));
+        assert_eq!((request.task.seed, request.screenshot), (Some(3), Some(RequestedScreenshot::None)));
         assert!(matches!(parse(r#"{"type":"step","data":{"action_str":"noop()"}}"#), ClientMessage::Step(_)));
     }
 

@@ -11,7 +11,7 @@ use axum::{
     Json, Router,
     routing::{any, get, post},
 };
-pub(crate) use messages::ResetRequest;
+pub(crate) use messages::{RequestedScreenshot, ResetRequest};
 use serde_json::json;
 
 use crate::server::Shared;

@@ -167,7 +167,7 @@ impl Session<'_> {
                 // Released first, so that a reset never needs two browsers.
                 self.episode = None;
                 let episode = self.environment.start_episode(request).await?;
-                let reply = response("observation", episode.observation());
+                let reply = response("observation", &episode.observation());
                 self.episode = Some(episode);
                 Ok(reply)
             }
@@ -176,15 +176,15 @@ impl Session<'_> {
                 let since = Instant::now();
                 episode.step(self.environment, &data).await?;
                 self.environment.metrics.record_step(since.elapsed());
-                Ok(response("observation", episode.observation()))
+                Ok(response("observation", &episode.observation()))
             }
             ClientMessage::State => {
                 let none = || json!({"episode_id": null, "step_count": 0});
-                Ok(response("state", self.episode.as_ref().map_or_else(none, Episode::state)))
+                Ok(response("state", &self.episode.as_ref().map_or_else(none, Episode::state)))
             }
             ClientMessage::Mcp(request) => {
                 let reply = self.handle_rpc(&request).await;
-                Ok(response("mcp", reply))
+                Ok(response("mcp", &reply))
             }
             ClientMessage::Close => Ok(String::new()),
         }

@@ -109,7 +109,8 @@ impl Episode {
         }
         let start_url = self.task.website.clone();
         let is_open = self.open_start_page(session, &start_url).await?;
-        setup::run(session, &self.task).await?;
+        let page = session.judged_page(session.deadline());
+        setup::prepare_page(&self.task, &page).await.map_err(Ending::SetupFailed)?;
         let mut view = self.observe_first(session, is_open).await?;
         let mut start_page = StartPage::new(&view.observation.url);
         let mode = self.context.settings.prompting.mode;

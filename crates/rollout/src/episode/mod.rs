@@ -19,3 +19,4 @@ pub(crate) use decide::restore_prompts;
 pub use ending::{Ending, is_ended_by_agent};
 pub(crate) use session::BrowserSession;
 pub use setup::FIELD as SETUP_FIELD;
+pub use setup::prepare_page;

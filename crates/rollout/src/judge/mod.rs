@@ -14,8 +14,7 @@ use proto::{
     trajectory::{Evaluation, Outcome, Task, Trajectory, TrajectoryMetadata},
 };
 
-pub(crate) use model::final_answer;
-pub use model::{ModelJudge, says_blocked, says_success};
+pub use model::{ModelJudge, final_answer, says_blocked, says_success};
 pub use program::ProgramJudge;
 use program::{JudgedEpisode, JudgedPage};
 

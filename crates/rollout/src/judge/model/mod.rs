@@ -265,7 +265,7 @@ fn interpret(completion: Completion, read: impl Fn(&str) -> Reading) -> Result<(
 }
 
 /// Returns the text of the answer that the episode ended with.
-pub(crate) fn final_answer(steps: &[Step]) -> Option<String> {
+pub fn final_answer(steps: &[Step]) -> Option<String> {
     let action = steps.last()?.action.as_ref().filter(|action| action.key == Action::ANSWER)?;
     let text = action.text().and_then(serde_json::Value::as_str);
     Some(text.unwrap_or_default().to_owned())

@@ -1,0 +1,78 @@
+//! Episodes that are saved like those of a rollout.
+
+use std::path::Path;
+
+use proto::trajectory::{Outcome, Trajectory};
+use rustix::process::Signal;
+use serde_json::json;
+use store::{IterationFile, IterationId, SavePath, Split};
+
+use crate::{LIMIT, Server};
+
+fn read(folder: &Path, iteration: u64) -> Vec<Trajectory> {
+    let path = SavePath::new(folder).iteration_file(IterationId::new(Split::Train, iteration));
+    let file = IterationFile::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    (0..file.summaries().len()).map(|index| file.read(index).unwrap()).collect()
+}
+
+async fn stop(mut server: Server) {
+    server.webgym.signal(Signal::INT);
+    server.webgym.wait_for_event("finished").await;
+    assert_eq!(server.webgym.wait_for_exit(LIMIT).await.code(), Some(0), "{}", server.webgym.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn episodes_are_saved_with_steps_screenshots_and_outcome() {
+    let folder = tempfile::tempdir().unwrap();
+    let option = format!("--save-path={}", folder.path().display());
+    let server = Server::start(&[&option]).await;
+    let mut client = server.client().await;
+    client.observe("reset", &json!({"task_id": "wiki", "screenshot": "none"})).await;
+    let stepped = client.observe("step", &json!({"action_str": "scroll(0, 0)"})).await;
+    assert!(stepped["observation"].get("screenshot_base64").is_none(), "taken for the record only");
+    client.observe("step", &json!({"answer": "42"})).await;
+    client.observe("reset", &json!({"task_id": "shop"})).await;
+    client.observe("step", &json!({"action_str": "noop(1)"})).await;
+    drop(client);
+    server.wait_until_released().await;
+    let mut unused = server.client().await;
+    unused.observe("reset", &json!({})).await;
+    stop(server).await;
+
+    let saved = read(folder.path(), 0);
+    let outcomes: Vec<_> = saved.iter().map(|one| one.metadata.outcome.unwrap()).collect();
+    assert_eq!(outcomes, [Outcome::Success, Outcome::Cancelled], "an episode without steps is not saved");
+    let first = &saved[0];
+    assert_eq!(first.steps.len(), 2);
+    assert_eq!(first.steps[1].reward.reward, 1);
+    assert_eq!(first.steps[0].same_as_next_screenshot, Some(true), "nothing scrolled");
+    assert_eq!(first.steps[0].response.raw_response, "scroll(0, 0)");
+    for step in saved.iter().flat_map(|one| &one.steps) {
+        let image = std::fs::read(&step.observation.image_path).unwrap();
+        assert!(image.starts_with(b"\x89PNG"));
+    }
+    assert_eq!(std::fs::read_dir(folder.path().join("images")).unwrap().count(), 2);
+    assert!(folder.path().join("hyperparameters.yaml").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn episodes_of_a_killed_server_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let option = format!("--save-path={}", folder.path().display());
+    let mut killed = Server::start(&[&option]).await;
+    let mut client = killed.client().await;
+    client.observe("reset", &json!({})).await;
+    client.observe("step", &json!({"answer": "42"})).await;
+    client.observe("reset", &json!({})).await;
+    client.observe("step", &json!({"action_str": "noop(1)"})).await;
+    killed.webgym.signal(Signal::KILL);
+    killed.webgym.wait_for_exit(LIMIT).await;
+
+    let server = Server::start(&[&option]).await;
+    assert_eq!(read(folder.path(), 0).len(), 1, "the unfinished episode is dropped");
+    let mut client = server.client().await;
+    client.observe("reset", &json!({})).await;
+    client.observe("step", &json!({"answer": "43"})).await;
+    stop(server).await;
+    assert_eq!(read(folder.path(), 1)[0].metadata.outcome, Some(Outcome::Failure));
+}
