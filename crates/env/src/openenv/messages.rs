@@ -86,9 +86,7 @@ impl ResetRequest {
             )));
         }
         let mode = fields.text("interaction_mode")?;
-        let mode = mode.map(|mode| {
-            InteractionMode::from_str(&mode).map_err(EnvError::Invalid)
-        });
+        let mode = mode.map(|mode| InteractionMode::from_str(&mode).map_err(EnvError::Invalid));
         let screenshot = match fields.text("screenshot")?.as_deref() {
             None => None,
             Some("none") => Some(RequestedScreenshot::None),
