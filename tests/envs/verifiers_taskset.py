@@ -8,6 +8,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 N_TASKS = 4
 
@@ -25,7 +26,7 @@ def reply_to(messages: list[dict], answers: dict[str, str]) -> str:
 
 
 class Model(BaseHTTPRequestHandler):
-    answers: dict[str, str] = {}
+    answers: ClassVar[dict[str, str]] = {}
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
