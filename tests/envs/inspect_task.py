@@ -3,7 +3,8 @@
 import argparse
 import json
 
-from inspect_ai import Task, eval as run_eval
+from inspect_ai import Task
+from inspect_ai import eval as run_eval
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes

@@ -10,7 +10,7 @@ ARGUMENTS = {
     "browser_type": ["ref=2", "text=lamp"],
     "browser_press_key": ["key=Home"],
     "browser_hover": ["ref=1"],
-    "browser_select_option": ["ref=1"],
+    "browser_select_option": ["ref=9999"],
     "browser_drag": ["startRef=1", "endRef=2"],
     "browser_mouse_click_xy": ["x=5", "y=5"],
     "browser_tabs": ["action=list"],
@@ -21,7 +21,7 @@ FAIL = {"browser_select_option", "browser_file_upload"}
 
 
 def inspect(program: str, url: str, *arguments: str) -> dict:
-    command = [program, "--cli", f"{url}/mcp", "--transport", "http", *arguments]
+    command = [program, "--cli", f"{url}/mcp?task_id=shop-price-on-page", "--transport", "http", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip().startswith("{"), f"{command}: {done.stdout} {done.stderr}"
     return json.loads(done.stdout)

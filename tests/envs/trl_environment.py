@@ -75,7 +75,11 @@ def main() -> None:
     with open(options.tasks, encoding="utf-8") as file:
         tasks = [task for task in map(json.loads, file) if task.get("definite_answer")][:4]
     environments = [WebEnvironment(options.url) for _ in range(2 * len(tasks))]
-    rows = [({"task_id": str(task["task_id"]), "split": "train"}, answer) for task in tasks for answer in (task["definite_answer"], "no")]
+    rows = [
+        ({"task_id": str(task["task_id"]), "split": "train"}, answer)
+        for task in tasks
+        for answer in (task["definite_answer"], "no")
+    ]
     with ThreadPoolExecutor(len(environments)) as pool:
         rewards = list(pool.map(lambda pair: rollout(pair[0], *pair[1]), zip(environments, rows)))
     assert rewards == [1.0, 0.0] * len(tasks), rewards

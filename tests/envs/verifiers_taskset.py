@@ -8,6 +8,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 N_TASKS = 4
 
@@ -25,17 +26,28 @@ def reply_to(messages: list[dict], answers: dict[str, str]) -> str:
 
 
 class Model(BaseHTTPRequestHandler):
-    answers: dict[str, str] = {}
+    answers: ClassVar[dict[str, str]] = {}
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        message = {"role": "assistant", "content": reply_to(request["messages"], self.answers)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        text = reply_to(request["messages"], self.answers)
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        body = {"id": "x", "object": "chat.completion", "created": 0, "model": "scripted", "choices": [choice], "usage": usage}
-        data = json.dumps(body).encode()
+        common = {"id": "x", "created": 0, "model": "scripted"}
+        if request.get("stream"):
+            choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+            last = {"index": 0, "delta": {}, "finish_reason": "stop"}
+            chunks = [{"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": usage}]
+            events = [json.dumps({**common, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
+            self.respond("text/event-stream", "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]))
+            return
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        body = {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
+        self.respond("application/json", json.dumps(body))
+
+    def respond(self, kind: str, text: str) -> None:
+        data = text.encode()
         self.send_response(200)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", kind)
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

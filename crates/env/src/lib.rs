@@ -8,6 +8,8 @@ mod catalog;
 mod environment;
 mod episode;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod held_lease;
 mod mcp;
 mod metrics;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{EnvClient, eventually};
+use testkit::{EnvClient, Webgym, eventually};
 
 use crate::{LIMIT, Server};
 
@@ -91,4 +91,23 @@ async fn draining_server_finishes_episodes_and_starts_none() {
     assert_eq!(late.receive().await, Err(Some(1001)));
     assert_eq!(server.webgym.wait_for_exit(LIMIT).await.code(), Some(0), "{}", server.webgym.log());
     server.webgym.assert_no_leftovers(Duration::from_secs(20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_server_leaves_no_lease_on_its_farm() {
+    let webgym = env!("CARGO_BIN_EXE_webgym");
+    let farm = Webgym::start(webgym, &["serve", "1", "--master-port=0", "--node-port=0"]).await;
+    let mut server = Webgym::start(webgym, &["env", "--port=0", "--farm", &farm.url("master")]).await;
+    let mut client = EnvClient::connect(&server.url("env")).await;
+    let free = client.observe("reset", &json!({})).await;
+    assert_eq!(free["observation"]["goal"], "", "without tasks there is no goal");
+    let page = "data:text/html,<button>Press</button>";
+    let opened = client.observe("step", &json!({"visit_page": {"url": page}})).await;
+    assert!(opened["observation"]["axtree_txt"].as_str().unwrap().contains("button 'Press'"), "{opened}");
+    let available = async || farm.master().info().await["nodes"][0]["available"].as_u64();
+    assert_eq!(available().await, Some(0));
+    server.signal(Signal::INT);
+    assert_eq!(client.receive().await, Err(Some(1001)));
+    assert_eq!(server.wait_for_exit(LIMIT).await.code(), Some(0), "{}", server.log());
+    eventually("the lease is released", LIMIT, async || available().await == Some(1)).await;
 }

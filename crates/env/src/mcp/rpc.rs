@@ -85,7 +85,7 @@ impl RpcRequest {
     }
 
     /// Checks the fields that every stateless request carries.
-    pub(super) fn check_stateless(&self) -> Result<(), RpcError> {
+    pub(crate) fn check_stateless(&self) -> Result<(), RpcError> {
         let meta = self.params.get("_meta").and_then(Value::as_object);
         let missing = |field: &str| RpcError::new(INVALID_PARAMS, format!("params._meta needs {field}"));
         let meta = meta.ok_or_else(|| missing(VERSION_FIELD))?;

@@ -11,7 +11,7 @@ use axum::{
     Json, Router,
     routing::{any, get, post},
 };
-pub(crate) use messages::{RequestedScreenshot, ResetRequest};
+pub(crate) use messages::{ClientMessage, RequestedScreenshot, ResetRequest, error_response};
 use serde_json::json;
 
 use crate::server::Shared;
