@@ -115,7 +115,7 @@ pub(crate) struct EnvArgs {
     /// The API key that clients must send as x-api-key or as Authorization: Bearer KEY.
     #[arg(long, env = "WEBGYM_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
-    /// Allow web pages of this origin to use the server, such as https://app.example. Can be repeated.
+    /// Allow web pages of this origin to use the server, such as `https://app.example`. Can be repeated.
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
     /// Connections at the same time.

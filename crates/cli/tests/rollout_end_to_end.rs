@@ -128,7 +128,7 @@ async fn groups_and_policy_versions_are_recorded_and_exported() {
     let policy = SimModel::start(move |request| {
         let (version, action) = match request.step() {
             1 => ("step-1", json!({"action": "scroll", "direction": "down"})),
-            _ if answers.fetch_add(1, Ordering::Relaxed) % 3 == 0 => {
+            _ if answers.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) => {
                 ("step-1", json!({"action": "answer", "text": "It is 42."}))
             }
             _ => ("step-2", json!({"action": "answer", "text": "No idea."})),

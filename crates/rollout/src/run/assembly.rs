@@ -304,7 +304,8 @@ fn settings(config: &Config, prompts: Arc<PolicyPrompts>, plan: &Plan) -> Settin
         model: config.policy_model().unwrap_or_else(|| "default".to_owned()),
         policy: config.policy_config.clone(),
         split: env.split,
-        groups: (plan.group_size > 1).then(|| Groups { iteration: plan.id.iteration, size: plan.group_size }),
+        groups: (plan.group_size > 1)
+            .then_some(Groups { iteration: plan.id.iteration, size: plan.group_size }),
         lifetime_mins: env.instance_lifetime_max,
         operation_timeout: seconds(env.operation_timeout),
         save_path: save_path.root().to_owned(),
