@@ -145,18 +145,19 @@ mod tests {
         assert!(error.contains("printed more than"), "{error}");
     }
 
-    /// The program's own children hold the pipe `output`; it closes when the last of them is gone.
+    /// The program and its child hold a pipe open; its reader ends when both are gone.
     #[tokio::test]
     async fn program_is_killed_with_its_children_after_its_time() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("alive");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let script = format!("sleep 600 >{0} & sleep 600 >{0}", fifo.display());
-        let reader = tokio::spawn(async move { tokio::fs::read(fifo).await });
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(std::fs::read(fifo)));
         let error = run_with_input(&shell(&script), "", Duration::from_millis(300)).await.unwrap_err();
         assert!(error.contains("did not end within 0.3 s"), "{error}");
-        let read = tokio::time::timeout(LONG, reader).await.expect("every child has ended");
-        assert!(read.unwrap().unwrap().is_empty());
+        let read = receiver.recv_timeout(LONG).expect("every child has ended");
+        assert!(read.unwrap().is_empty());
     }
 
     #[test]
