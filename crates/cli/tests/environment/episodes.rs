@@ -32,6 +32,8 @@ async fn right_answer_has_reward_one_and_wrong_answer_zero() {
     client.observe("reset", &json!({"task_id": "shop"})).await;
     let wrong = client.observe("step", &json!({"action_str": "send_msg_to_user('43')"})).await;
     assert_eq!((&wrong["done"], &wrong["reward"]), (&json!(true), &json!(0.0)));
+    // The judge's explanation names the reference answer.
+    assert_eq!(wrong["metadata"]["reason"], "the episode was judged");
 }
 
 /// Returns the number of the last link in the tree.
