@@ -2,7 +2,9 @@
 
 use proto::{
     InteractionMode,
-    trajectory::{Action, Observation, Outcome, Response, Step, Task, Trajectory, TrajectoryMetadata},
+    trajectory::{
+        Action, Evaluation, Observation, Outcome, Response, Step, Task, Trajectory, TrajectoryMetadata,
+    },
 };
 use rollout::{
     episode::{fingerprint::Fingerprint, prepare_page},
@@ -356,9 +358,11 @@ fn ended_by(verdict: &Verdict) -> Ended {
         Outcome::Failure | Outcome::Blocked => Some(0.0),
         Outcome::InfraLost | Outcome::JudgeError | Outcome::Cancelled => None,
     };
-    let reason = match &verdict.evaluation {
-        proto::trajectory::Evaluation::Text(text) => text.clone(),
-        proto::trajectory::Evaluation::Texts(texts) => texts.join("\n"),
+    let reason = match (reward, &verdict.evaluation) {
+        // The explanation may contain the reference answer, which the agent must not learn. It is saved with the episode.
+        (Some(_), _) => "the episode was judged".to_owned(),
+        (None, Evaluation::Text(text)) => text.clone(),
+        (None, Evaluation::Texts(texts)) => texts.join("\n"),
     };
     Ended { outcome: verdict.outcome, reward, reason }
 }

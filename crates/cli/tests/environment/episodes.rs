@@ -3,9 +3,12 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use testkit::signal;
+use testkit::{
+    eventually, signal,
+    sim_model::{ModelReply, SimModel},
+};
 
-use crate::Server;
+use crate::{LIMIT, Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn right_answer_has_reward_one_and_wrong_answer_zero() {
@@ -29,6 +32,8 @@ async fn right_answer_has_reward_one_and_wrong_answer_zero() {
     client.observe("reset", &json!({"task_id": "shop"})).await;
     let wrong = client.observe("step", &json!({"action_str": "send_msg_to_user('43')"})).await;
     assert_eq!((&wrong["done"], &wrong["reward"]), (&json!(true), &json!(0.0)));
+    // The judge's explanation names the reference answer.
+    assert_eq!(wrong["metadata"]["reason"], "the episode was judged");
 }
 
 /// A task with a check of its page is prepared by its script, ends when the check holds, and fails if it never does.
@@ -114,4 +119,31 @@ async fn lost_browser_is_masked_and_never_a_reward() {
     client.observe("reset", &json!({})).await;
     let answered = client.observe("step", &json!({"answer": "42"})).await;
     assert_eq!(answered["reward"], 1.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn judge_model_sees_the_screenshots_which_are_removed_afterwards() {
+    let judge =
+        SimModel::start(|_| ModelReply::Reply("All there.\nYES\nBlocked: NO\nVerdict: SUCCESS".into())).await;
+    let address = format!("openai_config.base_url={}/v1", judge.url());
+    let mut server = Server::start(&["--judge=model", &address]).await;
+    let mut client = server.client().await;
+    client.observe("reset", &json!({"screenshot": "none"})).await;
+    client.observe("step", &json!({"action_str": "scroll(0, 100)"})).await;
+    let judged = client.observe("step", &json!({"answer": "anything"})).await;
+    assert_eq!(judged["reward"], 1.0, "{judged}");
+    assert!(judge.requests().iter().any(|request| !request.images.is_empty()), "the judge gets screenshots");
+    drop(client);
+    let folder = server.webgym.folder().to_owned();
+    let images = || {
+        let below = std::fs::read_dir(&folder)
+            .unwrap()
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("webgym-env-"));
+        below.flat_map(|entry| std::fs::read_dir(entry.path()).into_iter().flatten()).count()
+    };
+    eventually("the screenshots are removed with the episode", LIMIT, async || images() == 0).await;
+    server.webgym.signal(Signal::INT);
+    assert_eq!(server.webgym.wait_for_exit(LIMIT).await.code(), Some(0));
+    server.webgym.assert_no_leftovers(LIMIT).await;
 }
