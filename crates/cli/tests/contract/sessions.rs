@@ -93,7 +93,7 @@ async fn invalid_storage_states_are_refused(context: Context) {
     let farm = &context.farm;
     let lease = farm.get().await;
     for (state, expected) in [
-        (json!({"cookies": [{"name": "a"}]}), "storage_state: missing field `value`"),
+        (json!({"cookies": [{"name": "a"}]}), "storage_state: cookies[0]: missing field `value`"),
         (json!({"cookies": "all"}), "storage_state: it must be"),
         (json!({"biscuits": []}), "storage_state: unknown field `biscuits`"),
         (

@@ -312,7 +312,10 @@ mod tests {
             ),
             (json!({"tabs": "few"}), "tabs: unknown variant `few`"),
             (json!({"proxy": {"server": "a"}}), "proxy: the server \"a\""),
-            (json!({"storage_state": {"cookies": [{"name": "a"}]}}), "storage_state: missing field `value`"),
+            (
+                json!({"storage_state": {"cookies": [{"name": "a"}]}}),
+                "storage_state: cookies[0]: missing field `value`",
+            ),
             (
                 json!({"storage_state": "state.json"}),
                 "storage_state: it must be a storage state of Playwright",
