@@ -145,7 +145,7 @@ impl Episode {
             Effect::Unusable(reason) => {
                 browser.observe().await.map(|page| Page { failure: Some(reason.clone()), ..page })
             }
-            // The page stays as it is.
+            // An answer does not change the page.
             Effect::Answer(_) => Ok(Page { failure: None, result: None, ..self.page.clone() }),
         };
         let is_answer = matches!(action.effect, Effect::Answer(_));

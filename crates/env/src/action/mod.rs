@@ -56,7 +56,7 @@ pub(crate) enum Effect {
     Act(Vec<Intent>),
     /// Ends the episode with this answer.
     Answer(String),
-    /// The agent's text is no action. It counts as a step, and the agent is told why.
+    /// The text is not an action. It counts as a step, and the observation says why.
     Unusable(String),
 }
 

@@ -94,7 +94,7 @@ impl McpSessions {
         }
     }
 
-    /// Ends sessions that nobody used for the limit. Never returns.
+    /// Ends sessions without a call for longer than the limit. Never returns.
     pub(crate) async fn end_idle(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit / CHECKS_PER_TIMEOUT).await;
