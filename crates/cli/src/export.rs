@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use anyhow::Context;
 use clap::Args;
 use rollout::plan::SharedPlan;
 use store::{
@@ -58,6 +59,9 @@ pub(crate) struct ExportArgs {
     /// Replace existing files.
     #[arg(long)]
     overwrite: bool,
+    /// Also write what was exported to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 pub(crate) fn run_export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
@@ -76,7 +80,12 @@ pub(crate) fn run_export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         overwrite: args.overwrite,
         ..ExportOptions::new(args.to)
     };
-    print!("{}", export(&SavePath::new(&args.save_path), args.split, &args.out, &options)?);
+    let report = export(&SavePath::new(&args.save_path), args.split, &args.out, &options)?;
+    print!("{report}");
+    if let Some(path) = &args.report {
+        let written = store::loop_state::write_json(path, &report);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

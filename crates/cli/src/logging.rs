@@ -29,7 +29,7 @@ pub(crate) fn init(options: &LogOptions) {
         (false, 1) => "debug",
         (false, _) => "trace",
     };
-    let own_crates = ["webgym", "browser", "cdp", "farm", "rollout", "store", "web"]
+    let own_crates = ["webgym", "browser", "cdp", "farm", "rollout", "store", "train", "web"]
         .map(|name| format!("{name}={level}"))
         .join(",");
     let filter = std::env::var("WEBGYM_LOG").unwrap_or_else(|_| format!("warn,{own_crates}"));

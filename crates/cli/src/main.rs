@@ -26,7 +26,9 @@ mod report;
 mod rollout;
 mod serve;
 mod signals;
+mod supervise;
 mod tasks;
+mod training_loop;
 mod trajectories;
 mod view;
 
@@ -62,6 +64,11 @@ enum Command {
     Instance(serve::InstanceArgs),
     /// Collect trajectories with your policy model on a set of tasks, scored by a judge.
     Rollout(rollout::RolloutArgs),
+    /// Train a policy: collect, export, train, verify and serve the new checkpoint, again and again.
+    Loop(training_loop::LoopArgs),
+    /// Run a program for a loop and end everything that it started.
+    #[command(hide = true)]
+    Supervise(supervise::SuperviseArgs),
     /// Serve episodes to other programs over the OpenEnv protocol and MCP.
     Env(environment::EnvArgs),
     /// Serve a browser to one MCP client on standard input and output.
@@ -110,6 +117,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // The supervisor must have no other threads that start processes or wait for them.
+    if let Command::Supervise(args) = &cli.command {
+        return supervise::run(args);
+    }
     let plain = matches!(cli.command, Command::Demo(_) | Command::Doctor(_) | Command::Monitor(_));
     logging::init(&logging::LogOptions { quiet: cli.quiet, verbose: cli.verbose, plain });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -148,6 +159,8 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Drain(args) => drain::run(&args).await,
         Command::Instance(args) => serve::instance(args, quiet).await,
         Command::Rollout(args) => Box::pin(rollout::rollout(args, quiet)).await,
+        Command::Loop(args) => Box::pin(training_loop::run(args)).await,
+        Command::Supervise(args) => Ok(supervise::run(&args)),
         Command::Env(args) => Box::pin(environment::run(args)).await,
         Command::Mcp(args) => Box::pin(environment::run_mcp(args)).await,
         Command::Config(command) => config::run(&command),

@@ -8,6 +8,7 @@ pub mod export;
 pub mod iteration;
 pub mod journal;
 pub mod layout;
+pub mod loop_state;
 pub mod metrics;
 mod pickle;
 pub mod pt;

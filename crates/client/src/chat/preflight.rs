@@ -10,7 +10,29 @@ use crate::http;
 
 const MAX_LIST_BYTES: usize = 1 << 20;
 
+/// A model in a server's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedModel {
+    pub id: String,
+    /// Where its weights come from, if the server says it, as vLLM does.
+    pub root: Option<String>,
+}
+
 impl ModelClient {
+    /// Returns the models that the server lists.
+    pub async fn listed_models(&self, within: Duration) -> Result<Vec<ListedModel>, ModelError> {
+        let get = self.authorized(self.http.get(format!("{}/models", self.root)));
+        let response = http::send_request(get, within, MAX_LIST_BYTES).await?;
+        let list: Option<Value> =
+            response.status.is_success().then(|| serde_json::from_slice(&response.body).ok()).flatten();
+        let Some(models) = list.as_ref().and_then(|list| list.get("data")).and_then(Value::as_array) else {
+            return Err(ModelError::refused(&response));
+        };
+        let text = |model: &Value, key: &str| model.get(key).and_then(Value::as_str).map(str::to_owned);
+        let listed = |model: &Value| Some(ListedModel { id: text(model, "id")?, root: text(model, "root") });
+        Ok(models.iter().filter_map(listed).collect())
+    }
+
     /// Returns the name of the model to use: the wanted one if it is served, or the only one if none is wanted.
     pub async fn choose_model(&self, wanted: Option<&str>, within: Duration) -> Result<String, ModelError> {
         let served = self.served(within).await?;

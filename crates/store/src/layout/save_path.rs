@@ -77,6 +77,16 @@ impl SavePath {
         self.0.join("navigation_error_websites.txt")
     }
 
+    /// State, logs and training data of a training loop.
+    pub fn loop_directory(&self) -> PathBuf {
+        self.0.join("loop")
+    }
+
+    /// The checkpoints that a training loop has trained.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.0.join("checkpoints")
+    }
+
     pub fn hyperparameters(&self) -> PathBuf {
         self.0.join("hyperparameters.yaml")
     }

@@ -1,0 +1,242 @@
+//! Several machines run one loop: rank 0 decides, the others follow its state and do their part of each phase. Every rank
+//! writes a heartbeat with what it works on to the shared disk. No clock is compared between machines: a rank is dead when
+//! its heartbeat has not changed for a while.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use store::loop_state::{self, DeadRank, Phase};
+
+const MAX_BEAT_INTERVAL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The rank of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankId {
+    pub number: usize,
+    pub count: usize,
+}
+
+impl RankId {
+    pub const SINGLE: Self = Self { number: 0, count: 1 };
+
+    pub const fn is_first(self) -> bool {
+        self.number == 0
+    }
+}
+
+/// One attempt at a phase, by one start of the loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) run_id: String,
+    pub(crate) iteration: u64,
+    pub(crate) phase: Phase,
+    pub(crate) attempt: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum JobStatus {
+    Running,
+    Done,
+    Failed(String),
+}
+
+/// What a rank writes again and again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Heartbeat {
+    host: String,
+    process: u32,
+    beat: u64,
+    job: Option<(Job, JobStatus)>,
+}
+
+/// Why a phase cannot be completed by all ranks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RankError {
+    #[error("rank {} ({}) does not answer: no heartbeat for {seconds} s. Start it again with the same command and --resume", dead.rank, dead.host)]
+    Dead { dead: DeadRank, seconds: u64 },
+    #[error("rank {rank} ({host}) failed: {reason}")]
+    Failed { rank: usize, host: String, reason: String },
+    #[error("rank {rank} has not joined the loop within {seconds} s. Start it with the same command and --rank {rank}")]
+    NotJoined { rank: usize, seconds: u64 },
+}
+
+/// The heartbeats of all ranks.
+#[derive(Clone, Debug)]
+pub(crate) struct Ranks {
+    pub(crate) own: RankId,
+    folder: PathBuf,
+    stale_after: Duration,
+    job: Arc<Mutex<Option<(Job, JobStatus)>>>,
+}
+
+/// When the heartbeat of a rank last changed, by our clock.
+type Seen = BTreeMap<usize, (u64, Instant)>;
+
+impl Ranks {
+    pub(crate) fn new(own: RankId, loop_folder: &Path, stale_after: Duration) -> Self {
+        Self { own, folder: loop_folder.join("ranks"), stale_after, job: Arc::default() }
+    }
+
+    fn path(&self, rank: usize) -> PathBuf {
+        self.folder.join(format!("rank_{rank}.json"))
+    }
+
+    pub(crate) fn report(&self, job: Job, status: JobStatus) {
+        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some((job, status));
+        self.write();
+    }
+
+    fn write(&self) {
+        let heartbeat = Heartbeat {
+            host: host_name(),
+            process: std::process::id(),
+            beat: self.read(self.own.number).map_or(0, |last| last.beat + 1),
+            job: self.job.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        };
+        if let Err(error) = loop_state::write_json(&self.path(self.own.number), &heartbeat) {
+            tracing::warn!("cannot write the heartbeat of rank {}: {error}", self.own.number);
+        }
+    }
+
+    fn read(&self, rank: usize) -> Option<Heartbeat> {
+        serde_json::from_slice(&std::fs::read(self.path(rank)).ok()?).ok()
+    }
+
+    /// Writes heartbeats until it is dropped.
+    pub(crate) async fn beat(self) {
+        if self.own.count == 1 {
+            return;
+        }
+        let interval = (self.stale_after / 5).min(MAX_BEAT_INTERVAL);
+        loop {
+            self.write();
+            tokio::time::sleep(interval).await;
+        }
+    }
+
+    /// Returns when all other ranks have done a job, or one of them cannot.
+    pub(crate) async fn others_done(&self, job: &Job) -> Result<(), RankError> {
+        let (mut seen, started) = (Seen::new(), Instant::now());
+        loop {
+            let mut is_done = true;
+            for rank in (0..self.own.count).filter(|rank| *rank != self.own.number) {
+                is_done &= self.has_done(rank, job, &mut seen, started)?;
+            }
+            if is_done {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    fn has_done(&self, rank: usize, job: &Job, seen: &mut Seen, started: Instant) -> Result<bool, RankError> {
+        let heartbeat = self.read(rank);
+        self.check_alive(rank, heartbeat.as_ref(), seen, started)?;
+        let Some(Heartbeat { host, job: Some((reported, status)), .. }) = heartbeat else { return Ok(false) };
+        match status {
+            _ if reported != *job => Ok(false),
+            JobStatus::Running => Ok(false),
+            JobStatus::Done => Ok(true),
+            JobStatus::Failed(reason) => Err(RankError::Failed { rank, host, reason }),
+        }
+    }
+
+    fn check_alive(
+        &self,
+        rank: usize,
+        heartbeat: Option<&Heartbeat>,
+        seen: &mut Seen,
+        started: Instant,
+    ) -> Result<(), RankError> {
+        let seconds = self.stale_after.as_secs();
+        let Some(heartbeat) = heartbeat else {
+            let is_late = started.elapsed() > self.stale_after;
+            return if is_late { Err(RankError::NotJoined { rank, seconds }) } else { Ok(()) };
+        };
+        let last = seen.entry(rank).or_insert((heartbeat.beat, Instant::now()));
+        if last.0 != heartbeat.beat {
+            *last = (heartbeat.beat, Instant::now());
+        }
+        if last.1.elapsed() > self.stale_after {
+            let dead = DeadRank { rank, host: heartbeat.host.clone() };
+            return Err(RankError::Dead { dead, seconds });
+        }
+        Ok(())
+    }
+
+    /// Returns the error of the first rank that dies. Never returns while all live.
+    pub(crate) async fn watch(&self) -> RankError {
+        self.watch_ranks(0..self.own.count).await
+    }
+
+    /// Returns when rank 0 dies.
+    pub(crate) async fn watch_leader(&self) -> RankError {
+        self.watch_ranks(0..1).await
+    }
+
+    async fn watch_ranks(&self, ranks: std::ops::Range<usize>) -> RankError {
+        let (mut seen, started) = (Seen::new(), Instant::now());
+        loop {
+            for rank in ranks.clone().filter(|rank| *rank != self.own.number) {
+                let heartbeat = self.read(rank);
+                if let Err(error) = self.check_alive(rank, heartbeat.as_ref(), &mut seen, started) {
+                    return error;
+                }
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(attempt: u32) -> Job {
+        Job { run_id: "run".into(), iteration: 1, phase: Phase::Train, attempt }
+    }
+
+    fn ranks(folder: &Path, number: usize) -> Ranks {
+        Ranks::new(RankId { number, count: 2 }, folder, Duration::from_millis(300))
+    }
+
+    #[tokio::test]
+    async fn only_the_current_attempt_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (ranks(folder.path(), 0), ranks(folder.path(), 1));
+        second.report(job(0), JobStatus::Failed("no memory".into()));
+        let error = first.others_done(&job(0)).await.unwrap_err();
+        assert!(matches!(&error, RankError::Failed { rank: 1, reason, .. } if reason == "no memory"));
+        let waiting = tokio::spawn({
+            let first = first.clone();
+            async move { first.others_done(&job(1)).await }
+        });
+        let beating = tokio::spawn(second.clone().beat());
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        assert!(!waiting.is_finished(), "the failure of an earlier attempt does not count");
+        second.report(job(1), JobStatus::Done);
+        waiting.await.unwrap().unwrap();
+        beating.abort();
+    }
+
+    #[tokio::test]
+    async fn dead_and_absent_ranks_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = ranks(folder.path(), 0);
+        let error = first.others_done(&job(0)).await.unwrap_err().to_string();
+        assert!(error.contains("rank 1 has not joined"), "{error}");
+        ranks(folder.path(), 1).report(job(0), JobStatus::Running);
+        let error = first.others_done(&job(0)).await.unwrap_err().to_string();
+        assert!(error.contains("rank 1 (") && error.contains("does not answer"), "{error}");
+        assert!(matches!(first.watch().await, RankError::Dead { .. }));
+    }
+}
