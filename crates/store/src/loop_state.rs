@@ -33,15 +33,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    pub const ALL: [Self; 7] = [
-        Self::Serve,
-        Self::Collect,
-        Self::Evaluate,
-        Self::Export,
-        Self::Train,
-        Self::Verify,
-        Self::Switch,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Serve, Self::Collect, Self::Evaluate, Self::Export, Self::Train, Self::Verify, Self::Switch];
 
     pub const fn as_str(self) -> &'static str {
         match self {

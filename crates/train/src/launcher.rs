@@ -33,11 +33,8 @@ pub(crate) struct Launcher {
 
 impl Launcher {
     pub(crate) fn start(&self, program: &Program, log: &Path) -> Result<Supervised, ProgramError> {
-        let placement = Placement {
-            webgym: self.webgym.clone(),
-            log: log.to_owned(),
-            lock: self.programs_lock.clone(),
-        };
+        let placement =
+            Placement { webgym: self.webgym.clone(), log: log.to_owned(), lock: self.programs_lock.clone() };
         tracing::debug!("starting {program}");
         Supervised::start(program, &placement).map_err(|error| ProgramError::NotStarted {
             program: program.arguments.first().cloned().unwrap_or_default(),

@@ -4,10 +4,10 @@
 
 /// The files of checkpoints: what a trainer must have written, and which one is current.
 pub mod checkpoint;
-/// The configuration of a loop.
-pub mod config;
 /// Programs with placeholders.
 pub mod command;
+/// The configuration of a loop.
+pub mod config;
 /// Runs the phases of a loop and records them.
 pub mod driver;
 mod launcher;

@@ -11,7 +11,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    #[error("another loop (process {holder}) works on this save path; stop it first, or use another save path")]
+    #[error(
+        "another loop (process {holder}) works on this save path; stop it first, or use another save path"
+    )]
     Held { holder: String },
     #[error(
         "programs of an earlier loop of this save path still run after {} s; the file {} is locked by their supervisor",

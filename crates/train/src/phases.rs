@@ -150,7 +150,8 @@ fn version(model: &str) -> String {
 
 /// Quotes a value for Hydra's grammar of overrides.
 fn hydra_quoted(value: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '/' | '.' | '_' | '-' | ':');
+    let is_plain =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '/' | '.' | '_' | '-' | ':');
     if !value.is_empty() && value.chars().all(is_plain) {
         return value.to_owned();
     }

@@ -61,7 +61,9 @@ pub enum RankError {
     Dead { dead: DeadRank, seconds: u64 },
     #[error("rank {rank} ({host}) failed: {reason}")]
     Failed { rank: usize, host: String, reason: String },
-    #[error("rank {rank} has not joined the loop within {seconds} s. Start it with the same command and --rank {rank}")]
+    #[error(
+        "rank {rank} has not joined the loop within {seconds} s. Start it with the same command and --rank {rank}"
+    )]
     NotJoined { rank: usize, seconds: u64 },
 }
 

@@ -58,8 +58,7 @@ pub(crate) fn resume(iteration: &mut IterationState) {
     }
     iteration.rollbacks = 0;
     let needs_server = |phase: Phase| matches!(phase, Phase::Collect | Phase::Evaluate);
-    let is_needed =
-        iteration.phases.iter().any(|phase| needs_server(phase.phase) && !phase.status.is_over());
+    let is_needed = iteration.phases.iter().any(|phase| needs_server(phase.phase) && !phase.status.is_over());
     if is_needed && let Some(serve) = iteration.phase_mut(Phase::Serve) {
         serve.status = PhaseStatus::Pending;
     }
@@ -128,7 +127,9 @@ mod tests {
 
     #[test]
     fn interrupted_phase_runs_again_with_the_server_that_it_needs() {
-        for (running, served_again) in [(Phase::Collect, true), (Phase::Evaluate, true), (Phase::Train, false)] {
+        for (running, served_again) in
+            [(Phase::Collect, true), (Phase::Evaluate, true), (Phase::Train, false)]
+        {
             let mut iteration = IterationState::new(0, "model".into(), Phase::ALL);
             for phase in &mut iteration.phases {
                 phase.failures = 1;

@@ -146,7 +146,8 @@ impl ModelServer {
                 let (url, model) = (self.url.clone(), wanted.served.to_owned());
                 return Err(ServeError::NotReady { url, model, minutes, reason });
             }
-            let stopped = || ServeError::Program(ProgramError::Stopped { program: "the model server".into() });
+            let stopped =
+                || ServeError::Program(ProgramError::Stopped { program: "the model server".into() });
             tokio::select! {
                 source = self.ended() => {
                     return Err(ServeError::Ended { model: wanted.served.to_owned(), source });
@@ -181,7 +182,9 @@ impl ModelServer {
     pub(crate) async fn ended(&mut self) -> ProgramError {
         let Some(own) = &mut self.own else { return std::future::pending().await };
         let error = match own.process.wait().await {
-            Ok(_) => ProgramError::Exited { program: "the model server".into(), code: 0, tail: String::new() },
+            Ok(_) => {
+                ProgramError::Exited { program: "the model server".into(), code: 0, tail: String::new() }
+            }
             Err(error) => error,
         };
         self.own = None;
@@ -254,6 +257,9 @@ mod tests {
         assert!(is_from_elsewhere(&listed(Some(&paths[0])), &paths[1]));
         assert!(!is_from_elsewhere(&listed(Some(&paths[0])), &paths[0]));
         assert!(!is_from_elsewhere(&listed(None), &paths[0]));
-        assert!(!is_from_elsewhere(&listed(Some("org/name")), &paths[0]), "a name says nothing about folders");
+        assert!(
+            !is_from_elsewhere(&listed(Some("org/name")), &paths[0]),
+            "a name says nothing about folders"
+        );
     }
 }

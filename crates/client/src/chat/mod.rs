@@ -13,6 +13,6 @@ pub use client::{ModelClient, ModelOptions};
 pub use completion::{Completion, Usage};
 pub use error::ModelError;
 pub use images::Images;
-pub use preflight::ListedModel;
 pub use message::{Message, Part, Role, file_url, raw_prompt, to_json};
+pub use preflight::ListedModel;
 pub use request::ChatRequest;

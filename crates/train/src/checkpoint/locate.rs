@@ -55,7 +55,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path();
         assert!(matches!(locate(output, None), Err(CheckpointError::NoOutput(_))));
-        for name in ["global_step_9/huggingface", "global_step_10/huggingface", "checkpoint-2", "checkpoint-x"] {
+        for name in
+            ["global_step_9/huggingface", "global_step_10/huggingface", "checkpoint-2", "checkpoint-x"]
+        {
             std::fs::create_dir_all(output.join(name)).unwrap();
         }
         let found = locate(output, Some("global_step_*/huggingface")).unwrap();

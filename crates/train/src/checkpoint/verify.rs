@@ -57,10 +57,10 @@ fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
 
 fn indexed_files(index: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
     let content = read_json(index)?;
-    let names: Option<BTreeSet<&str>> =
-        content.get("weight_map").and_then(Value::as_object).map(|map| {
-            map.values().filter_map(Value::as_str).collect()
-        });
+    let names: Option<BTreeSet<&str>> = content
+        .get("weight_map")
+        .and_then(Value::as_object)
+        .map(|map| map.values().filter_map(Value::as_str).collect());
     let names = names.filter(|names| !names.is_empty());
     let Some(names) = names else { return Err(damaged(index, "it lists no files")) };
     let folder = index.parent().unwrap_or(Path::new("."));
@@ -127,8 +127,11 @@ mod tests {
         std::fs::write(path("config.json"), "{").unwrap();
         assert!(reason().contains("config.json is damaged"), "{}", reason());
         std::fs::write(path("config.json"), r#"{"model_type":"x"}"#).unwrap();
-        std::fs::write(path("model.safetensors.index.json"), r#"{"weight_map":{"a":"1.safetensors","b":"2.safetensors"}}"#)
-            .unwrap();
+        std::fs::write(
+            path("model.safetensors.index.json"),
+            r#"{"weight_map":{"a":"1.safetensors","b":"2.safetensors"}}"#,
+        )
+        .unwrap();
         write_tensors(&path("1.safetensors"));
         assert!(reason().contains("has no 2.safetensors"), "{}", reason());
         std::fs::write(path("2.safetensors"), b"").unwrap();

@@ -21,8 +21,7 @@ pub fn commands(config: &LoopConfig, webgym: &Path, rank: RankId) -> Result<Vec<
     let mut lines = Vec::new();
     for iteration in config.first_iteration..=config.first_iteration + config.iterations {
         lines.push(format!("# iteration {iteration}"));
-        let programs =
-            Programs { config, save_path: &save_path, webgym, rank, iteration, model: &model };
+        let programs = Programs { config, save_path: &save_path, webgym, rank, iteration, model: &model };
         for phase in schedule::phases(config, iteration) {
             lines.push(line(phase, &programs, &checkpoints));
         }
@@ -38,7 +37,8 @@ fn line(phase: Phase, programs: &Programs<'_>, checkpoints: &Checkpoints) -> Str
     let text = match phase {
         Phase::Serve => {
             let program = programs.serve().or_else(|| programs.reload()).map(|program| program.to_string());
-            let check = format!("check that {} serves {}", programs.config.serve.url, programs.served_model());
+            let check =
+                format!("check that {} serves {}", programs.config.serve.url, programs.served_model());
             program.map_or_else(|| format!("({check})"), |program| format!("{program}   ({check})"))
         }
         Phase::Collect | Phase::Evaluate => programs.rollout(phase).to_string(),

@@ -197,7 +197,9 @@ impl Leader {
             iteration.checkpoint = Some(checkpoints.relative(&checkpoints.published(number)));
         }
         self.save()?;
-        if phase == Phase::Serve && let Some(latest) = number.checked_sub(1) {
+        if phase == Phase::Serve
+            && let Some(latest) = number.checked_sub(1)
+        {
             // Only a checkpoint that was served may replace older ones.
             let removed = checkpoints.remove_old(latest, self.worker.config.checkpoint.keep);
             removed.unwrap_or_else(|error| tracing::warn!("old checkpoints are not removed: {error}"));
@@ -221,7 +223,9 @@ impl Leader {
             serve.status = PhaseStatus::Pending;
         }
         // A checkpoint that is not usable is trained again, within the limits of the training.
-        if phase == Phase::Verify && let Some(train) = iteration.phase_mut(Phase::Train) {
+        if phase == Phase::Verify
+            && let Some(train) = iteration.phase_mut(Phase::Train)
+        {
             train.status = PhaseStatus::Pending;
         }
         self.save()?;
@@ -235,14 +239,19 @@ impl Leader {
         iteration: &IterationState,
         reason: ServeError,
     ) -> Result<Option<PhaseError>, LoopError> {
-        let before = self.state.iterations.len().checked_sub(2).map(|index| self.state.iterations[index].clone());
+        let before =
+            self.state.iterations.len().checked_sub(2).map(|index| self.state.iterations[index].clone());
         let Some(trained) = before.filter(|before| before.checkpoint.is_some()) else {
             return Ok(Some(reason.into()));
         };
         if reason.is_independent_of_model() {
             return Ok(Some(reason.into()));
         }
-        tracing::warn!("{} cannot be served: {reason}; trying {}, the last good model", iteration.model, trained.model);
+        tracing::warn!(
+            "{} cannot be served: {reason}; trying {}, the last good model",
+            iteration.model,
+            trained.model
+        );
         if let Err(old) = self.worker.serve(trained.number, &trained.model).await {
             return Ok(Some(PhaseError::NothingServable { new: reason, old }));
         }

@@ -143,11 +143,8 @@ pub async fn run(config: LoopConfig, options: LoopOptions) -> Result<LoopOutcome
     let save_path = SavePath::new(config.save_path.clone().unwrap_or_default());
     let worker = worker::Worker::new(config, save_path, options).await?;
     let beating = tokio::spawn(worker.ranks.clone().beat());
-    let outcome = if worker.ranks.own.is_first() {
-        leader::lead(worker).await
-    } else {
-        follower::follow(worker).await
-    };
+    let outcome =
+        if worker.ranks.own.is_first() { leader::lead(worker).await } else { follower::follow(worker).await };
     beating.abort();
     outcome
 }

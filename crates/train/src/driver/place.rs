@@ -80,7 +80,9 @@ fn from_files(
     if let Some(number) = collected
         && is_newer(&save_path.iteration_file(IterationId::new(Split::Train, number)), current.as_deref())
     {
-        tracing::info!("iteration {number} was collected and not trained on yet: the loop begins with its training");
+        tracing::info!(
+            "iteration {number} was collected and not trained on yet: the loop begins with its training"
+        );
         state.first_iteration = number;
         state.iterations.push(collected_iteration(config, number, model));
     }
@@ -132,7 +134,8 @@ mod tests {
             let path = self.save_path.iteration_file(IterationId::new(Split::Train, number));
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             let file = std::fs::File::create(path).unwrap();
-            file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(age_secs)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(age_secs))
+                .unwrap();
         }
 
         fn find(&self, saved: Option<LoopState>, resume: bool) -> Result<LoopState, PlaceError> {

@@ -89,7 +89,11 @@ impl Worker {
     }
 
     /// Does the part of this rank in a phase.
-    pub(super) async fn execute(&mut self, phase: Phase, iteration: &IterationState) -> Result<Done, PhaseError> {
+    pub(super) async fn execute(
+        &mut self,
+        phase: Phase,
+        iteration: &IterationState,
+    ) -> Result<Done, PhaseError> {
         self.check_disk()?;
         let number = iteration.number;
         match phase {
@@ -106,7 +110,8 @@ impl Worker {
 
     fn check_disk(&self) -> Result<(), PhaseError> {
         let path = self.save_path.root();
-        let disk = rustix::fs::statvfs(path).map_err(|error| PhaseError::io("examine", path)(error.into()))?;
+        let disk =
+            rustix::fs::statvfs(path).map_err(|error| PhaseError::io("examine", path)(error.into()))?;
         let free_gb = (disk.f_bavail as f64 * disk.f_frsize as f64) / 1e9;
         let min_gb = self.config.min_free_gb;
         if free_gb < min_gb {
@@ -187,7 +192,9 @@ impl Worker {
             self.checkpoints.partial(number)
         };
         let data = phases::data_folder(&self.save_path, number);
-        let Some(program) = self.programs(number, &iteration.model).train(&data, &output) else { return Ok(()) };
+        let Some(program) = self.programs(number, &iteration.model).train(&data, &output) else {
+            return Ok(());
+        };
         self.run_trainer(&program, number).await
     }
 
@@ -225,7 +232,8 @@ impl Worker {
 fn exported(report: &Path) -> Done {
     let report: Option<serde_json::Value> =
         std::fs::read(report).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let count = |key: &str| report.as_ref().and_then(|report| report.get(key)).and_then(serde_json::Value::as_u64);
+    let count =
+        |key: &str| report.as_ref().and_then(|report| report.get(key)).and_then(serde_json::Value::as_u64);
     let (examples, read) = (count("train_examples"), count("trajectories_read"));
     match examples {
         Some(0) => Done::NoData(format!(
@@ -239,8 +247,9 @@ fn exported(report: &Path) -> Done {
 
 fn remove_folder(path: &Path) -> Result<(), PhaseError> {
     match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(PhaseError::io("remove", path)(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(PhaseError::io("remove", path)(error))
+        }
         _ => Ok(()),
     }
 }
-

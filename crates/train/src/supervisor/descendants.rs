@@ -19,12 +19,8 @@ pub(super) struct Descendant {
 
 /// Returns the running descendants of this process, without zombies.
 pub(super) fn running() -> Vec<Descendant> {
-    let all: Vec<(i32, i32, i32, char, String)> = all_processes()
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|process| read(&process))
-        .collect();
+    let all: Vec<(i32, i32, i32, char, String)> =
+        all_processes().into_iter().flatten().flatten().filter_map(|process| read(&process)).collect();
     let mut ancestors = vec![std::process::id().cast_signed()];
     let mut next = 0;
     while let Some(parent) = ancestors.get(next).copied() {

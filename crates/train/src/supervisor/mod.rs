@@ -150,7 +150,11 @@ impl Supervised {
         let shown: Vec<String> =
             last.map(|line| format!("\n    {}", line.chars().take(MAX_LINE).collect::<String>())).collect();
         let log = self.log.display();
-        if shown.is_empty() { format!("; {log} is empty") } else { format!("; the end of {log}:{}", shown.concat()) }
+        if shown.is_empty() {
+            format!("; {log} is empty")
+        } else {
+            format!("; the end of {log}:{}", shown.concat())
+        }
     }
 }
 

@@ -20,7 +20,7 @@ if kind == "dies" or (kind == "rejects" and model.endswith(name)):
 if kind == "slow":
     time.sleep(3600)
 if kind == "leaves":
-    subprocess.Popen(["sleep", "3600"], start_new_session=True)
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)", "serve.py", str(port)], start_new_session=True)
 
 
 def answer() -> str:

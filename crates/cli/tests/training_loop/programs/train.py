@@ -48,8 +48,9 @@ if behaviour == "full":
         while True:
             file.write(bytes(1 << 20))
 if behaviour == "leaves":
-    subprocess.Popen(["sleep", "3600"], start_new_session=True)
-    subprocess.Popen(["sh", "-c", "sleep 3600 & sleep 3600"])
+    sleeper = [sys.executable, "-c", "import time; time.sleep(3600)", output]
+    subprocess.Popen(sleeper, start_new_session=True)
+    subprocess.Popen(["sh", "-c", '"$@" & "$@"', "sh", *sleeper])
 if rank != "0":
     time.sleep(0.2)
     sys.exit(0)
