@@ -8,7 +8,7 @@ use rollout::plan::SharedPlan;
 use store::{
     SavePath, Split,
     aggregate::{AggregateOptions, aggregate},
-    export::{Advantage, ExportOptions, Format, export},
+    export::{Advantage, ExportOptions, Format, Recency, TrainConfig, export},
 };
 
 #[derive(Args)]
@@ -48,6 +48,11 @@ pub(crate) struct ExportArgs {
     /// How strongly sampling prefers later iterations.
     #[arg(long, default_value_t = 0.0, value_name = "POWER")]
     recency_power: f64,
+    /// What the recency counts: sample (the position among all steps, as in the original) or iteration.
+    #[arg(long, default_value = "sample", value_name = "sample|iteration")]
+    recency: Recency,
+    #[command(flatten)]
+    train_config: TrainConfigArgs,
     /// The share of tasks for the validation set.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     validation: f64,
@@ -64,6 +69,48 @@ pub(crate) struct ExportArgs {
     report: Option<PathBuf>,
 }
 
+/// For llamafactory: the training configuration.
+#[derive(Args)]
+struct TrainConfigArgs {
+    /// For llamafactory: also write train_config.yaml, with the original's settings.
+    #[arg(long)]
+    train_config: bool,
+    /// A setting of train_config.yaml. Can be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting, requires = "train_config")]
+    train_setting: Vec<(String, serde_json::Value)>,
+    /// The model to train. A folder with the state of its optimizer is continued.
+    #[arg(long, value_name = "MODEL", requires = "train_config")]
+    model: Option<String>,
+    /// Where the trainer writes.
+    #[arg(long, value_name = "DIR", requires = "train_config")]
+    train_output: Option<PathBuf>,
+    /// A DeepSpeed configuration: zero1, zero2, zero3 or a file.
+    #[arg(long, value_name = "NAME", requires = "train_config")]
+    deepspeed: Option<String>,
+    /// The number of devices that divide a batch.
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "train_config")]
+    devices: u64,
+}
+
+impl TrainConfigArgs {
+    fn config(&self) -> Option<TrainConfig> {
+        self.train_config.then(|| TrainConfig {
+            model: self.model.clone(),
+            output: self.train_output.clone(),
+            settings: self.train_setting.clone(),
+            deepspeed: self.deepspeed.clone(),
+            devices: self.devices,
+        })
+    }
+}
+
+/// Parses `key=value`. The value is JSON, or else text.
+fn parse_setting(text: &str) -> Result<(String, serde_json::Value), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok((key.to_owned(), value))
+}
+
 pub(crate) fn run_export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let options = ExportOptions {
         iterations: (!args.iteration.is_empty()).then(|| args.iteration.clone()),
@@ -74,6 +121,8 @@ pub(crate) fn run_export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         drop_unchanged: args.drop_unchanged,
         sample: args.sample,
         recency_power: args.recency_power,
+        recency: args.recency,
+        train_config: args.train_config.config(),
         validation_share: args.validation,
         seed: args.seed,
         inline_screenshots: args.inline_screenshots,

@@ -16,6 +16,7 @@ pub const DEFAULT_NAME: &str = "loop";
 const EMBEDDED: &[hydra::EmbeddedFile] = &[("loop", include_str!("../../../config/main/loop.yaml"))];
 
 pub const SERVE_PLACEHOLDERS: &[&str] = &["model", "port", "iteration", "rank", "save_path"];
+pub const EXPORT_PLACEHOLDERS: &[&str] = &["model", "output", "iteration", "save_path"];
 pub const TRAIN_PLACEHOLDERS: &[&str] =
     &["data", "model", "output", "iteration", "rank", "ranks", "save_path"];
 
@@ -250,12 +251,15 @@ fn problems(config: &LoopConfig) -> Vec<(String, String)> {
             }
         },
     );
+    let export = config.export_arguments();
     check(
         "export.arguments",
-        unset(
-            !config.export_arguments().is_empty(),
-            "must be set, for example [--to, jsonl], or train.preset: what webgym export writes",
-        ),
+        match export.is_empty() {
+            true => Some(
+                "must be set, for example [--to, jsonl], or train.preset: what webgym export writes".into(),
+            ),
+            false => Template::Arguments(export).check(EXPORT_PLACEHOLDERS).err(),
+        },
     );
     let serve = &config.serve;
     for (key, template) in [("serve.command", &serve.command), ("serve.reload", &serve.reload)] {

@@ -97,14 +97,22 @@ impl Programs<'_> {
     }
 
     /// `webgym export` into a folder that gets its final name when it is complete.
-    pub(crate) fn export(&self, output: &Path) -> Program {
+    pub(crate) fn export(&self, data: &Path, output: &Path) -> Program {
         let mut arguments = self.webgym_arguments("export");
         arguments.push(self.save_path.root().display().to_string());
-        arguments.extend(["--out".to_owned(), output.display().to_string(), "--overwrite".to_owned()]);
-        let report = output.join(EXPORT_REPORT).display().to_string();
+        arguments.extend(["--out".to_owned(), data.display().to_string(), "--overwrite".to_owned()]);
+        let report = data.join(EXPORT_REPORT).display().to_string();
         arguments.extend(["--report".to_owned(), report]);
         arguments.extend(["--seed".to_owned(), self.config.seed.wrapping_add(self.iteration).to_string()]);
-        arguments.extend(self.config.export_arguments());
+        let values = [
+            ("model", self.model.to_owned()),
+            ("output", output.display().to_string()),
+            ("iteration", self.iteration.to_string()),
+            ("save_path", self.save_path.root().display().to_string()),
+        ];
+        // Placeholders were checked with the configuration.
+        let own = Template::Arguments(self.config.export_arguments()).render(&values);
+        arguments.extend(own.unwrap_or_default());
         Program { arguments, variables: Vec::new(), directory: None }
     }
 
@@ -170,7 +178,7 @@ mod tests {
         [
             programs.serve().unwrap(),
             programs.rollout(Phase::Collect),
-            programs.export(&data),
+            programs.export(&data, output),
             programs.train(&data, output).unwrap(),
         ]
         .map(|program| program.to_string())

@@ -30,6 +30,11 @@ impl Preset {
                 "1800",
                 "--recency-power",
                 "2",
+                "--train-config",
+                "--model",
+                "{model}",
+                "--train-output",
+                "{output}",
             ],
             Self::Verl => &["--to", "verl", "--last", "4", "--only-successful", "--min-steps", "2"],
         };
@@ -42,9 +47,8 @@ impl Preset {
                 "llamafactory-cli",
                 "train",
                 "{data}/train_config.yaml",
-                "model_name_or_path={model}",
+                // The data has its final name only now.
                 "dataset_dir={data}",
-                "output_dir={output}",
             ],
             Self::Verl => &[
                 "torchrun",

@@ -12,13 +12,15 @@ mod pipeline;
 mod pt;
 mod select;
 mod sink;
+mod train_config;
 mod verl;
 
 use std::path::PathBuf;
 
 pub use advantage::Advantage;
-pub use options::{ExportOptions, Format};
+pub use options::{ExportOptions, Format, Recency};
 pub use pipeline::{ExportReport, export};
+pub use train_config::TrainConfig;
 
 use crate::columnar::ColumnarError;
 use crate::layout::Split;

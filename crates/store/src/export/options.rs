@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{Advantage, ExportError};
+use super::{Advantage, ExportError, TrainConfig};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -51,6 +51,26 @@ impl FromStr for Format {
     }
 }
 
+/// What determines how recent a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recency {
+    /// Its position among all steps, as in the original.
+    Sample,
+    /// Its iteration, so that the steps of an iteration are equally likely.
+    Iteration,
+}
+
+impl FromStr for Recency {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "sample" => Ok(Self::Sample),
+            "iteration" => Ok(Self::Iteration),
+            _ => Err(format!("{text:?} is not sample or iteration")),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
     pub format: Format,
@@ -67,8 +87,12 @@ pub struct ExportOptions {
     pub drop_unchanged: bool,
     /// Sample this many steps without replacement.
     pub sample: Option<usize>,
-    /// Preference for later steps when sampling: the k-th step in order has weight k^power.
+    /// Preference for later steps when sampling: the k-th has weight k^power.
     pub recency_power: f64,
+    /// What the power counts.
+    pub recency: Recency,
+    /// LLaMA-Factory only: also write a training configuration.
+    pub train_config: Option<TrainConfig>,
     /// Fraction of the tasks to use for validation; all trajectories of a task stay together.
     pub validation_share: f64,
     pub seed: u64,
@@ -89,6 +113,8 @@ impl ExportOptions {
             drop_unchanged: false,
             sample: None,
             recency_power: 0.0,
+            recency: Recency::Sample,
+            train_config: None,
             validation_share: 0.0,
             seed: 0,
             inline_screenshots: false,
@@ -121,6 +147,9 @@ impl ExportOptions {
             return refuse(format!(
                 "{format} has no place for advantages; verl, openai-messages, jsonl and parquet have one"
             ));
+        }
+        if self.train_config.is_some() && self.format != Format::LlamaFactory {
+            return refuse(format!("{format} has no training configuration; only llamafactory has one"));
         }
         if self.last == Some(0) {
             return refuse("the number of latest iterations is 0; it must be at least 1".to_owned());

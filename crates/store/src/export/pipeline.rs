@@ -12,7 +12,7 @@ use super::advantage::Advantages;
 use super::jsonl::Jsonl;
 use super::llamafactory::{self, LlamaFactory};
 use super::openai::OpenAiMessages;
-use super::options::{ExportOptions, Format};
+use super::options::{ExportOptions, Format, Recency};
 use super::parquet::ParquetDataset;
 use super::pt::Pt;
 use super::select::{self, WeightedSample};
@@ -85,6 +85,9 @@ pub fn export(
     }
     if options.format == Format::LlamaFactory {
         report.files.push(llamafactory::write_dataset_info(out, subsets, existing)?);
+        if let Some(config) = &options.train_config {
+            report.files.extend(config.write(out, subsets, report.train_examples, existing)?);
+        }
     }
     Ok(report)
 }
@@ -187,9 +190,17 @@ fn sample_steps(
 ) -> Result<BTreeSet<u64>, ExportError> {
     let mut sample = WeightedSample::new(size, options.seed);
     let mut number = 0;
-    for_each_selected(files, options, |_, trajectory| {
+    let mut iterations: Vec<u64> = files.iter().map(|file| file.id.iteration).collect();
+    iterations.dedup();
+    for_each_selected(files, options, |file, trajectory| {
         for _ in trajectory.steps.iter().filter(|step| select::includes_step(step, options)) {
-            sample.offer(number, select::recency_weight(number, options.recency_power));
+            let position = match options.recency {
+                Recency::Sample => number,
+                Recency::Iteration => {
+                    iterations.iter().position(|one| *one == file.id.iteration).unwrap_or(0) as u64
+                }
+            };
+            sample.offer(number, select::recency_weight(position, options.recency_power));
             number += 1;
         }
         Ok(())

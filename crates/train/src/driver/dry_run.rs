@@ -42,7 +42,7 @@ fn line(phase: Phase, programs: &Programs<'_>, checkpoints: &Checkpoints) -> Str
             program.map_or_else(|| format!("({check})"), |program| format!("{program}   ({check})"))
         }
         Phase::Collect | Phase::Evaluate => programs.rollout(phase).to_string(),
-        Phase::Export => programs.export(&data).to_string(),
+        Phase::Export => programs.export(&data, &output).to_string(),
         Phase::Train => programs.train(&data, &output).map(|program| program.to_string()).unwrap_or_default(),
         Phase::Verify => format!("(verify {}, then rename it to {})", output.display(), published.display()),
         Phase::Switch => format!("(link {} to {})", checkpoints.link().display(), published.display()),

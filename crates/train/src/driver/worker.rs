@@ -168,7 +168,8 @@ impl Worker {
         if !data.exists() {
             let partial = data.with_extension("partial");
             remove_folder(&partial)?;
-            let program = self.programs(number, &iteration.model).export(&partial);
+            let program =
+                self.programs(number, &iteration.model).export(&partial, &self.checkpoints.partial(number));
             let minutes = self.config.export.timeout_minutes;
             let limits = Limits { timeout: seconds(minutes * 60.0), grace: EXPORT_GRACE };
             self.launcher.run(&program, &self.log(number, Phase::Export), limits).await?;
