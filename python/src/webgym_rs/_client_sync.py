@@ -75,7 +75,8 @@ class Farm:
 
     def _connect(self, url: str, api_key: str) -> None:
         self.url, self._api_key = url.rstrip("/"), api_key
-        self._keeper = LeaseKeeper(self.url, api_key)
+        # A farm that this process has started ends with it.
+        self._keeper = LeaseKeeper(self.url, api_key, has_reaper=self._process is None)
         # Made once: reading the certificates takes longer than a request.
         self._verify = httpx.create_ssl_context() if self.url.startswith("https:") else False
         self._pools: list[_Pool] = [_Pool(self._new_http())]
