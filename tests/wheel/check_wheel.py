@@ -64,10 +64,14 @@ def main() -> None:
     version = subprocess.run(["webgym", "--version"], capture_output=True, text=True, check=True).stdout
     print(f"test-wheel: {version.strip()} is in the environment")
     # A path that has Python, but no Chromium.
-    done = run("import webgym_rs as wg; wg.serve(1)", folder, PATH=str(Path(sys.executable).parent))
-    expect(done.returncode != 0, "a farm started without Chromium")
-    expect("apt-get install chromium-headless-shell" in done.stderr, f"the error does not help:\n{done.stderr}")
-    expect("scripts/setup" not in done.stderr, f"the error names a file that the wheel does not have:\n{done.stderr}")
+    serve = "import webgym_rs as wg; wg.serve(1)"
+    doctor = "import sys, webgym_rs.__main__ as main; sys.argv[1:] = ['doctor']; main.main()"
+    for program in (serve, doctor):
+        done = run(program, folder, PATH=str(Path(sys.executable).parent))
+        output = done.stdout + done.stderr
+        expect(done.returncode != 0, "a farm started without Chromium")
+        expect("apt-get install chromium-headless-shell" in output, f"the error does not help:\n{output}")
+        expect("scripts/" not in output, f"the error names a file that the wheel does not have:\n{output}")
     print("test-wheel: without Chromium, the error names the package to install")
 
 
