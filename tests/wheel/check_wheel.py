@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import files
 from pathlib import Path
 
 PAGES = ["README.md", "python/README.md", "docs/python.md"]
@@ -61,6 +62,8 @@ def main() -> None:
         done = run(program, folder)
         expect(done.returncode == 0, f"the program of {page} fails:\n{program}\n{done.stderr}")
         print(f"test-wheel: the program of {page} works")
+    licences = {file.name for file in files("webgym-rs") or [] if "licenses" in file.parts}
+    expect(licences == {"LICENSE-MIT", "LICENSE-APACHE"}, f"the wheel has these licences: {licences}")
     version = subprocess.run(["webgym", "--version"], capture_output=True, text=True, check=True).stdout
     print(f"test-wheel: {version.strip()} is in the environment")
     # A path that has Python, but no Chromium.
