@@ -236,11 +236,69 @@ def test_lost_session_is_retried_on_reset(settings: dict[str, Any], monkeypatch:
     env.close()
 
 
+def test_step_after_the_end_is_an_error(settings: dict[str, Any]) -> None:
+    """It is the program's mistake; it must not look like lost infrastructure."""
+    env = TaskEnv(**settings, screenshot="none")
+    with pytest.raises(RuntimeError, match="call reset"):
+        env.step(WAIT)
+    env.reset(seed=1)
+    env.step(Answer("?"))
+    with pytest.raises(RuntimeError, match="the episode has ended"):
+        env.step(WAIT)
+    env.reset(seed=1)
+    env.close()
+    env.close()
+
+
+def test_failed_reward_is_raised_and_can_be_repeated(settings: dict[str, Any], gym_farm: wg.Farm) -> None:
+    failures = [OSError("the judge is down")]
+
+    def reward(ended: Ended) -> float:
+        if failures:
+            raise failures.pop()
+        return 0.5
+
+    env = TaskEnv(**settings, screenshot="none", reward=reward)
+    env.reset(seed=1)
+    with pytest.raises(OSError, match="the judge is down"):
+        env.step(Answer("?"))
+    assert env.step(Answer("?"))[1:3] == (0.5, True)
+    env.close()
+    assert leases(gym_farm) == []
+
+
+def test_wrong_actions_are_named_before_any_session_acts(settings: dict[str, Any]) -> None:
+    envs = TaskVectorEnv(2, **settings, screenshot="none", max_steps=1)
+    envs.reset(seed=1)
+    wrong: list[tuple[Any, str]] = [
+        ({**structured("wait"), "action": len(ACTIONS)}, "it must be 0 to 9"),
+        ({**structured("wait"), "point": [0.5]}, "two shares"),
+        ({}, "the action is {}"),
+        (None, "the action is None"),
+    ]
+    for action, message in wrong:
+        with pytest.raises((TypeError, ValueError), match=message):
+            envs.step([WAIT, action])
+    # Neither of them has used its only step.
+    assert list(envs.step([WAIT, WAIT])[3]) == [True, True]
+    # The action of an environment that is reset does not matter.
+    envs.step([None, None])
+    envs.close()
+
+
 def test_invalid_arguments_are_named(tmp_path: Path) -> None:
     path = tmp_path / "tasks.jsonl"
     path.write_text('{"task_name": "x", "website": "example.com"}\n{"task_name": ""}\n')
     with pytest.raises(ValueError, match=r"tasks\.jsonl, line 2: task_name is ''"):
         load_tasks(path)
+    path.write_text("[1]\n")
+    with pytest.raises(ValueError, match=r"line 1 is \[1\]; it must be an object"):
+        load_tasks(path)
+    path.write_text('{"task_name": "x", "website": "example.com", "definite_answer": 7}\n')
+    with pytest.raises(ValueError, match="line 1: definite_answer is 7"):
+        load_tasks(path)
+    path.write_text('{"task_name": "Zürich\u2028Bern", "website": "example.com"}\r\n', encoding="utf-8")
+    assert load_tasks(path)[0].goal == "Zürich\u2028Bern"
     path.write_text('{"task_name": "x", "website": "example.com"}\n')
     assert load_tasks(path)[0].url == "https://example.com"
     with pytest.raises(ValueError, match="no definite_answer"):

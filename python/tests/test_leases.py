@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ from conftest import FARM_ARGUMENTS, leases, wait_until
 import webgym_rs as wg
 from webgym_rs import errors
 from webgym_rs._binary import find_binary
+from webgym_rs._calls import Lease
+from webgym_rs._keeper import LeaseKeeper
 
 HOLD = """
 import os, signal, sys, webgym_rs as wg
@@ -35,6 +39,7 @@ ENDS = {
     "interrupt": "signal.raise_signal(signal.SIGINT)",
     "os._exit": "os._exit(4)",
     "kill": "os.kill(os.getpid(), signal.SIGKILL)",
+    "terminate": "os.kill(os.getpid(), signal.SIGTERM)",
 }
 
 
@@ -55,6 +60,45 @@ def key_of(farm: wg.Farm) -> str:
 def test_program_that_ends_releases_its_leases(farm: wg.Farm, end: str) -> None:
     assert run(HOLD + ENDS[end], farm.url, key=key_of(farm)) == "leased\n"
     assert leases(farm) == []
+
+
+@pytest.mark.parametrize("end", ["os._exit", "kill", "terminate"])
+def test_program_that_ends_without_its_finalisers_leaves_no_lease(farm: wg.Farm, end: str) -> None:
+    assert run(HOLD + ENDS[end], farm.url, key=key_of(farm)) == "leased\n"
+    wait_until(lambda: leases(farm) == [], f"the reaper releases the leases after {end}")
+
+
+def test_reaper_ends_with_the_program(farm: wg.Farm) -> None:
+    program = HOLD + "from webgym_rs import _reaper_process\nprint(_reaper_process._current.pid)\n"
+    output = run(program, farm.url, key=key_of(farm))
+    assert not is_running(int(output.split()[1]))
+
+
+def test_worker_of_multiprocessing_leaves_no_lease(farm: wg.Farm) -> None:
+    """Such a process ends without finalisers. It is forked from one that has leases, and a reaper, of its own."""
+    program = f"""
+import multiprocessing, os
+def work():
+    {HOLD.strip().replace(chr(10), chr(10) + "    ")}
+work()
+worker = multiprocessing.get_context("fork").Process(target=work)
+worker.start()
+worker.join()
+"""
+    assert run(program, farm.url, key=key_of(farm)) == "leased\nleased\n"
+    wait_until(lambda: leases(farm) == [], "both reapers have released")
+
+
+def test_program_ends_although_the_farm_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leases are not waited for one after the other."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr("webgym_rs._keeper.REQUEST_SECONDS", 0.5)
+        keeper = LeaseKeeper(f"http://127.0.0.1:{silent.getsockname()[1]}", "key", has_reaper=False)
+        for number in range(100):
+            keeper.add(Lease(f"{number}", "node"), 1, keep_alive=True)
+        started = time.monotonic()
+        keeper.close()
+        assert time.monotonic() - started < 25
 
 
 def is_running(pid: int) -> bool:

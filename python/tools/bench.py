@@ -1,7 +1,8 @@
 """Measures the Python client: `python tools/bench.py [client] [vector] [many]`. docs/benchmarks.md has results.
 
 client  CPU per step of the client and of a raw HTTP connection that does nothing with the response
-vector  steps per second of a vector environment of 8 and of eight raw connections, each in a thread of its own
+vector  steps per second of a vector environment of 8 and of eight raw connections, each in a thread of its own: free, and
+        in step, where each step waits for the slowest as in every vector environment
 many    256 sessions in one process with the async client
 """
 
@@ -99,29 +100,38 @@ def bench_vector(url: str) -> None:
     with wg.serve(8, arguments=FARM) as farm:
         assert farm._process is not None  # pyright: ignore[reportPrivateUsage]
         settings: dict[str, Any] = {"tasks": tasks, "farm": farm.url, "api_key": farm._process.api_key}  # pyright: ignore[reportPrivateUsage]
-        figures: dict[str, list[float]] = {"raw": [], "lazy": [], "array": []}
+        figures: dict[str, list[float]] = {"raw": [], "raw in step": [], "lazy": [], "array": []}
         for _ in range(TURNS):
-            figures["raw"].append(raw_rate(farm, url))
+            figures["raw"].append(raw_rate(farm, url, in_step=False))
+            figures["raw in step"].append(raw_rate(farm, url, in_step=True))
             for mode in ("lazy", "array"):
                 figures[mode].append(vector_rate(url, {**settings, "screenshot": mode}))
         for name, values in figures.items():
-            ratios = [value / raw for value, raw in zip(values, figures["raw"], strict=True)]
             spread = f"{min(values):.1f} to {max(values):.1f}"
-            shares = f"{median(ratios):.2f} x raw ({min(ratios):.2f} to {max(ratios):.2f})"
+            shares = ", ".join(share_of(base, values, figures[base]) for base in ("raw", "raw in step"))
             print(f"{name}: {median(values):.1f} steps/s ({spread}), {shares}")
+
+
+def share_of(base: str, values: list[float], bases: list[float]) -> str:
+    ratios = [value / one for value, one in zip(values, bases, strict=True)]
+    return f"{median(ratios):.2f} x {base} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 STEPS = 16
 
 
-def raw_rate(farm: wg.Farm, url: str) -> float:
+def raw_rate(farm: wg.Farm, url: str, *, in_step: bool) -> float:
     clients = [RawClient(farm) for _ in range(8)]
     for client in clients:
         client.step(wg.visit(f"{url}/shop/"))
 
+    barrier = threading.Barrier(len(clients))
+
     def drive(client: RawClient) -> None:
         for number in range(STEPS):
             client.step(script(url, number))
+            if in_step:
+                barrier.wait()
 
     threads = [threading.Thread(target=drive, args=[client]) for client in clients]
     started = time.monotonic()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import files
 from pathlib import Path
 
 PAGES = ["README.md", "python/README.md", "docs/python.md"]
@@ -61,13 +62,19 @@ def main() -> None:
         done = run(program, folder)
         expect(done.returncode == 0, f"the program of {page} fails:\n{program}\n{done.stderr}")
         print(f"test-wheel: the program of {page} works")
+    licences = {file.name for file in files("webgym-rs") or [] if "licenses" in file.parts}
+    expect(licences == {"LICENSE-MIT", "LICENSE-APACHE"}, f"the wheel has these licences: {licences}")
     version = subprocess.run(["webgym", "--version"], capture_output=True, text=True, check=True).stdout
     print(f"test-wheel: {version.strip()} is in the environment")
     # A path that has Python, but no Chromium.
-    done = run("import webgym_rs as wg; wg.serve(1)", folder, PATH=str(Path(sys.executable).parent))
-    expect(done.returncode != 0, "a farm started without Chromium")
-    expect("apt-get install chromium-headless-shell" in done.stderr, f"the error does not help:\n{done.stderr}")
-    expect("scripts/setup" not in done.stderr, f"the error names a file that the wheel does not have:\n{done.stderr}")
+    serve = "import webgym_rs as wg; wg.serve(1)"
+    doctor = "import sys, webgym_rs.__main__ as main; sys.argv[1:] = ['doctor']; main.main()"
+    for program in (serve, doctor):
+        done = run(program, folder, PATH=str(Path(sys.executable).parent))
+        output = done.stdout + done.stderr
+        expect(done.returncode != 0, "a farm started without Chromium")
+        expect("apt-get install chromium-headless-shell" in output, f"the error does not help:\n{output}")
+        expect("scripts/" not in output, f"the error names a file that the wheel does not have:\n{output}")
     print("test-wheel: without Chromium, the error names the package to install")
 
 

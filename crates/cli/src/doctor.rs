@@ -65,7 +65,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn check_chromium(args: &BrowserArgs) -> Finding {
-    let install = "run scripts/setup, or: apt-get install chromium-headless-shell";
+    let install = "apt-get install chromium-headless-shell";
     let launch = match args.launch() {
         Ok(launch) => launch,
         Err(error) => return Finding::Failed(error.to_string(), install.into()),

@@ -15,7 +15,7 @@ import httpx
 from . import _calls, commands
 from ._calls import Call, Dialect, ImageFormat, Include, InteractionMode, Lease, Response
 from ._farm_process import FarmProcess
-from ._io_async import HttpClient, Pending, run_blocking, sleep, started
+from ._io_async import HttpClient, Pending, current_loop, run_blocking, sleep, started
 from ._keeper import LeaseKeeper
 from .commands import CommandLike
 from .errors import FarmUnreachable, InfrastructureError, InvalidInstance, NotInUse
@@ -55,10 +55,17 @@ class Farm:
     """A connection to a farm. Close it, or use it with `async with`.
 
     `api_key` is by default that of WEBGYM_API_KEY or, for a farm on this machine, the built-in one. `timeout` is the
-    number of seconds that a request may take.
+    number of seconds that a request may take. A farm belongs to the process that made it, and to the event loop that used
+    it first.
     """
 
+    _closed = False
+    _loop: object = None
+
     def __init__(self, url: str, *, api_key: str | None = None, timeout: float = 120.0):
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"the URL of the farm is {url!r}; it must begin with http:// or https://")
+        self._owner = os.getpid()
         self._process: FarmProcess | None = None
         self._stop_process: Any = None
         self._timeout = timeout
@@ -68,13 +75,14 @@ class Farm:
     def _of_process(cls, process: FarmProcess, timeout: float) -> Self:
         """Returns a farm whose process is about to become ready."""
         farm = cls.__new__(cls)
-        farm._process, farm._timeout, farm._pools = process, timeout, []
+        farm._owner, farm._process, farm._timeout, farm._pools = os.getpid(), process, timeout, []
         farm._stop_process = weakref.finalize(farm, process.stop)
         return farm
 
     def _connect(self, url: str, api_key: str) -> None:
         self.url, self._api_key = url.rstrip("/"), api_key
-        self._keeper = LeaseKeeper(self.url, api_key)
+        # A farm that this process has started ends with it.
+        self._keeper = LeaseKeeper(self.url, api_key, has_reaper=self._process is None)
         # Made once: reading the certificates takes longer than a request.
         self._verify = httpx.create_ssl_context() if self.url.startswith("https:") else False
         self._pools: list[_Pool] = [_Pool(self._new_http())]
@@ -101,6 +109,16 @@ class Farm:
         pool.slots.add(slot)
         return slot
 
+    def _check_usable(self) -> None:
+        """Connections cannot be shared by processes or event loops."""
+        if os.getpid() != self._owner:
+            raise RuntimeError(f"this farm was made by the process {self._owner}; make a Farm of its own after a fork")
+        if self._closed:
+            raise RuntimeError("the farm is closed; make another one")
+        self._loop = self._loop or current_loop()
+        if self._loop is not current_loop():
+            raise RuntimeError("this farm was used in another event loop; make a Farm in each of them")
+
     async def wait_ready(self) -> None:
         """Waits until a farm that `serve` started is ready. Requests do this by themselves."""
         if not self._pools and self._process is not None:
@@ -125,6 +143,7 @@ class Farm:
         return Pending(self._acquire(minutes, wait, keep_alive, options))
 
     async def _acquire(self, minutes: int, wait: float, keep_alive: bool, options: Mapping[str, Any]) -> Session:
+        self._check_usable()
         await self.wait_ready()
         slot = self._new_slot()
         lease = await self.send(_calls.acquire(minutes, wait, options), slot.http)
@@ -137,6 +156,7 @@ class Farm:
 
     async def send(self, call: Call[T], http: HttpClient | None = None) -> T:
         """Sends a call. What did not reach the farm is sent again; what may have reached it, only if it is repeatable."""
+        self._check_usable()
         await self.wait_ready()
         deadline = time.monotonic() + self._timeout + call.extra_seconds
         for pause in (*RETRY_PAUSES, None):
@@ -163,11 +183,19 @@ class Farm:
         return Response(response.status_code, response.content, media_type)
 
     async def close(self) -> None:
-        """Releases the leases of this client and closes its connections. A farm started by `serve` is stopped."""
+        """Releases the leases of this client and closes its connections. A farm started by `serve` is stopped.
+
+        Can be called repeatedly. Does nothing in a process that was forked from the owner.
+        """
+        if os.getpid() != self._owner:
+            return
+        self._closed = True
         if self._pools:
             await run_blocking(self._keeper.close)
-        for pool in self._pools:
-            await pool.http.aclose()
+        if self._loop is current_loop():
+            # The connections of another event loop ended with it.
+            for pool in self._pools:
+                await pool.http.aclose()
         if self._stop_process is not None:
             await run_blocking(self._stop_process)
 
@@ -350,7 +378,7 @@ class Session:
 
     async def release(self) -> None:
         """Releases the lease. A lease that has already ended is no error."""
-        if self._finaliser.detach() is None:
+        if self._finaliser.detach() is None or self._keeper.is_closed:
             return
         try:
             await self._farm.send(_calls.release(self._lease), self._http)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
@@ -13,6 +14,14 @@ import httpx
 T = TypeVar("T")
 HttpClient = httpx.AsyncClient
 sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+
+
+def current_loop() -> object:
+    """Returns the running event loop of asyncio. Those of trio are not told apart."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def run_blocking(function: Callable[[], T]) -> T:

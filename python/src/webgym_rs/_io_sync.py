@@ -13,6 +13,11 @@ HttpClient = httpx.Client
 sleep: Callable[[float], None] = time.sleep
 
 
+def current_loop() -> object:
+    """The sync client has no event loop."""
+    return None
+
+
 def run_blocking(function: Callable[[], T]) -> T:
     return function()
 

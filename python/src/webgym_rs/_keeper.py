@@ -1,7 +1,8 @@
 """Keeps leases alive while their session exists, and releases those that a program forgot.
 
 One thread for each farm and process does this with its own connection, so it works for the sync and the async client, and
-while the program is busy. A lease that is used needs nothing: every request renews it.
+while the program is busy. A lease that is used needs nothing: every request renews it. A reaper releases the leases of a
+program that is killed.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import atexit
 import os
 import threading
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 import httpx
 
-from . import _calls
+from . import _calls, _reaper_process
 from ._calls import Call, Lease, Response
 from .errors import InvalidInstance, WebgymError
 
@@ -32,9 +35,10 @@ class _Held:
 
 
 class LeaseKeeper:
-    """The leases of one client."""
+    """The leases of one client. `has_reaper` is for farms that do not end with this process."""
 
-    def __init__(self, url: str, api_key: str):
+    def __init__(self, url: str, api_key: str, *, has_reaper: bool):
+        self._has_reaper = has_reaper
         self._url, self._api_key, self._owner = url, api_key, os.getpid()
         self._held: dict[str, _Held] = {}
         # The one queue that finalisers may use: they can run anywhere, also in a thread that holds its lock.
@@ -45,7 +49,10 @@ class LeaseKeeper:
         atexit.register(self.close)
 
     def add(self, lease: Lease, minutes: float, keep_alive: bool) -> None:
-        idle = minutes * 60 * IDLE_SHARE if keep_alive and minutes > 0 else float("inf")
+        # 0 minutes stand for the farm's maximum, which is at least one.
+        idle = max(minutes, 1) * 60 * IDLE_SHARE if keep_alive else float("inf")
+        if self._has_reaper:
+            _reaper_process.add(self._url, self._api_key, lease)
         self._held[lease.instance_id] = _Held(lease, idle, time.monotonic())
         with self._starting:
             if self._thread is None:
@@ -62,11 +69,18 @@ class LeaseKeeper:
     def remove(self, lease: Lease) -> None:
         """Forgets a lease that was released or lost."""
         self._held.pop(lease.instance_id, None)
+        if self._has_reaper:
+            _reaper_process.remove(lease)
 
     def release_soon(self, lease: Lease) -> None:
         """Releases a lease in the background. Safe in finalisers and in forked processes."""
         if os.getpid() == self._owner and self._held.pop(lease.instance_id, None) is not None:
             self._orders.put(lease)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the leases were released, or are being released."""
+        return self._closed
 
     def close(self) -> None:
         """Releases every lease that is still held, and ends the thread."""
@@ -81,14 +95,24 @@ class LeaseKeeper:
             self._thread.join()
 
     def _run(self) -> None:
-        headers = {"x-api-key": self._api_key}
-        with httpx.Client(base_url=self._url, headers=headers, timeout=REQUEST_SECONDS, trust_env=False) as http:
+        with _http(self._url, self._api_key) as http:
             while not (self._closed and self._orders.empty()):
                 lease = self._next_order()
-                if lease is not None:
-                    self._send(http, _calls.release(lease))
-                elif not self._closed:
+                if lease is not None and not self._release(http, lease):
+                    return
+                if lease is None and not self._closed:
                     self._renew_idle(http)
+
+    def _release(self, http: httpx.Client, lease: Lease) -> bool:
+        """Returns false at the end of the program if the farm does not answer: the others are left to reaper and expiry."""
+        try:
+            _send(http, _calls.release(lease))
+        except httpx.TimeoutException:
+            return not self._closed
+        except httpx.HTTPError:
+            pass
+        self.remove(lease)
+        return True
 
     def _next_order(self) -> Lease | None:
         """Waits for a lease to release, or until the next one is to be renewed."""
@@ -103,16 +127,30 @@ class LeaseKeeper:
         for held in list(self._held.values()):
             if time.monotonic() - held.renewed >= held.idle_seconds:
                 held.renewed = time.monotonic()
-                if isinstance(self._send(http, _calls.probe(held.lease)), InvalidInstance):
-                    self.remove(held.lease)
+                with suppress(httpx.HTTPError):
+                    if isinstance(_send(http, _calls.probe(held.lease)), InvalidInstance):
+                        self.remove(held.lease)
 
-    def _send(self, http: httpx.Client, call: Call[None]) -> WebgymError | None:
-        """Sends a call and returns its error. What cannot be sent is left to the expiry of the lease."""
-        try:
-            response = http.request(call.method, call.path, params=dict(call.query))
-            call.parse(Response(response.status_code, response.content, ""))
-        except WebgymError as error:
-            return error
-        except httpx.HTTPError:
-            pass
-        return None
+
+def _http(url: str, api_key: str) -> httpx.Client:
+    return httpx.Client(base_url=url, headers={"x-api-key": api_key}, timeout=REQUEST_SECONDS, trust_env=False)
+
+
+def _send(http: httpx.Client, call: Call[None]) -> WebgymError | None:
+    """Sends a call and returns the farm's error. What cannot be sent is left to the expiry of the lease."""
+    response = http.request(call.method, call.path, params=dict(call.query))
+    try:
+        call.parse(Response(response.status_code, response.content, ""))
+    except WebgymError as error:
+        return error
+    return None
+
+
+def release_all(leases: Sequence[Mapping[str, str]]) -> None:
+    """Releases the leases of a process that has ended: `url`, `api_key`, `instance_id` and `node` of each."""
+    for url, api_key in {(lease["url"], lease["api_key"]) for lease in leases}:
+        with _http(url, api_key) as http:
+            for lease in leases:
+                if (lease["url"], lease["api_key"]) == (url, api_key):
+                    with suppress(httpx.HTTPError):
+                        _send(http, _calls.release(Lease(lease["instance_id"], lease["node"])))

@@ -56,11 +56,12 @@ class Episode:
     task: Task | None = None
     _actions: list[CommandLike | str] = field(default_factory=list[CommandLike | str])
     _last: Observation | None = None
+    _has_ended: bool = False
 
     async def reset(self, task: Task) -> Result:
         """Starts an episode on a clean session. Lost infrastructure is tried again, and then raised."""
         await self.close()
-        self.task, self._actions = task, []
+        self.task, self._actions, self._has_ended = task, [], False
         for attempt in range(self.settings.attempts):
             try:
                 options: Any = self.settings.session
@@ -82,8 +83,10 @@ class Episode:
     async def step(self, action: Any) -> Result:
         if self.task is None:
             raise RuntimeError("call reset before step")
+        if self._has_ended:
+            raise RuntimeError("the episode has ended; call reset before step")
         if self.session is None:
-            return self._lost(InfrastructureError("there is no session; the episode was lost"))
+            return await self._lose(InfrastructureError("there is no session; the episode was lost"))
         parsed = parse_action(action, self.settings.size)
         self._actions.append(parsed)
         try:
@@ -93,8 +96,7 @@ class Episode:
                 return await self._run_text(parsed)
             observation = await self._step(parsed)
         except InfrastructureError as error:
-            await self.close()
-            return self._lost(error)
+            return await self._lose(error)
         return await self._after(observation)
 
     async def _step(self, command: CommandLike) -> Observation:
@@ -133,7 +135,7 @@ class Episode:
         if len(self._actions) >= self.settings.max_steps:
             result.truncated = True
             result.reward = await self._judge(None)
-            await self.close()
+            await self._finish()
         return result
 
     async def _end(self, answer: str) -> Result:
@@ -141,7 +143,7 @@ class Episode:
         result = await self._result(self._last)
         result.terminated, result.reward = True, await self._judge(answer)
         result.info["answer"] = str(answer)
-        await self.close()
+        await self._finish()
         return result
 
     async def _judge(self, answer: str | None) -> float:
@@ -179,6 +181,15 @@ class Episode:
         elif self.settings.screenshot == "lazy":
             observation["screenshot"] = Screenshot("png", width, height, b"")
         return Result(observation, self._info(error.detail, lost=True), math.nan, False, True)
+
+    async def _lose(self, error: InfrastructureError) -> Result:
+        await self._finish()
+        return self._lost(error)
+
+    async def _finish(self) -> None:
+        """Ends the episode. After an error of the reward it goes on instead, so that it can be judged again."""
+        self._has_ended = True
+        await self.close()
 
     async def close(self) -> None:
         """Releases the session."""

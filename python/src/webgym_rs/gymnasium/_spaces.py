@@ -93,16 +93,24 @@ def parse_action(action: Any, size: tuple[int, int]) -> Command | Answer | str:
         return action
     if isinstance(action, Mapping):
         fields = cast("Mapping[str, Any]", action)
-        return _structured(fields, size) if "action" in fields else Command(*next(iter(fields.items())))
+        if "action" in fields:
+            return _structured(fields, size)
+        if len(fields) == 1:
+            return Command(*next(iter(fields.items())))
     raise TypeError(
         f"the action is {action!r}; it must be a command, an Answer, a structured action or the text of a tool call"
     )
 
 
 def _structured(fields: Mapping[str, Any], size: tuple[int, int]) -> Command | Answer:
-    name, text = ACTIONS[int(fields["action"])], str(fields.get("text", ""))
+    number, text = int(fields["action"]), str(fields.get("text", ""))
+    if not 0 <= number < len(ACTIONS):
+        raise ValueError(f"action is {number}; it must be 0 to {len(ACTIONS) - 1}, a number of webgym_rs.gymnasium.ACTIONS")
+    name = ACTIONS[number]
     element = int(fields.get("element", 0))
     shares = fields.get("point", (0.0, 0.0))
+    if len(shares) != 2:
+        raise ValueError(f"point is {shares!r}; it must be two shares, of width and height")
     x, y = (round(float(share) * (length - 1)) for share, length in zip(shares, size, strict=True))
     target: dict[str, Any] = {"id": element} if element else {"x": x, "y": y}
     built: dict[str, Any] = {

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from ._engine import Engine
 from ._env import choose_task
 from ._episode import Episode, Result
-from ._spaces import observation_space, structured_action_space
+from ._spaces import observation_space, parse_action, structured_action_space
 from ._tasks import Task
 
 Floats = numpy.ndarray[Any, numpy.dtype[numpy.float64]]
@@ -82,6 +82,8 @@ class TaskVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         singles: list[Any] = [*self._unbatch(actions)] if is_batch else [*actions]
         if len(singles) != self.num_envs:
             raise ValueError(f"there are {len(singles)} actions for {self.num_envs} environments")
+        # Before any session acts, so that a wrong action has no effects.
+        singles = [self._parsed(number, action) for number, action in enumerate(singles)]
         infos: dict[str, Any] = {}
         stepped = self._engine.run_all([self._advance(number, action) for number, action in enumerate(singles)])
         for number, (result, final) in enumerate(stepped):
@@ -98,14 +100,23 @@ class TaskVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
     def _unbatch(self, actions: Any) -> Iterator[Any]:
         return iterate(self._action_space, actions)
 
+    def _has_ended(self, number: int) -> bool:
+        previous = self._results[number]
+        return previous is not None and (previous.terminated or previous.truncated)
+
+    def _parsed(self, number: int, action: Any) -> Any:
+        """Returns the action as its session takes it. The action of an environment that is reset does not matter."""
+        if not self._has_ended(number):
+            return parse_action(action, self._engine.settings.size)
+        if self.autoreset_mode is AutoresetMode.DISABLED:
+            raise RuntimeError(f"the episode of environment {number} has ended; reset it with options['reset_mask']")
+        return None
+
     async def _advance(self, number: int, action: Any) -> tuple[Result, Result | None]:
         """Steps one environment by its autoreset mode. Returns what it shows and, if it was reset, its final result."""
-        previous, episode = self._results[number], self._episode(number)
-        if previous is not None and (previous.terminated or previous.truncated):
-            if self.autoreset_mode is AutoresetMode.DISABLED:
-                raise RuntimeError(f"the episode of environment {number} has ended; reset it with options['reset_mask']")
+        if self._has_ended(number):
             return await self._restart(number), None
-        result = await episode.step(action)
+        result = await self._episode(number).step(action)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and (result.terminated or result.truncated):
             return await self._restart(number), result
         return result, None
