@@ -29,7 +29,7 @@ use rollout::{
     judge::Judge,
     policy::PromptOptions,
     run::{
-        self, RunLimits, Stop, TaskSource,
+        self, Pause, RunLimits, StartLimit, Stop, TaskSource,
         event::Announcer,
         leases::LeaseLog,
         permits::RequestPermits,
@@ -233,6 +233,7 @@ async fn measure(load: Load) -> Cost {
         completion_grace: Duration::from_mins(1),
         max_infra_retries: 5,
         unjudged: 256,
+        starts: StartLimit::none(),
     };
     let (before, cpu_before, since) = (memory(), cpu(), Instant::now());
     let samples = Arc::new(Mutex::new(Vec::new()));
@@ -347,12 +348,15 @@ fn episode_context(
         execute: calls,
     };
     let save_path = SavePath::new(root);
+    let policy = ModelClient::vllm(&servers.policy, policy).unwrap();
+    let announcer = Announcer::new(vec![Arc::clone(state) as _]);
     EpisodeContext {
+        pause: Pause::new(policy.clone(), announcer.clone()),
         policy_version: rollout::run::PolicyVersion::default(),
         farm: FarmClient::new(&servers.farm, "key", farm).unwrap(),
-        policy: ModelClient::vllm(&servers.policy, policy).unwrap(),
+        policy,
         permits: RequestPermits::new(&pools, Duration::from_mins(40)),
-        announcer: Announcer::new(vec![Arc::clone(state) as _]),
+        announcer,
         leases: Some(LeaseLog::open(root).unwrap()),
         journal,
         sessions: rollout::session_options::SessionSource::default(),
