@@ -26,6 +26,7 @@ mod report;
 mod rollout;
 mod serve;
 mod signals;
+mod stream;
 mod tasks;
 mod trajectories;
 mod view;
