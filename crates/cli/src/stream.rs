@@ -62,7 +62,8 @@ impl StreamArgs {
             );
         }
         let address = SocketAddr::new(self.stream_host, self.stream_port);
-        let listener = StreamListener::bind(StreamOptions { address, token: self.stream_token.clone() }).await;
+        let listener =
+            StreamListener::bind(StreamOptions { address, token: self.stream_token.clone() }).await;
         listener.map(Some).context("cannot serve the stream (--stream-port)")
     }
 }

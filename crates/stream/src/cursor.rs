@@ -44,9 +44,11 @@ mod tests {
 
     #[test]
     fn written_cursor_is_read_back() {
-        for cursor in
-            [Cursor { run: 0, position: 0 }, Cursor { run: 0x9f3a_01bc, position: 17 }, Cursor { run: 1, position: u64::MAX }]
-        {
+        for cursor in [
+            Cursor { run: 0, position: 0 },
+            Cursor { run: 0x9f3a_01bc, position: 17 },
+            Cursor { run: 1, position: u64::MAX },
+        ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
     }
@@ -54,8 +56,20 @@ mod tests {
     #[test]
     fn other_text_is_not_a_cursor() {
         for text in [
-            "", "-", "17", "9f3a01bc", "9f3a01bc-", "9F3A01BC-1", "9f3a01b-1", "9f3a01bcd-1", "9f3a01bc-01", "9f3a01bc-+1",
-            "9f3a01bc--1", "9f3a01bc-18446744073709551616", "9f3a01bc-1 ", "+f3a01bc-1",
+            "",
+            "-",
+            "17",
+            "9f3a01bc",
+            "9f3a01bc-",
+            "9F3A01BC-1",
+            "9f3a01b-1",
+            "9f3a01bcd-1",
+            "9f3a01bc-01",
+            "9f3a01bc-+1",
+            "9f3a01bc--1",
+            "9f3a01bc-18446744073709551616",
+            "9f3a01bc-1 ",
+            "+f3a01bc-1",
         ] {
             assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text:?}");
         }

@@ -21,7 +21,9 @@ pub(crate) enum RequestError {
     Unauthorized,
     #[error("web pages may not use this server")]
     Origin,
-    #[error("without a token, this server accepts only localhost and IP addresses as Host; start the run with --stream-token")]
+    #[error(
+        "without a token, this server accepts only localhost and IP addresses as Host; start the run with --stream-token"
+    )]
     Host,
     #[error("no such path; the paths are GET /stream, POST /ack, POST /pause, POST /resume and GET /status")]
     NotFound,

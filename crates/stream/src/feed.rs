@@ -55,8 +55,10 @@ impl Feed {
         options: FeedOptions,
         consumer: OwnedSemaphorePermit,
     ) -> impl Stream<Item = Result<Bytes, String>> {
+        shared.progress.send_if_modified(|progress| !std::mem::replace(&mut progress.has_consumer, true));
         let (progress, next) = (shared.progress.subscribe(), options.first);
-        let feed = Self { shared, options, progress, reader: None, next, is_over: false, _consumer: consumer };
+        let feed =
+            Self { shared, options, progress, reader: None, next, is_over: false, _consumer: consumer };
         stream::unfold(feed, |mut feed| async move { Some((feed.chunk().await?, feed)) })
     }
 
@@ -70,6 +72,7 @@ impl Feed {
             Next::Heartbeat => self.options.format.encode(&Message::Heartbeat),
             Next::End(reason) => {
                 self.is_over = true;
+                self.shared.progress.send_modify(|progress| progress.is_end_sent = true);
                 let end = Message::End { reason: reason.as_str(), detail: reason.detail() };
                 self.options.format.encode(&end)
             }

@@ -52,9 +52,14 @@ pub(crate) enum Message<'a> {
     /// Nothing is new; the run goes on.
     Heartbeat,
     /// Nothing follows.
-    End { reason: &'a str, detail: Option<&'a str> },
+    End {
+        reason: &'a str,
+        detail: Option<&'a str>,
+    },
     /// The stream cannot go on.
-    Error { detail: String },
+    Error {
+        detail: String,
+    },
 }
 
 /// A trajectory as it is sent.
@@ -206,7 +211,10 @@ mod tests {
         let line = Format::Ndjson.encode(&message).unwrap();
         let mut json: Value = serde_json::from_slice(&line).unwrap();
         assert_eq!(json["trajectories"][0]["images"][0], STANDARD.encode(b"\x89PNG"));
-        assert_eq!((&json["type"], &json["trajectories"][0]["policy_versions"]), (&json!("group"), &json!(["7"])));
+        assert_eq!(
+            (&json["type"], &json["trajectories"][0]["policy_versions"]),
+            (&json!("group"), &json!(["7"]))
+        );
         let packed = Format::Msgpack.encode(&message).unwrap();
         let image = json["trajectories"][0].as_object_mut().unwrap().remove("images");
         assert!(packed.windows(4).any(|bytes| bytes == b"\x89PNG") && image.is_some());

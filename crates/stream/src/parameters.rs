@@ -12,7 +12,8 @@ pub struct Parameters(Vec<(String, String)>);
 impl Parameters {
     /// Reads the query and the body, which may be empty. Only the names in `accepted` are allowed, each once.
     pub fn read(query: &str, body: &[u8], accepted: &[&str]) -> Result<Self, String> {
-        let mut pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let mut pairs: Vec<(String, String)> =
+            form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         pairs.extend(read_body(body)?);
         for (position, (name, _)) in pairs.iter().enumerate() {
             if !accepted.contains(&name.as_str()) {

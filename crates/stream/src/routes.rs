@@ -116,7 +116,9 @@ async fn acknowledge(
 ) -> Result<Json<Value>, RequestError> {
     let given = parameters(query, &body, &["cursor"])?;
     let Some(cursor) = given.text("cursor") else {
-        return Err(RequestError::Invalid("cursor is missing: the cursor of the last item that you took".into()));
+        return Err(RequestError::Invalid(
+            "cursor is missing: the cursor of the last item that you took".into(),
+        ));
     };
     let shared = routes.shared;
     let position = shared.position_of(cursor)?;
@@ -126,7 +128,7 @@ async fn acknowledge(
     let progress = shared.progress.borrow().clone();
     Ok(Json(json!({
         "acknowledged": progress.acknowledged, "acknowledged_cursor": shared.cursor(progress.acknowledged),
-        "available": progress.available,
+        "available": progress.available, "is_over": progress.end.is_some() && progress.acknowledged == progress.available,
     })))
 }
 

@@ -1,11 +1,11 @@
 //! The server of a stream: binds its address before the run starts, serves while it lasts, and gives the consumer time to
 //! take the last items.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::middleware;
 use net::listener::{BoundedListener, ConnectionLimits};
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::shared::StreamedRun;
@@ -14,11 +14,12 @@ use crate::{
     routes,
     shared::{EndReason, Progress, Shared, StartError},
 };
-use std::sync::Arc;
 
 /// A consumer that does not read for longer is disconnected, and continues with its cursor.
 const CONNECTION_LIMITS: ConnectionLimits =
     ConnectionLimits { max_connections: 64, idle_timeout: Duration::from_secs(120) };
+/// How long a consumer that has acknowledged everything may take to ask once more.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long connections may take to end after the stream.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -88,7 +89,7 @@ impl Stream {
         self.shared.end(reason);
         if is_finished {
             tokio::select! {
-                () = self.wait_for_acknowledgments(linger) => {}
+                () = self.wait_for_consumer(linger) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -96,19 +97,34 @@ impl Stream {
         let _ = (&mut self.serving).await;
     }
 
-    async fn wait_for_acknowledgments(&self, linger: Duration) {
+    async fn wait_for_consumer(&self, linger: Duration) {
         let mut progress = self.shared.progress.subscribe();
+        if !self.wait_for_acknowledgments(&mut progress, linger).await {
+            return;
+        }
+        // A consumer that asks for one item at a time acknowledges the last one before it learns that it was the last.
+        let is_told = progress.wait_for(|progress| progress.is_end_sent || !progress.has_consumer);
+        let _ = tokio::time::timeout(END_TIMEOUT.min(linger), is_told).await;
+    }
+
+    /// Returns whether everything was acknowledged in time.
+    async fn wait_for_acknowledgments(
+        &self,
+        progress: &mut watch::Receiver<Progress>,
+        linger: Duration,
+    ) -> bool {
         let missing = |progress: &Progress| progress.available.saturating_sub(progress.acknowledged);
         let before = missing(&progress.borrow());
         if before == 0 {
-            return;
+            return true;
         }
         tracing::info!(
             "everything is collected; waiting at most {} s until the consumer of the stream acknowledges the last {before} items",
             linger.as_secs()
         );
         let acknowledged = progress.wait_for(|progress| missing(progress) == 0);
-        if tokio::time::timeout(linger, acknowledged).await.is_err() {
+        let is_in_time = tokio::time::timeout(linger, acknowledged).await.is_ok();
+        if !is_in_time {
             let left = missing(&self.shared.progress.borrow());
             tracing::warn!(
                 "{left} items of the stream were not acknowledged within env_config.stream_linger={} s; \
@@ -116,6 +132,7 @@ impl Stream {
                 linger.as_secs()
             );
         }
+        is_in_time
     }
 }
 

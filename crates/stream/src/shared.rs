@@ -67,6 +67,10 @@ pub(crate) struct Progress {
     pub(crate) available: u64,
     pub(crate) acknowledged: u64,
     pub(crate) end: Option<EndReason>,
+    /// Whether anybody reads or has read the stream.
+    pub(crate) has_consumer: bool,
+    /// Whether a consumer was told that nothing follows.
+    pub(crate) is_end_sent: bool,
 }
 
 pub(crate) struct Shared {
@@ -120,7 +124,7 @@ impl Shared {
             group_size: group_size.max(1),
             total: total / group_size.max(1),
             index: RwLock::new(index),
-            progress: watch::Sender::new(Progress { available, acknowledged, end: None }),
+            progress: watch::Sender::new(Progress { available, acknowledged, ..Progress::default() }),
             acknowledged_file: Mutex::new(file),
             pause,
             starts,
@@ -129,10 +133,7 @@ impl Shared {
     }
 
     /// Adds what finishes to the index, until the journal is closed.
-    pub(crate) async fn follow(
-        self: Arc<Self>,
-        mut finished: mpsc::UnboundedReceiver<FinishedPosition>,
-    ) {
+    pub(crate) async fn follow(self: Arc<Self>, mut finished: mpsc::UnboundedReceiver<FinishedPosition>) {
         while let Some(position) = finished.recv().await {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
             index.add(&position);
@@ -214,7 +215,7 @@ impl Shared {
     }
 
     pub(crate) fn status(&self) -> Value {
-        let Progress { available, acknowledged, end } = self.progress.borrow().clone();
+        let Progress { available, acknowledged, end, .. } = self.progress.borrow().clone();
         let pause = self.pause.status();
         let limit = self.starts.status().map(
             |status| json!({"started": status.started, "unacknowledged": status.unacknowledged(), "limit": status.limit}),

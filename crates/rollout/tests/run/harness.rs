@@ -18,8 +18,8 @@ use rollout::{
     policy::{DialectOptions, PromptOptions},
     prompts::PolicyPrompts,
     run::{
-        self, Collected, Pause, RunError, RunLimits, StartLimit, Stop, TaskSource, event::Announcer, leases::LeaseLog,
-        permits::RequestPermits, state::RunState,
+        self, Collected, Pause, RunError, RunLimits, StartLimit, Stop, TaskSource, event::Announcer,
+        leases::LeaseLog, permits::RequestPermits, state::RunState,
     },
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};

@@ -205,7 +205,9 @@ impl RunState {
     pub fn hold(&self) -> Option<String> {
         if let Some(remaining) = self.pause_remaining() {
             let seconds = remaining.as_secs();
-            return Some(format!("policy calls are paused for at most {seconds} s more (POST /resume ends it)"));
+            return Some(format!(
+                "policy calls are paused for at most {seconds} s more (POST /resume ends it)"
+            ));
         }
         let held = self.held_starts()?;
         let (count, limit) = (held.unacknowledged(), held.limit);
@@ -220,17 +222,15 @@ impl RunState {
         let hold = self.hold();
         let inner = self.inner();
         let waiting = inner.stages.iter().filter(|(stage, count)| **count > 0 && !stage.is_final());
-        let lines = waiting
-            .map(|(stage, count)| {
-                let failure =
-                    inner.failures.get(stage).map(|(_, reason)| format!("; latest failure: {reason}"));
-                format!(
-                    "{count} in stage {} (waiting for {}){}",
-                    stage.as_str(),
-                    stage.waits_for(),
-                    failure.unwrap_or_default()
-                )
-            });
+        let lines = waiting.map(|(stage, count)| {
+            let failure = inner.failures.get(stage).map(|(_, reason)| format!("; latest failure: {reason}"));
+            format!(
+                "{count} in stage {} (waiting for {}){}",
+                stage.as_str(),
+                stage.waits_for(),
+                failure.unwrap_or_default()
+            )
+        });
         let lines: Vec<String> = hold.into_iter().chain(lines).collect();
         if lines.is_empty() { "no episode is running".to_owned() } else { lines.join(", ") }
     }
