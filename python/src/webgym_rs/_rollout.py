@@ -63,6 +63,7 @@ class Rollout:
 
     def __init__(self, command: Sequence[str], *, stream: bool, images: bool, manual: bool, ready_seconds: float):
         token = secrets.token_urlsafe(24)
+        self._is_manual = manual
         self._process = _RolloutProcess(command, token)
         self._stream: SupervisedStream | None = None
         if stream:
@@ -99,9 +100,13 @@ class Rollout:
         return self._process.pid
 
     def __iter__(self) -> Iterator[Item]:
-        """Iterates over the items. Returns when the run has ended and its file is written."""
+        """Iterates over the items. Returns when the run has ended and its file is written.
+
+        With `manual` it returns after the last item, because the run waits until that is acknowledged.
+        """
         yield from self.stream
-        self.wait()
+        if not self._is_manual:
+            self.wait()
 
     def acknowledge(self, item: Item) -> None:
         """Acknowledges an item and all earlier ones; needed only with `manual`."""
