@@ -21,7 +21,9 @@ from conftest import wait_until
 
 import webgym_rs as wg
 
-ANSWER = 'Action: answer\n<tool_call>\n{"name": "computer_use", "arguments": {"action": "answer", "text": "42"}}\n</tool_call>'
+ANSWER = (
+    'Action: answer\n<tool_call>\n{"name": "computer_use", "arguments": {"action": "answer", "text": "42"}}\n</tool_call>'
+)
 
 
 class Policy(BaseHTTPRequestHandler):
@@ -60,9 +62,9 @@ def policy() -> Iterator[str]:
 @pytest.fixture
 def overrides(tmp_path: Path, site: str, farm: wg.Farm, policy: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Settings of a run of four tasks on the farm of all tests."""
-    task = {"task_name": "look", "website": f"{site}/", "domain": "d", "subdomain": "s", "difficulty": 1}
+    task = {"website": f"{site}/", "domain": "d", "subdomain": "s", "difficulty": 1}
     answers = {"evaluator_reference": ["seen"], "definite_answer": "42"}
-    lines = [json.dumps({"task_id": number, **task, **answers}) for number in range(4)]
+    lines = [json.dumps({"task_id": number, "task_name": f"look {number}", **task, **answers}) for number in range(4)]
     (tmp_path / "tasks.jsonl").write_text("\n".join(lines))
     host, port = urlsplit(farm.url).hostname, urlsplit(farm.url).port
     monkeypatch.setenv("CPU_CLUSTER_TOKEN", farm._api_key)
@@ -166,7 +168,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_run_ends_with_its_killed_consumer(overrides: list[str]) -> None:
-    done = subprocess.run([sys.executable, "-c", CONSUMER, *overrides], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", CONSUMER, *overrides], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     pid, cursor = done.stdout.split()
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the run ends with the process that started it", 60)
@@ -197,9 +201,10 @@ class BrokenStream(BaseHTTPRequestHandler):
         first, second = (msgpack.packb(_message(cursor)) for cursor in ("c1", "c2"))
         end = msgpack.packb({"type": "end", "reason": "finished", "detail": None})
         heartbeat = msgpack.packb({"type": "heartbeat"})
-        assert isinstance(first, bytes)
-        assert isinstance(second, bytes)
-        return self._send(200, first + second[:20] if after is None else heartbeat + second + end, missing=100 * (after is None))
+        assert first and second and end and heartbeat  # noqa: PT018
+        return self._send(
+            200, first + second[:20] if after is None else heartbeat + second + end, missing=100 * (after is None)
+        )
 
     def do_POST(self) -> None:
         self.acknowledged.append(json.loads(self.rfile.read(int(self.headers["content-length"])))["cursor"])

@@ -1,4 +1,4 @@
-"""A `webgym` program that this process starts and ends. It also ends by itself when this process ends, however that happens."""
+"""A `webgym` program that this process starts and ends. It also ends when this process ends, however that happens."""
 
 from __future__ import annotations
 

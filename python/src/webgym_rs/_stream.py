@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SILENCE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
 RECONNECT_PAUSE = 0.5
+new_unpacker = cast("Callable[..., Any]", msgpack.Unpacker)  # pyright: ignore[reportUnknownMemberType]
 
 
 @dataclass
@@ -141,10 +142,10 @@ class TrajectoryStream:
             if response.status_code != 200:
                 response.read()
                 raise _error(response)
-            unpacker = msgpack.Unpacker(raw=False, strict_map_key=False, max_buffer_size=0)
+            unpacker = new_unpacker(raw=False, strict_map_key=False, max_buffer_size=0)
             for chunk in response.iter_raw():
                 unpacker.feed(chunk)
-                yield from cast("Iterator[Mapping[str, Any]]", unpacker)
+                yield from unpacker
 
     def acknowledge(self, item: Item) -> None:
         """Acknowledges an item and all earlier ones."""
@@ -173,7 +174,7 @@ class TrajectoryStream:
         return _pause_status(self._post("/resume", {}))
 
     @contextmanager
-    def paused(self, deadline: float | None = None) -> Iterator[PauseStatus]:
+    def paused(self, deadline: float | None = None) -> Generator[PauseStatus, None, None]:
         """Pauses policy calls during a `with` block, for example to send new weights to the policy server."""
         status = self.pause(deadline)
         try:
