@@ -13,6 +13,7 @@ use rollout::{
         state::RunState,
     },
 };
+use stream::StreamListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -111,9 +112,7 @@ async fn run_to_end(
         (None, Some(url)) => url,
         (None, None) => anyhow::bail!("no farm to use"),
     };
-    let run = run.connect(&url).await?;
-    let stream = listener.map(|listener| RunStream::start(listener, &run)).transpose()?;
-    let collected = collect(args, run, stream, judge, quiet, stops).await;
+    let collected = collect(args, (run, &url), listener, judge, quiet, stops).await;
     if let Some(farm) = own_farm {
         farm.stop().await;
     }
@@ -154,12 +153,14 @@ async fn start_farm(args: &RolloutArgs, run: &Run) -> anyhow::Result<Option<Farm
 
 async fn collect(
     args: &RolloutArgs,
-    run: ReadyRun,
-    stream: Option<RunStream>,
+    (run, farm_url): (Run, &str),
+    listener: Option<StreamListener>,
     judge: Judge,
     quiet: bool,
     stops: Stops,
 ) -> anyhow::Result<Collected> {
+    let run = run.connect(farm_url).await?;
+    let stream = listener.map(|listener| RunStream::start(listener, &run)).transpose()?;
     let tasks = &run.plan().tasks;
     let with_reference = tasks.iter().filter(|task| task.reference().is_some()).count();
     judge::log_choice(run.config(), Some((with_reference, tasks.len())));

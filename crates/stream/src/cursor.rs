@@ -5,10 +5,10 @@ use std::{fmt, str::FromStr};
 
 /// Names an item. The text form, such as `9f3a01bc-17`, is meant to be stored and sent back, not to be taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     /// The checksum of the journal's first record.
-    pub run: u32,
-    pub position: u64,
+    pub(crate) run: u32,
+    pub(crate) position: u64,
 }
 
 impl fmt::Display for Cursor {
@@ -36,10 +36,12 @@ impl FromStr for Cursor {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor of a stream, such as 9f3a01bc-17")]
-pub struct InvalidCursor;
+pub(crate) struct InvalidCursor;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -50,6 +52,15 @@ mod tests {
             Cursor { run: 1, position: u64::MAX },
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn accepted_text_is_the_text_of_its_cursor(text in "[0-9a-f+ -]{0,30}|[0-9a-f]{8}-[0-9]{1,21}|.{0,20}") {
+            if let Ok(cursor) = text.parse::<Cursor>() {
+                prop_assert_eq!(cursor.to_string(), text);
+            }
         }
     }
 

@@ -16,9 +16,3 @@ mod shared;
 
 pub use server::{Stream, StreamListener, StreamOptions, StreamedRun};
 pub use shared::{EndReason, StartError};
-
-/// For fuzzing: a cursor or a request that was parsed must be written and parsed back the same.
-#[doc(hidden)]
-pub mod fuzzing {
-    pub use crate::{cursor::Cursor, parameters::Parameters};
-}

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 /// Names and values, each as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameters(Vec<(String, String)>);
+pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Reads the query and the body, which may be empty. Only the names in `accepted` are allowed, each once.
-    pub fn read(query: &str, body: &[u8], accepted: &[&str]) -> Result<Self, String> {
+    pub(crate) fn read(query: &str, body: &[u8], accepted: &[&str]) -> Result<Self, String> {
         let mut pairs: Vec<(String, String)> =
             form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         pairs.extend(read_body(body)?);
@@ -27,18 +27,18 @@ impl Parameters {
         Ok(Self(pairs))
     }
 
-    pub fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
     /// Parses a parameter. `expected` completes the sentence "it must be …".
-    pub fn parse<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, String> {
+    pub(crate) fn parse<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, String> {
         let Some(text) = self.text(name) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| format!("{name} is {text:?}; it must be {expected}"))
     }
 
     /// Reads a number of seconds up to `max`.
-    pub fn seconds(&self, name: &str, max: u64) -> Result<Option<std::time::Duration>, String> {
+    pub(crate) fn seconds(&self, name: &str, max: u64) -> Result<Option<std::time::Duration>, String> {
         let expected = format!("a number of seconds from 0 to {max}");
         let Some(seconds) = self.parse::<f64>(name, &expected)? else { return Ok(None) };
         if (0.0..=max as f64).contains(&seconds) {
@@ -47,7 +47,7 @@ impl Parameters {
         Err(format!("{name} is {seconds}; it must be {expected}"))
     }
 
-    pub fn flag(&self, name: &str) -> Result<bool, String> {
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, String> {
         match self.text(name) {
             None | Some("false" | "0") => Ok(false),
             Some("true" | "1" | "") => Ok(true),

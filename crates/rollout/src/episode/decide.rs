@@ -29,6 +29,8 @@ enum Failure {
 impl Episode {
     pub(super) async fn decide(&mut self, view: &View) -> Result<Decision, Ending> {
         self.enter_stage(Stage::Policy);
+        // The time of a call has no pause in it.
+        self.context.pause.wait_until_running().await;
         let since = Instant::now();
         let completed = loop {
             match self.complete_despite_pauses(view).await {
