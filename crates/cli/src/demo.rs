@@ -68,6 +68,8 @@ pub(crate) async fn demo(args: DemoArgs, quiet: bool) -> anyhow::Result<ExitCode
         ranks: crate::ranks::RankArgs::single(),
         format: ReportFormat::Text,
         monitor: crate::monitor::RunMonitorArgs::default(),
+        stream: crate::stream::StreamArgs::default(),
+        exit_with_parent: None,
         browser: args.browser,
     };
     let code = Box::pin(rollout(run, quiet)).await?;

@@ -26,6 +26,7 @@ mod report;
 mod rollout;
 mod serve;
 mod signals;
+mod stream;
 mod supervise;
 mod tasks;
 mod training_loop;

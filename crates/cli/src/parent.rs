@@ -10,6 +10,7 @@ use rustix::{
 use tokio_util::sync::CancellationToken;
 
 /// The process whose end stops this one; without one it never ends.
+#[derive(Clone)]
 pub(crate) struct Parent(CancellationToken);
 
 impl Parent {

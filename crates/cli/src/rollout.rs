@@ -13,6 +13,7 @@ use rollout::{
         state::RunState,
     },
 };
+use stream::StreamListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -21,11 +22,16 @@ use crate::{
     format::count_of,
     judge,
     monitor::RunMonitorArgs,
+    parent::Parent,
     progress::Progress,
     ranks::{self, RankArgs},
     report::{self, ReportFormat},
     signals::Signals,
+    stream::{RunStream, StreamArgs},
 };
+
+/// How long a run may take to stop after the process that started it has ended.
+const ABANDONED_STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Args)]
 pub(crate) struct RolloutArgs {
@@ -56,6 +62,11 @@ pub(crate) struct RolloutArgs {
     #[command(flatten)]
     pub(crate) monitor: RunMonitorArgs,
     #[command(flatten)]
+    pub(crate) stream: StreamArgs,
+    /// Stop when the process PID ends. It must be the parent of this one.
+    #[arg(long, value_name = "PID")]
+    pub(crate) exit_with_parent: Option<i32>,
+    #[command(flatten)]
     pub(crate) browser: BrowserArgs,
 }
 
@@ -66,8 +77,16 @@ pub(crate) async fn rollout(args: RolloutArgs, quiet: bool) -> anyhow::Result<Ex
         resolved.config.env_config.first_iteration = number;
     }
     let judge = judge::choose(&mut resolved.config)?;
-    let signals = Signals::listen()?;
-    let collected = Box::pin(run_to_end(&args, resolved, judge, quiet, signals)).await?;
+    let stops = Stops { signals: Signals::listen()?, parent: Parent::watch(args.exit_with_parent)? };
+    let parent = stops.parent.clone();
+    let abandoned = async {
+        parent.ended().await;
+        tokio::time::sleep(ABANDONED_STOP_TIMEOUT).await;
+    };
+    let collected = tokio::select! {
+        collected = Box::pin(run_to_end(&args, resolved, judge, quiet, stops)) => collected?,
+        () = abandoned => return Ok(ExitCode::from(130)),
+    };
     let all_lost = collected.lost.is_some_and(|(count, _)| count >= collected.finished);
     Ok(match collected.unfinished {
         0 if all_lost => ExitCode::FAILURE,
@@ -81,8 +100,9 @@ async fn run_to_end(
     resolved: Resolved,
     judge: Judge,
     quiet: bool,
-    signals: Signals,
+    stops: Stops,
 ) -> anyhow::Result<Collected> {
+    let listener = args.stream.bind(&resolved.config).await?;
     let options = run_options(args, &resolved.config);
     let Some(run) = Run::from_config(resolved, options).await? else { return Ok(Collected::default()) };
     judge::check_tasks(&judge, &run.plan().tasks)?;
@@ -92,7 +112,7 @@ async fn run_to_end(
         (None, Some(url)) => url,
         (None, None) => anyhow::bail!("no farm to use"),
     };
-    let collected = collect(args, run, &url, judge, quiet, signals).await;
+    let collected = collect(args, (run, &url), listener, judge, quiet, stops).await;
     if let Some(farm) = own_farm {
         farm.stop().await;
     }
@@ -133,22 +153,26 @@ async fn start_farm(args: &RolloutArgs, run: &Run) -> anyhow::Result<Option<Farm
 
 async fn collect(
     args: &RolloutArgs,
-    run: Run,
-    farm_url: &str,
+    (run, farm_url): (Run, &str),
+    listener: Option<StreamListener>,
     judge: Judge,
     quiet: bool,
-    signals: Signals,
+    stops: Stops,
 ) -> anyhow::Result<Collected> {
     let run = run.connect(farm_url).await?;
+    let stream = listener.map(|listener| RunStream::start(listener, &run)).transpose()?;
     let tasks = &run.plan().tasks;
     let with_reference = tasks.iter().filter(|task| task.reference().is_some()).count();
     judge::log_choice(run.config(), Some((with_reference, tasks.len())));
     let state = Arc::clone(run.state());
     let stop = Stop::default();
-    let stopping = tokio::spawn(stop_on_signals(signals, stop.clone()));
+    let stopping = tokio::spawn(stops.apply(stop.clone()));
     let observers = Observers::start(args, &run, quiet).await;
     let finished = run.collect(judge, stop.clone()).await;
     drop(observers);
+    if let Some(stream) = stream {
+        stream.finish(&finished, &stop.soft).await;
+    }
     let collected = match finished {
         Ok(finished) => report_results(args, finished, &state, quiet, &stop.soft).await,
         Err(error) => Err(error.into()),
@@ -238,14 +262,30 @@ fn warn_about_failures(run: &FinishedRun, state: &RunState) {
     }
 }
 
-/// Stops the run softly on the first signal and at once on the second.
-async fn stop_on_signals(mut signals: Signals, stop: Stop) {
-    signals.next().await;
-    eprintln!(
-        "Stopping: no new episodes start; running ones may finish. Press Ctrl-C again to stop at once."
-    );
-    stop.soft.cancel();
-    signals.next().await;
-    eprintln!("Stopping now. Finished trajectories are saved.");
-    stop.hard.cancel();
+/// What stops a run from outside.
+struct Stops {
+    signals: Signals,
+    parent: Parent,
+}
+
+impl Stops {
+    /// Stops the run softly on the first signal, and at once on the second or when the parent process has ended.
+    async fn apply(mut self, stop: Stop) {
+        let Self { signals, parent } = &mut self;
+        let by_signals = async {
+            signals.next().await;
+            eprintln!(
+                "Stopping: no new episodes start; running ones may finish. Press Ctrl-C again to stop at once."
+            );
+            stop.soft.cancel();
+            signals.next().await;
+        };
+        tokio::select! {
+            () = by_signals => {}
+            () = parent.ended() => tracing::warn!("the process that started this run has ended"),
+        }
+        eprintln!("Stopping now. Finished trajectories are saved.");
+        stop.soft.cancel();
+        stop.hard.cancel();
+    }
 }

@@ -14,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from . import aio, commands, errors, trajectories
 from ._client_sync import Farm, Session, serve
+from ._rollout import Rollout, rollout
+from ._stream import Item, PauseStatus, TrajectoryStream
 from .commands import (
     Command,
     back,
@@ -53,6 +55,9 @@ from .errors import (
     InstanceLost,
     NoCapacity,
     RequestError,
+    RolloutError,
+    StreamError,
+    StreamUnreachable,
     WebgymError,
 )
 from .observations import ComputerResult, File, Observation, PageMetadata, Screenshot, Tab
@@ -74,14 +79,21 @@ __all__ = [
     "File",
     "InfrastructureError",
     "InstanceLost",
+    "Item",
     "NoCapacity",
     "Observation",
     "PageMetadata",
+    "PauseStatus",
     "RequestError",
+    "Rollout",
+    "RolloutError",
     "Screenshot",
     "Session",
     "SessionOptions",
+    "StreamError",
+    "StreamUnreachable",
     "Tab",
+    "TrajectoryStream",
     "WebgymError",
     "aio",
     "back",
@@ -106,6 +118,7 @@ __all__ = [
     "page_down",
     "page_up",
     "press",
+    "rollout",
     "scroll",
     "select",
     "serve",

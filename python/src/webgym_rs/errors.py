@@ -38,6 +38,18 @@ class FarmStartError(WebgymError):
     """`webgym serve` could not be started. The message has the end of its log."""
 
 
+class RolloutError(WebgymError):
+    """`webgym rollout` failed or was stopped. The message has the reason, or the end of its log."""
+
+
+class StreamError(WebgymError):
+    """The stream of a run refused a request."""
+
+
+class StreamUnreachable(StreamError):
+    """The stream of a run does not answer. A resumed run continues it with the same cursors."""
+
+
 class FarmUnreachable(InfrastructureError):
     """The farm does not answer, or the connection broke before the response was complete."""
 

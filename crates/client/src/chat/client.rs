@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{Client, header::HeaderValue};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::{
-    ChatRequest, Completion, ModelError,
+    CallGate, ChatRequest, Completion, ModelError,
     completion::CompletionError,
     images::{self, ImageMode, Images},
     message::has_encoded_url,
@@ -38,6 +38,19 @@ impl Default for ModelOptions {
     }
 }
 
+/// The right to send one request at a time.
+struct SessionPermit<'a> {
+    permit: Option<SemaphorePermit<'a>>,
+    ended: &'a Notify,
+}
+
+impl Drop for SessionPermit<'_> {
+    fn drop(&mut self) {
+        drop(self.permit.take());
+        self.ended.notify_waiters();
+    }
+}
+
 /// A client of one chat server. Clones share connections, sessions and the image mode.
 #[derive(Clone, Debug)]
 pub struct ModelClient {
@@ -48,6 +61,9 @@ pub struct ModelClient {
     options: Arc<ModelOptions>,
     sessions: Arc<Semaphore>,
     image_mode: Arc<ImageMode>,
+    gate: Arc<CallGate>,
+    /// Notified when a request ends.
+    ended: Arc<Notify>,
 }
 
 impl ModelClient {
@@ -85,6 +101,8 @@ impl ModelClient {
             sessions: Arc::new(Semaphore::new(options.sessions.max(1))),
             image_mode: Arc::new(ImageMode::new(options.images, root)),
             options: Arc::new(options),
+            gate: Arc::default(),
+            ended: Arc::default(),
         })
     }
 
@@ -96,6 +114,22 @@ impl ModelClient {
     pub fn sessions_in_use(&self) -> (usize, usize) {
         let sessions = self.options.sessions.max(1);
         (sessions.saturating_sub(self.sessions.available_permits()), sessions)
+    }
+
+    /// Returns the gate that stops and restarts the requests of this client and its clones.
+    pub fn gate(&self) -> &CallGate {
+        &self.gate
+    }
+
+    /// Waits until no request is in progress.
+    pub async fn wait_until_idle(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.sessions_in_use().0 == 0 {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// Requests a completion. The deadline covers the wait for a session, all attempts and the pauses between them.
@@ -127,9 +161,21 @@ impl ModelClient {
         Ok((completion, stored.unwrap_or_else(|| body.messages().to_owned())))
     }
 
-    async fn session(&self, deadline: Deadline) -> Result<SemaphorePermit<'_>, ModelError> {
-        let waited = tokio::time::timeout(deadline.remaining(), self.sessions.acquire()).await;
-        waited.ok().and_then(Result::ok).ok_or(ModelError::Timeout { doing: "waiting for a session" })
+    /// Waits for a session while the gate is open. Whoever holds a session may send one request.
+    async fn session(&self, deadline: Deadline) -> Result<SessionPermit<'_>, ModelError> {
+        let timeout = || ModelError::Timeout { doing: "waiting for a session" };
+        let session = async {
+            loop {
+                self.gate.wait_until_open().await;
+                let permit = self.sessions.acquire().await.map_err(|_| timeout())?;
+                let session = SessionPermit { permit: Some(permit), ended: &self.ended };
+                // The gate may have been closed meanwhile. Once it is closed, only holders of sessions send requests.
+                if !self.gate.is_closed() {
+                    return Ok(session);
+                }
+            }
+        };
+        tokio::time::timeout(deadline.remaining(), session).await.unwrap_or_else(|_| Err(timeout()))
     }
 
     /// Sends a request with images and finds out which image mode works.

@@ -1,6 +1,7 @@
 //! The client of an OpenAI-compatible chat server: vLLM for the policy, any such service for the judge. Limits concurrent
 //! requests, time and response size, retries by kind of error, and sends images as file URLs or inside the request.
 
+mod call_gate;
 mod client;
 mod completion;
 mod error;
@@ -9,6 +10,7 @@ mod message;
 mod preflight;
 mod request;
 
+pub use call_gate::CallGate;
 pub use client::{ModelClient, ModelOptions};
 pub use completion::{Completion, Usage};
 pub use error::ModelError;

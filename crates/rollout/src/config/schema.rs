@@ -190,6 +190,12 @@ pub struct EnvConfig {
     pub merge_wait_minutes: f64,
     /// Identifies the launch of the ranks, so that they do not join a run of an earlier launch.
     pub launch_id: Option<String>,
+    /// Weight updates of the trainer that an item of the stream may be old; unset for no limit.
+    pub max_staleness: Option<usize>,
+    /// Items of the stream that the trainer uses for one weight update.
+    pub stream_batch: Option<usize>,
+    /// Seconds that a finished run waits until the consumer of its stream has acknowledged everything.
+    pub stream_linger: f64,
     /// Records frames, console and network of every episode in the folder of its screenshots.
     pub record: bool,
     /// Unset for no monitor, 0 for any free port.

@@ -21,6 +21,7 @@ pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
     env_session(&mut rules, env);
     env_tasks(&mut rules, env);
     env_ranks(&mut rules, env);
+    env_stream(&mut rules, env);
     program(&mut rules, &config.program_config);
     openai(&mut rules, &config.openai_config);
     rules.0
@@ -213,6 +214,18 @@ fn env_ranks(rules: &mut Rules, env: &EnvConfig) {
         // The number of ranks may still come from the launcher.
         rules.check(&env_key(name), name == "multinode_total_workers", reason);
     }
+}
+
+fn env_stream(rules: &mut Rules, env: &EnvConfig) {
+    rules.not_negative(&env_key("stream_linger"), env.stream_linger);
+    if let Some(batch) = env.stream_batch {
+        rules.at_least_one(&env_key("stream_batch"), batch);
+    }
+    rules.check(
+        &env_key("max_staleness"),
+        env.max_staleness.is_none() || env.stream_batch.is_some(),
+        "needs env_config.stream_batch, the number of items that the trainer uses for one weight update",
+    );
 }
 
 fn program(rules: &mut Rules, program: &ProgramConfig) {

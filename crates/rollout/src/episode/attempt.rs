@@ -16,7 +16,10 @@ use super::{
 use crate::{
     judge::{ProgramJudge, Verdict, final_answer, program::JudgedEpisode},
     policy::{ActionContext, ActionKey, PromptOptions, ResolvedAction},
-    run::event::{Event, Stage},
+    run::{
+        TaskDeadline,
+        event::{Event, Stage},
+    },
 };
 
 /// An attempt at a task, with the steps made so far.
@@ -25,8 +28,7 @@ pub struct Episode {
     pub(super) task: Task,
     attempt: u32,
     pub(super) screenshots: ScreenshotStore,
-    /// The end of the task's time.
-    pub(super) deadline: Deadline,
+    pub(super) deadline: TaskDeadline,
     pub(crate) steps: Vec<Record>,
     /// How prompts are built. The window shrinks when a prompt does not fit the model.
     pub(super) prompting: PromptOptions,
@@ -50,7 +52,7 @@ impl Episode {
         task: Task,
         attempt: u32,
         screenshots: ScreenshotStore,
-        deadline: Deadline,
+        deadline: TaskDeadline,
     ) -> Self {
         let prompting = context.settings.prompting;
         let cursor = Point { x: 0.0, y: 0.0 };
@@ -115,7 +117,7 @@ impl Episode {
         let mut start_page = StartPage::new(&view.observation.url);
         let mode = self.context.settings.prompting.mode;
         for number in 0..self.task.max_steps.max(1) {
-            let decision = self.decide(&view).await?;
+            let decision = session.keep_alive(self.decide(&view)).await?;
             let action_context = ActionContext { mode, width, height, start_url: &start_url };
             let action = decision.action.clone();
             let resolved = ResolvedAction::resolve(&action, &action_context);

@@ -9,7 +9,7 @@ use crate::{
     config::{PolicyConfig, Split},
     policy::PromptOptions,
     prompts::PolicyPrompts,
-    run::{PolicyVersion, event::Announcer, leases::LeaseLog, permits::RequestPermits},
+    run::{Pause, PolicyVersion, event::Announcer, leases::LeaseLog, permits::RequestPermits},
     session_options::SessionSource,
 };
 
@@ -18,6 +18,7 @@ pub struct EpisodeContext {
     pub farm: FarmClient,
     pub policy: ModelClient,
     pub policy_version: PolicyVersion,
+    pub pause: Pause,
     pub permits: RequestPermits,
     pub announcer: Announcer,
     pub leases: Option<LeaseLog>,

@@ -29,9 +29,11 @@ enum Failure {
 impl Episode {
     pub(super) async fn decide(&mut self, view: &View) -> Result<Decision, Ending> {
         self.enter_stage(Stage::Policy);
+        // The time of a call has no pause in it.
+        self.context.pause.wait_until_running().await;
         let since = Instant::now();
         let completed = loop {
-            match self.complete(view).await {
+            match self.complete_despite_pauses(view).await {
                 // Fewer screenshots of past steps may fit.
                 Err(Failure::Model(ModelError::PromptTooLarge { .. })) if self.shrink_window() => {}
                 other => break other,
@@ -46,6 +48,24 @@ impl Episode {
         })?;
         let millis = self.announce_duration(Stage::Policy, since);
         Ok(self.parse(completion, raw_prompt, millis))
+    }
+
+    /// Asks for a completion. A call that fails while, or because, the run was paused is made again: it may have waited in
+    /// vain, or been dropped by a server that loads new weights.
+    async fn complete_despite_pauses(&self, view: &View) -> Result<(Completion, String), Failure> {
+        let pause = &self.context.pause;
+        loop {
+            pause.wait_until_running().await;
+            let count = pause.count();
+            match self.complete(view).await {
+                Err(Failure::Model(error))
+                    if pause.count() > count && is_transient(&error) && !self.deadline.has_passed() =>
+                {
+                    tracing::debug!(%error, task = self.index(), "a policy call failed during a pause");
+                }
+                completed => return completed,
+            }
+        }
     }
 
     async fn complete(&self, view: &View) -> Result<(Completion, String), Failure> {
@@ -65,7 +85,8 @@ impl Episode {
             request.extra.insert("tools".to_owned(), functions.into());
         }
         // The deadline covers waiting for a session, which may take long; each attempt has its own timeout.
-        self.context.policy.complete_with_prompt(request, self.deadline).await.map_err(Failure::Model)
+        let deadline = self.deadline.deadline();
+        self.context.policy.complete_with_prompt(request, deadline).await.map_err(Failure::Model)
     }
 
     /// Halves the number of past steps in the prompt. Returns false if none is left to omit.
@@ -134,6 +155,11 @@ pub(crate) fn restore_prompts(settings: &Settings, trajectory: &mut Trajectory) 
             }
         }
     }
+}
+
+/// Returns whether the same call may succeed later.
+fn is_transient(error: &ModelError) -> bool {
+    matches!(ending_of(error, false), Ending::PolicyLost(_))
 }
 
 /// Returns the ending for an error of the policy client. A server that refuses our key, model or path would refuse every

@@ -25,6 +25,9 @@ use crate::{
 /// How long one request may wait in the farm's queue before it is sent again.
 const QUEUE_WAIT_SECS: u32 = 30;
 
+/// Leases are renewed at most this often.
+const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
+
 /// How long fetching and writing a recording may take.
 const RECORDING_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -91,6 +94,14 @@ impl BrowserSession {
     /// Returns the page for scripts and checks.
     pub(super) fn judged_page(&self, deadline: Deadline) -> FarmPage<'_> {
         FarmPage { farm: &self.context.farm, lease: &self.lease, cdp_url: self.cdp_url.as_ref(), deadline }
+    }
+
+    /// Waits for `work`, which does not use the browser and may take long, and keeps the lease alive meanwhile.
+    pub(super) async fn keep_alive<T>(&self, work: impl Future<Output = T>) -> T {
+        let lifetime = Duration::from_secs(u64::from(self.context.settings.lifetime_mins) * 60);
+        // If this fails, so does the next action, which reports the reason.
+        let renew = || async { drop(self.context.farm.metadata(&self.lease, self.deadline()).await) };
+        with_renewals(work, lifetime / 3, renew).await
     }
 
     fn announce_stage(&self, step: usize, stage: Stage) {
@@ -249,6 +260,25 @@ impl BrowserSession {
     }
 }
 
+/// Waits for `work` and calls `renew` at this interval until it is done.
+async fn with_renewals<T, R: Future<Output = ()>>(
+    work: impl Future<Output = T>,
+    interval: Duration,
+    renew: impl Fn() -> R,
+) -> T {
+    let renewals = async {
+        loop {
+            tokio::time::sleep(interval.max(MIN_RENEWAL_INTERVAL)).await;
+            renew().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = renewals => unreachable!("renewals never end"),
+    }
+}
+
 async fn acquire_lease(
     context: &EpisodeContext,
     task: &Task,
@@ -303,4 +333,25 @@ fn lost(error: ClientError) -> Ending {
 async fn permit(context: &EpisodeContext, operation: Operation) -> Result<SemaphorePermit<'_>, Ending> {
     let permit = context.permits.acquire(operation).await;
     permit.ok_or_else(|| Ending::Lost(format!("no {operation:?} permit became free in time")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn lease_is_renewed_while_nothing_uses_the_browser() {
+        let renewed = AtomicUsize::new(0);
+        let renew = || {
+            renewed.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(())
+        };
+        let wait = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+        with_renewals(wait(19), Duration::from_secs(20), renew).await;
+        assert_eq!(renewed.load(Ordering::Relaxed), 0);
+        with_renewals(wait(65), Duration::from_secs(20), renew).await;
+        assert_eq!(renewed.load(Ordering::Relaxed), 3);
+    }
 }

@@ -9,7 +9,7 @@ use proto::trajectory::Outcome;
 use store::{
     Journal, JournalError, RunRecord, SavePath, Split,
     journal::{JournalReader, LocatedRecord, Record},
-    layout::{FileKind, FoundFile, selection_path},
+    layout::{FileKind, FoundFile, acknowledged_path, selection_path},
 };
 
 use super::{
@@ -55,10 +55,11 @@ pub(super) fn find(
     Ok(None)
 }
 
-/// Renames a journal together with its selection file, so that it can still be resumed by name.
+/// Renames a journal together with the files beside it, so that it can still be resumed by name.
 fn set_journal_aside(journal: &Path) -> Result<(), PlanError> {
     let aside = store::journal::set_aside(journal)?;
     let _ = std::fs::rename(selection_path(journal), selection_path(&aside));
+    let _ = std::fs::rename(acknowledged_path(journal), acknowledged_path(&aside));
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use store::{
     IterationId, RunMetadata, SavePath,
     durable::{AtomicFile, Existing},
-    layout::selection_path,
+    layout::{acknowledged_path, selection_path},
 };
 
 use super::{
@@ -218,9 +218,10 @@ pub fn remove_plan_file(save_path: &SavePath, id: IterationId) {
     let _ = std::fs::remove_file(save_path.plan(id.split, id.iteration));
 }
 
-/// Removes the selection file of a journal, which only an unfinished run needs.
+/// Removes the files beside a journal, which only an unfinished run needs: the selection and the acknowledgments.
 pub fn remove_selection_file(journal: &Path) {
     let _ = std::fs::remove_file(selection_path(journal));
+    let _ = std::fs::remove_file(acknowledged_path(journal));
 }
 
 pub(super) fn store_split(split: Split) -> store::Split {

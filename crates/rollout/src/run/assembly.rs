@@ -7,13 +7,14 @@ use client::{chat::ModelClient, farm::ClientError};
 use store::{IterationId, JournalError, SavePath};
 
 use super::{
-    Collected, PolicyVersion, RunError, RunLimits, Stop, TaskSource, collect,
+    Collected, Pause, PolicyVersion, RunError, RunLimits, StartLimit, Stop, TaskSource, collect,
     event::Announcer,
     leases::LeaseLog,
     merge::Merge,
     permits::RequestPermits,
     preflight::{self, PreflightError, ServiceKeys},
     queue::{QueueError, WorkQueue},
+    start_limit,
     state::RunState,
 };
 use crate::{
@@ -130,18 +131,23 @@ impl Run {
         let policy_version = PolicyVersion::new(config.policy_config.version.clone());
         let settings = settings(&config, prompts, &plan);
         policy_version.refresh(&policy, &settings.model).await;
+        let announcer = Announcer::new(vec![Arc::clone(&state) as _]);
+        let env = &config.env_config;
+        let limit = env.max_staleness.zip(env.stream_batch).map(|(max, batch)| start_limit(max, batch));
+        let starts = StartLimit::new(limit, plan.group_size, plan.finished.keys().copied());
         let context = Arc::new(EpisodeContext {
             farm,
+            pause: Pause::new(policy.clone(), announcer.clone()),
             policy,
             policy_version,
             permits: permits(&config, &plan.ranks),
-            announcer: Announcer::new(vec![Arc::clone(&state) as _]),
+            announcer,
             leases: Some(leases),
             journal: plan.journal.clone(),
             sessions,
             settings,
         });
-        Ok(ReadyRun { config, plan, queue, state, context })
+        Ok(ReadyRun { config, plan, queue, state, context, starts })
     }
 }
 
@@ -152,6 +158,7 @@ pub struct ReadyRun {
     queue: Option<WorkQueue>,
     state: Arc<RunState>,
     context: Arc<EpisodeContext>,
+    starts: StartLimit,
 }
 
 impl ReadyRun {
@@ -171,10 +178,15 @@ impl ReadyRun {
         &self.context
     }
 
+    /// Returns how far the run may be ahead of the consumer of its stream.
+    pub const fn starts(&self) -> &StartLimit {
+        &self.starts
+    }
+
     /// Runs all episodes and closes the journal.
     pub async fn collect(self, judge: Judge, stop: Stop) -> Result<FinishedRun, StoppedRun> {
-        let Self { config, plan, queue, context, .. } = self;
-        let limits = limits(&config, &plan.ranks);
+        let Self { config, plan, queue, context, starts, .. } = self;
+        let limits = limits(&config, &plan.ranks, starts);
         let merge = Merge::of(&plan);
         let Plan { id, save_path, ranks, tasks, total, journal, .. } = plan;
         let has_queue = queue.is_some();
@@ -314,7 +326,7 @@ fn settings(config: &Config, prompts: Arc<PolicyPrompts>, plan: &Plan) -> Settin
     }
 }
 
-fn limits(config: &Config, ranks: &Ranks) -> RunLimits {
+fn limits(config: &Config, ranks: &Ranks, starts: StartLimit) -> RunLimits {
     let env = &config.env_config;
     RunLimits {
         episodes: ranks.share(env.server_size),
@@ -323,5 +335,6 @@ fn limits(config: &Config, ranks: &Ranks) -> RunLimits {
         completion_grace: seconds(env.completion_grace_period),
         max_infra_retries: env.max_infra_retries,
         unjudged: (env.evaluation_workers * UNJUDGED_PER_WORKER).max(MIN_UNJUDGED),
+        starts,
     }
 }

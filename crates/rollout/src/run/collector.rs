@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +15,7 @@ use proto::trajectory::{Task, Trajectory};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{event::Event, losses::Losses, queue::WorkQueue, worker};
+use super::{StartLimit, event::Event, losses::Losses, queue::WorkQueue, worker};
 use crate::{
     episode::{EpisodeContext, screenshots::ScreenshotStore},
     judge::Judge,
@@ -37,6 +37,8 @@ pub struct RunLimits {
     pub max_infra_retries: u32,
     /// Trajectories that may wait for the judge before workers block.
     pub unjudged: usize,
+    /// How far the run may be ahead of the consumer of its stream.
+    pub starts: StartLimit,
 }
 
 /// Requests a run to stop.
@@ -78,6 +80,38 @@ pub enum TaskSource {
     Queue(WorkQueue),
 }
 
+/// A worker that waits until its task may start. The first and the last one are announced.
+struct WaitingWorker(Arc<Collector>);
+
+impl WaitingWorker {
+    fn new(collector: &Arc<Collector>) -> Self {
+        let mut count = collector.waiting_workers.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
+        if *count == 1 {
+            collector.context.announcer.announce(&Event::StartsHeld(collector.limits.starts.status()));
+        }
+        Self(Arc::clone(collector))
+    }
+}
+
+impl Drop for WaitingWorker {
+    fn drop(&mut self) {
+        let mut count = self.0.waiting_workers.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        if *count == 0 {
+            self.0.context.announcer.announce(&Event::StartsHeld(None));
+        }
+    }
+}
+
+/// The result of taking a task.
+enum Taken {
+    Task(Box<Task>),
+    Nothing,
+    /// The consumer of the stream must acknowledge more first.
+    MustWait,
+}
+
 /// The state that the workers of a run share.
 pub(super) struct Collector {
     pub(super) context: Arc<EpisodeContext>,
@@ -85,12 +119,15 @@ pub(super) struct Collector {
     pub(super) limits: RunLimits,
     pub(super) stop: Stop,
     fixed_tasks: Mutex<VecDeque<Task>>,
+    /// Workers whose task may not start yet.
+    waiting_workers: Mutex<usize>,
     pub(super) queue: Option<WorkQueue>,
     /// Finished tasks of the whole run, including earlier parts and other collectors.
     done: AtomicUsize,
     total: usize,
     /// Tasks finished here.
     pub(super) finished: AtomicUsize,
+    has_grace_started: AtomicBool,
     /// Cancelled when the last episodes have had their grace period.
     pub(super) grace_over: CancellationToken,
     failure: Mutex<Option<RunError>>,
@@ -117,7 +154,7 @@ pub async fn collect(
         workers.spawn(worker::work(Arc::clone(&collector)));
     }
     workers.close();
-    collector.start_grace_if_due(None, collector.total - remaining);
+    collector.start_grace_if_due(collector.total - remaining);
     let following = collector.queue.is_some().then(|| tokio::spawn(Arc::clone(&collector).follow_others()));
     collector.wait_for_workers(&workers).await;
     collector.wait_for_finishing().await;
@@ -147,10 +184,12 @@ impl Collector {
             judge,
             unjudged: Arc::new(Semaphore::new(limits.unjudged.max(1))),
             fixed_tasks: Mutex::new(tasks.into()),
+            waiting_workers: Mutex::new(0),
             queue,
             done: AtomicUsize::new(done),
             total,
             finished: AtomicUsize::new(0),
+            has_grace_started: AtomicBool::new(false),
             grace_over: CancellationToken::new(),
             failure: Mutex::new(None),
             finishing: TaskTracker::new(),
@@ -202,14 +241,47 @@ impl Collector {
         }
     }
 
-    pub(super) async fn next_task(&self) -> Option<Task> {
+    pub(super) async fn next_task(self: &Arc<Self>) -> Option<Task> {
         if self.stop.soft.is_cancelled() || self.stop.hard.is_cancelled() {
             return None;
         }
         match &self.queue {
             Some(queue) => queue.next(&self.stop).await,
-            None => self.fixed_tasks.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
+            None => self.next_fixed_task().await,
         }
+    }
+
+    /// Takes the first task once it may start.
+    async fn next_fixed_task(self: &Arc<Self>) -> Option<Task> {
+        let mut changes = self.limits.starts.changes();
+        let mut waiting = None;
+        loop {
+            match self.take_fixed_task() {
+                Taken::Task(task) => return Some(*task),
+                Taken::Nothing => return None,
+                Taken::MustWait => waiting.get_or_insert_with(|| WaitingWorker::new(self)),
+            };
+            tokio::select! {
+                () = self.stop.soft.cancelled() => return None,
+                () = self.stop.hard.cancelled() => return None,
+                () = changes.changed() => {}
+            }
+        }
+    }
+
+    fn take_fixed_task(self: &Arc<Self>) -> Taken {
+        let mut tasks = self.fixed_tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(first) = tasks.front() else { return Taken::Nothing };
+        if !self.limits.starts.try_start(first.trajectory_index) {
+            return Taken::MustWait;
+        }
+        let task = tasks.pop_front();
+        let is_last = tasks.is_empty();
+        drop(tasks);
+        if is_last {
+            self.start_grace_if_due(self.done.load(Ordering::Relaxed));
+        }
+        task.map_or(Taken::Nothing, |task| Taken::Task(Box::new(task)))
     }
 
     /// Counts what other collectors finish. When nothing but held losses is left, settles them, because the other collectors
@@ -231,22 +303,22 @@ impl Collector {
 
     /// Counts finished tasks. With a queue, its own count is used instead of `more`.
     pub(super) fn add_done(self: &Arc<Self>, more: usize) {
-        let (before, done) = if let Some(queue) = &self.queue {
+        let done = if let Some(queue) = &self.queue {
             let done = queue.done();
-            (self.done.fetch_max(done, Ordering::Relaxed), done)
+            self.done.fetch_max(done, Ordering::Relaxed).max(done)
         } else {
-            let before = self.done.fetch_add(more, Ordering::Relaxed);
-            (before, before + more)
+            self.done.fetch_add(more, Ordering::Relaxed) + more
         };
-        self.start_grace_if_due(Some(before), done);
+        self.start_grace_if_due(done);
     }
 
     /// Starts the grace period of the remaining episodes when the completion threshold is crossed, and ends it when all are
-    /// done.
-    fn start_grace_if_due(self: &Arc<Self>, before: Option<usize>, done: usize) {
-        let is_enough =
-            |count: usize| count as f64 / self.total.max(1) as f64 >= self.limits.completion_threshold;
-        if is_enough(done) && !before.is_some_and(is_enough) && done < self.total {
+    /// done. Tasks that wait for the consumer of the stream are not cancelled for that, so the period begins when all have
+    /// started.
+    fn start_grace_if_due(self: &Arc<Self>, done: usize) {
+        let is_enough = done as f64 / self.total.max(1) as f64 >= self.limits.completion_threshold;
+        let is_due = is_enough && done < self.total && !self.waits_to_start();
+        if is_due && !self.has_grace_started.swap(true, Ordering::Relaxed) {
             let (grace_over, grace) = (self.grace_over.clone(), self.limits.completion_grace);
             tracing::info!(
                 "{done} of {} tasks are done; the last {} have {} s to finish",
@@ -254,9 +326,10 @@ impl Collector {
                 self.total - done,
                 grace.as_secs()
             );
+            let pause = self.context.pause.clone();
             self.finishing.spawn(async move {
                 tokio::select! {
-                    () = tokio::time::sleep(grace) => {}
+                    () = pause.sleep(grace) => {}
                     () = grace_over.cancelled() => {}
                 }
                 grace_over.cancel();
@@ -265,6 +338,12 @@ impl Collector {
         if done >= self.total {
             self.grace_over.cancel();
         }
+    }
+
+    /// Returns whether the start limit may still hold tasks back.
+    fn waits_to_start(&self) -> bool {
+        let tasks = || self.fixed_tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        self.limits.starts.is_limited() && !tasks().is_empty()
     }
 
     /// Stops the run because of an error that would affect every further task.

@@ -5,6 +5,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use client::farm::LiveUrl;
 use proto::trajectory::Outcome;
+use tokio::time::Instant;
+
+use super::start_limit::StartStatus;
 
 /// The stage an episode is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -147,6 +150,14 @@ pub enum Event {
     FinishedElsewhere {
         index: usize,
     },
+    /// Policy calls are paused, until this moment at most.
+    Paused {
+        until: Instant,
+    },
+    /// The pause has ended.
+    Resumed,
+    /// No episode starts until the consumer of the stream acknowledges more, or episodes start again.
+    StartsHeld(Option<StartStatus>),
     /// The trajectory is collected, judged and durable.
     Finished {
         index: usize,

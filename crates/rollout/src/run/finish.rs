@@ -46,9 +46,10 @@ impl Collector {
             return screenshots.discard().await;
         }
         if ending.outcome() == Outcome::InfraLost {
+            let index = trajectory.task.trajectory_index;
             return match self.losses.record_loss(&ending.reason(), (trajectory, screenshots)) {
                 LossDecision::Count((trajectory, screenshots)) => self.save(trajectory, screenshots).await,
-                LossDecision::Hold => {}
+                LossDecision::Hold => self.limits.starts.add_held(index),
                 LossDecision::StopRun => self.fail_all_lost(),
             };
         }
@@ -56,6 +57,7 @@ impl Collector {
             for (trajectory, screenshots) in self.losses.record_success() {
                 self.save(trajectory, screenshots).await;
             }
+            self.limits.starts.clear_held();
             if !self.judge(&mut trajectory, verdict).await {
                 return;
             }

@@ -8,10 +8,12 @@ mod finish;
 pub mod leases;
 mod losses;
 pub mod merge;
+mod pause;
 pub mod permits;
 mod policy_version;
 pub mod preflight;
 pub mod queue;
+mod start_limit;
 pub mod state;
 pub mod tensorboard;
 mod watchdog;
@@ -21,5 +23,7 @@ pub use assembly::{
     AssemblyError, FinishedRun, ReadyRun, Run, RunOptions, StoppedRun, load_prompts, prompt_options,
 };
 pub use collector::{Collected, RunError, RunLimits, Stop, TaskSource, collect};
+pub use pause::{Pause, PauseStatus, TaskDeadline};
 pub use policy_version::PolicyVersion;
+pub use start_limit::{StartLimit, StartStatus, limit as start_limit, may_start};
 pub use watchdog::watch;

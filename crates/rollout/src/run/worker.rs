@@ -5,10 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use client::{farm::ClientError, http::Deadline};
 use proto::trajectory::Task;
-use tokio::time::Instant;
 
 use super::{
-    RunError,
+    RunError, TaskDeadline,
     collector::Collector,
     event::{Event, Stage},
 };
@@ -43,12 +42,12 @@ impl Collector {
     /// Runs attempts at a task until one is final or the task's time is over. Returns `None` when the run stops first.
     async fn run_task(self: &Arc<Self>, task: Task) -> Option<(Ending, u32, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
-        let deadline = Instant::now() + self.limits.task_timeout;
+        let deadline = TaskDeadline::after(self.limits.task_timeout, &self.context.pause);
         let mut attempt = 0;
         let mut pause = FIRST_RETRY_PAUSE;
         loop {
-            let (ending, episode) = self.run_attempt(&task, attempt, deadline).await?;
-            let may_retry = attempt < self.limits.max_infra_retries && Instant::now() < deadline;
+            let (ending, episode) = self.run_attempt(&task, attempt, &deadline).await?;
+            let may_retry = attempt < self.limits.max_infra_retries && !deadline.has_passed();
             if !ending.is_infrastructure() || !may_retry {
                 return Some((ending, attempt, episode));
             }
@@ -62,7 +61,7 @@ impl Collector {
                 () = self.stop.soft.cancelled() => return None,
                 () = self.stop.hard.cancelled() => return None,
                 () = self.grace_over.cancelled() => {}
-                () = self.wait_for_recovery(index, &ending, pause, deadline) => {}
+                () = self.wait_for_recovery(index, &ending, pause, &deadline) => {}
             }
             pause *= 2;
         }
@@ -70,12 +69,21 @@ impl Collector {
 
     /// Pauses, then waits until the lost server answers again, so that a server restart does not use up the attempts of
     /// every task.
-    async fn wait_for_recovery(&self, index: usize, ending: &Ending, mut pause: Duration, deadline: Instant) {
+    async fn wait_for_recovery(
+        &self,
+        index: usize,
+        ending: &Ending,
+        mut pause: Duration,
+        deadline: &TaskDeadline,
+    ) {
         let stage = if matches!(ending, Ending::PolicyLost(_)) { Stage::Policy } else { Stage::Allocate };
         self.context.announcer.announce(&Event::Stage { index, step: 0, stage });
         loop {
-            tokio::time::sleep_until(deadline.min(Instant::now() + pause)).await;
-            if Instant::now() >= deadline || self.is_recovered(ending).await {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = deadline.reached() => {}
+            }
+            if deadline.has_passed() || self.is_recovered(ending).await {
                 return;
             }
             pause = (pause * 2).min(MAX_RETRY_PAUSE);
@@ -97,7 +105,7 @@ impl Collector {
         self: &Arc<Self>,
         task: &Task,
         attempt: u32,
-        deadline: Instant,
+        deadline: &TaskDeadline,
     ) -> Option<(Ending, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
         let context = &self.context;
@@ -107,14 +115,14 @@ impl Collector {
             return None;
         }
         let mut episode =
-            Episode::new(Arc::clone(context), task.clone(), attempt, screenshots, Deadline::at(deadline));
+            Episode::new(Arc::clone(context), task.clone(), attempt, screenshots, deadline.clone());
         context.announcer.announce(&Event::Stage { index, step: 0, stage: Stage::Allocate });
         let session = tokio::select! {
             biased;
             () = self.stop.hard.cancelled() => return Some((Ending::Stopped, episode)),
             // The episode has not started, so nothing is lost by leaving it to a resumed run.
             () = self.stop.soft.cancelled() => return Some((Ending::Stopped, episode)),
-            session = BrowserSession::acquire(context, task, deadline, &self.grace_over) => session,
+            session = BrowserSession::acquire(context, task, deadline.deadline().instant(), &self.grace_over) => session,
         };
         let session = match session {
             Ok(session) => session,
@@ -124,7 +132,7 @@ impl Collector {
             biased;
             () = self.stop.hard.cancelled() => Ending::Stopped,
             () = self.grace_over.cancelled() => Ending::Cancelled,
-            () = tokio::time::sleep_until(deadline) => Ending::TimedOut,
+            () = deadline.reached() => Ending::TimedOut,
             ending = episode.run(&session) => ending,
         };
         let ending = self.judge_page(ending, &mut episode, &session).await;

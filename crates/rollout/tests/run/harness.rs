@@ -18,8 +18,8 @@ use rollout::{
     policy::{DialectOptions, PromptOptions},
     prompts::PolicyPrompts,
     run::{
-        self, Collected, RunError, RunLimits, Stop, TaskSource, event::Announcer, leases::LeaseLog,
-        permits::RequestPermits, state::RunState,
+        self, Collected, Pause, RunError, RunLimits, StartLimit, Stop, TaskSource, event::Announcer,
+        leases::LeaseLog, permits::RequestPermits, state::RunState,
     },
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
@@ -98,6 +98,7 @@ impl Harness {
                 completion_grace: Duration::from_mins(1),
                 max_infra_retries: 2,
                 unjudged: 64,
+                starts: StartLimit::none(),
             },
             sessions: 64,
             operation_timeout: Duration::from_secs(10),
@@ -148,12 +149,15 @@ impl Harness {
         };
         let save_path = self.save_path();
         let policy_url = self.policy_url.clone().unwrap_or_else(|| self.policy.url());
+        let policy = ModelClient::vllm(&policy_url, options).unwrap();
+        let announcer = Announcer::new(vec![Arc::clone(&self.state) as _]);
         EpisodeContext {
             policy_version: rollout::run::PolicyVersion::default(),
             farm: self.farm_client(),
-            policy: ModelClient::vllm(&policy_url, options).unwrap(),
+            pause: Pause::new(policy.clone(), announcer.clone()),
+            policy,
             permits: RequestPermits::new(&self.pools, self.wait_timeout),
-            announcer: Announcer::new(vec![Arc::clone(&self.state) as _]),
+            announcer,
             leases: Some(LeaseLog::open(self.root()).unwrap()),
             journal,
             sessions: rollout::session_options::SessionSource::default(),

@@ -10,7 +10,7 @@ use super::rank_status::{rank_files, rank_status};
 use super::{AggregateError, AggregateOptions, AggregateReport, FINISHED_AT, MERGED_RANKS, RUN_ID};
 use crate::durable::Existing;
 use crate::iteration::open_all;
-use crate::layout::{FileKind, IterationId, SavePath, Split, selection_path};
+use crate::layout::{FileKind, IterationId, SavePath, Split, acknowledged_path, selection_path};
 use crate::pt::{PtError, PtWriter};
 use crate::run_record::RunMetadata;
 
@@ -62,6 +62,7 @@ fn remove_rank_files(save_path: &SavePath, files: &[IndexedFile]) -> Vec<PathBuf
             FileKind::Finished => std::fs::remove_file(&found.path),
             FileKind::Journal if !crate::journal::is_being_written(&found.path) => {
                 let _ = std::fs::remove_file(selection_path(&found.path));
+                let _ = std::fs::remove_file(acknowledged_path(&found.path));
                 std::fs::rename(&found.path, save_path.merged_journal(found.id))
             }
             FileKind::Journal | FileKind::SetAside => Ok(()),

@@ -11,7 +11,9 @@ use proto::trajectory::{Step, Task, Trajectory};
 use tokio::sync::mpsc;
 
 use super::record::{RecordRef, RunHeader};
-use super::writer_thread::{BATCH_BYTES, Disk, Health, Reply, WriteRequest, WriterStatus, WriterThread};
+use super::writer_thread::{
+    BATCH_BYTES, Disk, FinishedPosition, Health, Reply, WriteRequest, WriterStatus, WriterThread,
+};
 use super::{FORMAT, JournalError, Scan, frame, lock, scan};
 use crate::durable::sync_parent;
 use crate::run_record::RunRecord;
@@ -63,8 +65,10 @@ impl Journal {
         let run = scan.run.clone().ok_or_else(|| no_run_error(path, &scan))?;
         let truncated_bytes = scan.file_length - scan.valid_length;
         if truncated_bytes > 0 {
-            file.set_len(scan.valid_length).and_then(|()| file.sync_all()).map_err(resume_error)?;
+            file.set_len(scan.valid_length).map_err(resume_error)?;
         }
+        // The last records of a killed process may not be on disk yet. From here on they count as durable.
+        file.sync_all().map_err(resume_error)?;
         let journal = Self::start(path, file, scan.valid_length)?;
         let finished = scan.finished.keys().copied().collect();
         Ok((journal, Recovered { run, finished, truncated_bytes, scan }))
@@ -83,6 +87,12 @@ impl Journal {
 
     pub fn path(&self) -> &Path {
         &self.status.path
+    }
+
+    /// Returns the positions of the trajectories that finish from now on, in the order of the file, each once it is
+    /// durable. Ends when the journal is closed. A later call replaces the receiver of an earlier one.
+    pub fn follow_finished(&self) -> mpsc::UnboundedReceiver<FinishedPosition> {
+        self.status.follow()
     }
 
     /// Records the start of an episode and the name of its screenshot folder, so that the folder can be removed after
@@ -157,7 +167,8 @@ impl Journal {
 
     fn finished_request(&self, trajectory: &Trajectory) -> Result<(WriteRequest, Reply), JournalError> {
         let record = RecordRef::Finished { summary: Box::new(Summary::of(trajectory)), trajectory };
-        Ok(WriteRequest::synced(encode(self.path(), &record)?))
+        let line = encode(self.path(), &record)?;
+        Ok(WriteRequest::finished(line, trajectory.task.trajectory_index))
     }
 
     fn closed_error(&self) -> JournalError {

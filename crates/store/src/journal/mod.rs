@@ -18,7 +18,11 @@ pub(crate) use lock::open_locked as lock_existing;
 pub use lock::{is_being_written, set_aside};
 pub use reader::{Entry, JournalReader, LineError};
 pub use record::{Episode, Finished, Record, StepRecord};
-pub use scan::{DamagedLine, LocatedRecord, Scan, UnfinishedEpisode, read_finished, read_unfinished, scan};
+pub use scan::{
+    DamagedLine, LocatedRecord, Scan, UnfinishedEpisode, finished_positions, read_finished, read_finished_at,
+    read_unfinished, run_checksum, scan,
+};
+pub use writer_thread::FinishedPosition;
 
 /// The format version that this code writes. Journals with a later version are refused.
 pub const FORMAT: u32 = 1;

@@ -79,6 +79,11 @@ impl JournalReader {
         Ok(Some(Entry { offset, length, record }))
     }
 
+    /// Returns the checksum of the JSON in the last line that was read.
+    pub(super) fn line_checksum(&self) -> u32 {
+        frame::decode(&self.line).map_or(0, crc32fast::hash)
+    }
+
     /// Reads up to a line feed or the end of the file. Returns whether the line was too long to keep.
     fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();

@@ -9,7 +9,7 @@ use proto::trajectory::{Trajectory, TrajectoryMetadata};
 
 use super::reader::LineError;
 use super::record::LightRecord;
-use super::{FORMAT, Finished, JournalError, JournalReader, Record};
+use super::{FORMAT, Finished, FinishedPosition, JournalError, JournalReader, Record};
 use crate::run_record::RunRecord;
 use crate::summary::Summary;
 
@@ -185,12 +185,44 @@ pub fn read_unfinished(path: &Path, trajectory_index: i64) -> Result<Option<Traj
     Ok(found)
 }
 
+/// Lists the positions of all finished records in the order of the file. An index occurs again if its trajectory was
+/// recorded again.
+pub fn finished_positions(path: &Path) -> Result<Vec<FinishedPosition>, JournalError> {
+    let mut reader = JournalReader::open(path)?;
+    let mut positions = Vec::new();
+    while let Some(entry) = reader.next_entry::<LightRecord>()? {
+        if let Ok(LightRecord::Finished { summary }) = entry.record {
+            let (trajectory_index, offset, length) = (summary.trajectory_index, entry.offset, entry.length);
+            positions.push(FinishedPosition { trajectory_index, offset, length });
+        }
+    }
+    Ok(positions)
+}
+
+/// Returns the checksum of the first line, which describes the run, so that it tells two runs apart.
+pub fn run_checksum(path: &Path) -> Result<u32, JournalError> {
+    let mut reader = JournalReader::open(path)?;
+    let Some(first) = reader.next_entry::<LightRecord>()? else {
+        let reason = "the file is empty".to_owned();
+        return Err(JournalError::NoRun { path: path.to_path_buf(), reason });
+    };
+    match first.record {
+        Ok(_) => Ok(reader.line_checksum()),
+        Err(error) => Err(JournalError::NoRun { path: path.to_path_buf(), reason: error.to_string() }),
+    }
+}
+
 /// Reads a finished trajectory from the position that a scan found.
 pub fn read_finished(
     reader: &mut JournalReader,
     located: &LocatedRecord,
 ) -> Result<Trajectory, JournalError> {
-    reader.seek(located.offset)?;
+    read_finished_at(reader, located.offset)
+}
+
+/// Reads the finished trajectory whose record starts at `offset`.
+pub fn read_finished_at(reader: &mut JournalReader, offset: u64) -> Result<Trajectory, JournalError> {
+    reader.seek(offset)?;
     let reason = match reader.next().transpose()?.map(|entry| entry.record) {
         Some(Ok(Record::Finished(finished))) => {
             let Finished { trajectory, .. } = *finished;
@@ -200,5 +232,5 @@ pub fn read_finished(
         Some(Err(error)) => error.to_string(),
         None => "the file is shorter than before".to_owned(),
     };
-    Err(JournalError::Damaged { path: reader.path().to_path_buf(), offset: located.offset, reason })
+    Err(JournalError::Damaged { path: reader.path().to_path_buf(), offset, reason })
 }

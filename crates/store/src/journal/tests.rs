@@ -324,3 +324,36 @@ async fn screenshot_folders_of_interrupted_attempts_are_found() {
     journal.close().await.unwrap();
     assert_eq!(scan(&path).unwrap().abandoned_images(), ["task_0001_a", "task_0002_c"]);
 }
+
+/// Concurrent writers finish in any order, but positions are reported in the order of the file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn finished_positions_are_reported_in_file_order() {
+    let (_directory, path) = temporary_path();
+    let journal = Journal::create(&path, &run(10)).unwrap();
+    let mut reported = journal.follow_finished();
+    let write = |index| {
+        let journal = journal.clone();
+        tokio::spawn(async move {
+            let trajectory = sample::trajectory(index, 2);
+            journal.append_step(index, 0, 0, &trajectory.steps[0]).await.unwrap();
+            journal.append_finished(&trajectory).await.unwrap();
+        })
+    };
+    let writers: Vec<_> = (0..50).map(write).collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    journal.append_finished(&sample::trajectory(7, 1)).await.unwrap();
+    journal.close().await.unwrap();
+    let mut positions = Vec::new();
+    while let Some(position) = reported.recv().await {
+        positions.push(position);
+    }
+    assert_eq!(positions, finished_positions(&path).unwrap());
+    assert_eq!((positions.len(), positions[50].trajectory_index), (51, 7));
+    let mut reader = JournalReader::open(&path).unwrap();
+    for position in &positions {
+        let trajectory = read_finished_at(&mut reader, position.offset).unwrap();
+        assert_eq!(trajectory.task.trajectory_index, position.trajectory_index);
+    }
+}

@@ -44,16 +44,48 @@ pub(super) enum Health {
     Unusable(JournalError),
 }
 
+/// The position of a finished trajectory that is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedPosition {
+    pub trajectory_index: i64,
+    pub offset: u64,
+    /// Length in bytes, including the line feed.
+    pub length: u64,
+}
+
 /// The state that the thread shares with the handles.
 #[derive(Debug)]
 pub(super) struct WriterStatus {
     pub(super) path: PathBuf,
     health: Mutex<Health>,
+    follower: Mutex<Option<mpsc::UnboundedSender<FinishedPosition>>>,
 }
 
 impl WriterStatus {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_path_buf(), health: Mutex::new(Health::Good) }
+        Self { path: path.to_path_buf(), health: Mutex::new(Health::Good), follower: Mutex::new(None) }
+    }
+
+    /// Reports the positions of trajectories that finish from now on. There is one follower; a later one replaces it.
+    pub(super) fn follow(&self) -> mpsc::UnboundedReceiver<FinishedPosition> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        *self.follower.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        receiver
+    }
+
+    fn report(&self, positions: Vec<FinishedPosition>) {
+        let follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(follower) = &*follower {
+            for position in positions {
+                // Fails if the follower has gone away.
+                let _ = follower.send(position);
+            }
+        }
+    }
+
+    /// Ends the follower's channel.
+    fn end_report(&self) {
+        *self.follower.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(super) fn health(&self) -> Health {
@@ -79,30 +111,34 @@ pub(super) struct WriteRequest {
     reply: Option<oneshot::Sender<Result<(), JournalError>>>,
     needs_sync: bool,
     is_close: bool,
+    /// The index of the trajectory that the line finishes.
+    finishes: Option<i64>,
 }
 
 impl WriteRequest {
     /// Writes a line without a reply.
     pub(super) const fn unacknowledged(line: Vec<u8>) -> Self {
-        Self { line, reply: None, needs_sync: false, is_close: false }
+        Self { line, reply: None, needs_sync: false, is_close: false, finishes: None }
     }
 
     /// Writes a line and replies once it is in the file.
     pub(super) fn written(line: Vec<u8>) -> (Self, Reply) {
         let (reply, receiver) = oneshot::channel();
-        (Self { line, reply: Some(reply), needs_sync: false, is_close: false }, receiver)
+        (Self { line, reply: Some(reply), needs_sync: false, is_close: false, finishes: None }, receiver)
     }
 
-    /// Writes a line and replies once it is synced.
-    pub(super) fn synced(line: Vec<u8>) -> (Self, Reply) {
+    /// Writes the line of a finished trajectory and replies once it is synced.
+    pub(super) fn finished(line: Vec<u8>, trajectory_index: i64) -> (Self, Reply) {
         let (reply, receiver) = oneshot::channel();
-        (Self { line, reply: Some(reply), needs_sync: true, is_close: false }, receiver)
+        let finishes = Some(trajectory_index);
+        (Self { line, reply: Some(reply), needs_sync: true, is_close: false, finishes }, receiver)
     }
 
     /// Syncs, closes the file and replies.
     pub(super) fn close() -> (Self, Reply) {
         let (reply, receiver) = oneshot::channel();
-        (Self { line: Vec::new(), reply: Some(reply), needs_sync: true, is_close: true }, receiver)
+        let line = Vec::new();
+        (Self { line, reply: Some(reply), needs_sync: true, is_close: true, finishes: None }, receiver)
     }
 }
 
@@ -129,9 +165,14 @@ impl<D: Disk> WriterThread<D> {
     pub(super) fn run(mut self) {
         while let Some(first) = self.requests.blocking_recv() {
             let batch = self.collect_batch(first);
+            let start = self.length;
             let result = self.commit(&batch);
+            if result.is_ok() {
+                self.status.report(finished_positions(&batch, start));
+            }
             if batch.iter().any(|request| request.is_close) {
-                // Release the file lock and close the channel before the closing call returns.
+                // Release the file lock and close the channels before the closing call returns.
+                self.status.end_report();
                 drop(self);
                 reply_to_all(batch, &result);
                 return;
@@ -140,6 +181,7 @@ impl<D: Disk> WriterThread<D> {
         }
         // Unacknowledged steps may remain. Without handles, a failure cannot be reported.
         let _ = self.sync();
+        self.status.end_report();
     }
 
     fn collect_batch(&mut self, first: WriteRequest) -> Vec<WriteRequest> {
@@ -201,6 +243,22 @@ impl<D: Disk> WriterThread<D> {
             }
         }
     }
+}
+
+/// Returns where the finished trajectories of a batch are that was written at `start`.
+fn finished_positions(batch: &[WriteRequest], start: u64) -> Vec<FinishedPosition> {
+    let mut offset = start;
+    let mut positions = Vec::new();
+    for request in batch {
+        let length = request.line.len() as u64;
+        positions.extend(request.finishes.map(|trajectory_index| FinishedPosition {
+            trajectory_index,
+            offset,
+            length,
+        }));
+        offset += length;
+    }
+    positions
 }
 
 fn reply_to_all(batch: Vec<WriteRequest>, result: &Result<(), JournalError>) {

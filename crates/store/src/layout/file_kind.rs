@@ -36,7 +36,7 @@ pub(super) fn parse_file_name(split: Split, name: &str) -> Option<(IterationId, 
     let (number, kind) = match rest.split_once(JOURNAL_SUFFIX) {
         None => (rest, FileKind::Finished),
         Some((number, "")) => (number, FileKind::Journal),
-        // The selected tasks, see `selection_path`.
+        // The selected tasks and acknowledgments, see `selection_path` and `acknowledged_path`.
         Some((_, rest)) if rest.rsplit('.').next() == Some("json") => return None,
         Some((number, time)) if time.starts_with('.') => (number, FileKind::SetAside),
         Some(_) => return None,
@@ -62,6 +62,13 @@ pub fn selection_path(journal: &Path) -> PathBuf {
     name.into()
 }
 
+/// Returns the path of the file with what the consumer of a run's stream has acknowledged, which is beside its journal.
+pub fn acknowledged_path(journal: &Path) -> PathBuf {
+    let mut name = journal.as_os_str().to_owned();
+    name.push(".acknowledged.json");
+    name.into()
+}
+
 /// Rejects what `parse` would accept and we never write, such as `+1`.
 fn only_digits(text: &str) -> Option<&str> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
@@ -84,8 +91,9 @@ mod tests {
             for name in [set_aside.to_str().unwrap(), &format!("{journal}.20260101T000000Z")] {
                 assert_eq!(parse_file_name(Split::Train, name), Some((id, FileKind::SetAside)), "{name}");
             }
-            let tasks = format!("{journal}.tasks.json");
-            assert_eq!(parse_file_name(Split::Train, &tasks), None);
+            for beside in [selection_path(Path::new(&journal)), acknowledged_path(Path::new(&journal))] {
+                assert_eq!(parse_file_name(Split::Train, beside.to_str().unwrap()), None);
+            }
         }
     }
 

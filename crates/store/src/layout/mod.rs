@@ -5,6 +5,6 @@ mod file_kind;
 mod iteration_id;
 mod save_path;
 
-pub use file_kind::{FileKind, FoundFile, selection_path, set_aside_path};
+pub use file_kind::{FileKind, FoundFile, acknowledged_path, selection_path, set_aside_path};
 pub use iteration_id::{IterationId, Split};
 pub use save_path::SavePath;

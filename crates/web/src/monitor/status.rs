@@ -32,13 +32,14 @@ pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
             "waiting": in_stage(Stage::Reward).saturating_sub(judge_slots),
         },
         "nodes": nodes, "stalled": round(run.stalled().as_secs_f64()), "diagnosis": diagnosis(run),
+        "hold": run.hold(),
     })
 }
 
-/// Explains what the run is waiting for, once it has not progressed for a while.
+/// Explains what the run is waiting for, once it has not progressed for a while. A hold on request is shown by itself.
 fn diagnosis(run: &RunState) -> Option<String> {
     let is_stalled = run.stalled().as_secs() >= STALL_NOTICE_SECONDS && run.done() < run.totals().tasks;
-    is_stalled.then(|| run.diagnosis())
+    (is_stalled && run.hold().is_none()).then(|| run.diagnosis())
 }
 
 /// Estimates the remaining seconds; `None` while no trajectory has finished recently.
@@ -70,7 +71,8 @@ pub(super) fn summary(run: &RunState) -> Value {
     json!({
         "tasks": totals.tasks, "done": run.done(), "steps": totals.steps, "retried": totals.retried,
         "outcomes": totals.outcomes, "stages": stages, "elapsed_seconds": run.elapsed().as_secs_f64(),
-        "stalled_seconds": run.stalled().as_secs_f64(),
+        "stalled_seconds": run.stalled().as_secs_f64(), "hold": run.hold(),
+        "pause_seconds_left": run.pause_remaining().map(|remaining| remaining.as_secs_f64()),
     })
 }
 
@@ -87,5 +89,18 @@ mod tests {
         run.on_event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 3 });
         assert_eq!(summary(&run)["done"], 1);
         assert_eq!(summary(&run)["stages"]["not_started"], 1);
+    }
+
+    #[test]
+    fn pause_is_shown_until_it_ends() {
+        let run = RunState::new(0..2);
+        assert_eq!(summary(&run)["hold"], Value::Null);
+        let until = tokio::time::Instant::now() + std::time::Duration::from_secs(90);
+        run.on_event(&Event::Paused { until });
+        let hold = summary(&run)["hold"].as_str().unwrap().to_owned();
+        assert!(hold.starts_with("policy calls are paused for at most"), "{hold}");
+        assert!(summary(&run)["pause_seconds_left"].as_f64().unwrap() > 30.0);
+        run.on_event(&Event::Resumed);
+        assert_eq!(summary(&run)["hold"], Value::Null);
     }
 }

@@ -14,7 +14,10 @@ use super::{
     pace::{Latency, Pace, PaceMeter, RecentDurations},
     trace::Traces,
 };
-use crate::run::event::{Event, Listener, Stage};
+use crate::run::{
+    StartStatus,
+    event::{Event, Listener, Stage},
+};
 
 /// The state of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +70,8 @@ struct RunStateInner {
     totals: Totals,
     timings: BTreeMap<Stage, Timing>,
     failures: BTreeMap<Stage, StageFailures>,
+    paused_until: Option<tokio::time::Instant>,
+    held_starts: Option<StartStatus>,
     last_progress: Instant,
     pace: PaceMeter,
     recent: BTreeMap<Stage, RecentDurations>,
@@ -101,6 +106,8 @@ impl RunState {
             totals: Totals { tasks: count, ..Totals::default() },
             timings: BTreeMap::new(),
             failures: BTreeMap::new(),
+            paused_until: None,
+            held_starts: None,
             last_progress: now,
             pace: PaceMeter::new(now),
             recent: BTreeMap::new(),
@@ -183,22 +190,48 @@ impl RunState {
         self.inner().failures.get(&stage).cloned()
     }
 
+    /// Returns the time until the current pause ends by itself; `None` if the run is not paused.
+    pub fn pause_remaining(&self) -> Option<Duration> {
+        let until = self.inner().paused_until?;
+        Some(until.saturating_duration_since(tokio::time::Instant::now()))
+    }
+
+    /// Returns why no further episodes start; `None` if they do.
+    pub fn held_starts(&self) -> Option<StartStatus> {
+        self.inner().held_starts
+    }
+
+    /// Explains why the run waits on request of the consumer of its stream; `None` if it does not.
+    pub fn hold(&self) -> Option<String> {
+        if let Some(remaining) = self.pause_remaining() {
+            let seconds = remaining.as_secs();
+            return Some(format!(
+                "policy calls are paused for at most {seconds} s more (POST /resume ends it)"
+            ));
+        }
+        let held = self.held_starts()?;
+        let (count, limit) = (held.unacknowledged(), held.limit);
+        Some(format!(
+            "no episode starts until the consumer of the stream acknowledges more: {count} items are started and not \
+             acknowledged, and env_config.max_staleness allows {limit}"
+        ))
+    }
+
     /// Describes what episodes wait for, with the latest failure of each stage.
     pub fn diagnosis(&self) -> String {
+        let hold = self.hold();
         let inner = self.inner();
         let waiting = inner.stages.iter().filter(|(stage, count)| **count > 0 && !stage.is_final());
-        let lines: Vec<String> = waiting
-            .map(|(stage, count)| {
-                let failure =
-                    inner.failures.get(stage).map(|(_, reason)| format!("; latest failure: {reason}"));
-                format!(
-                    "{count} in stage {} (waiting for {}){}",
-                    stage.as_str(),
-                    stage.waits_for(),
-                    failure.unwrap_or_default()
-                )
-            })
-            .collect();
+        let lines = waiting.map(|(stage, count)| {
+            let failure = inner.failures.get(stage).map(|(_, reason)| format!("; latest failure: {reason}"));
+            format!(
+                "{count} in stage {} (waiting for {}){}",
+                stage.as_str(),
+                stage.waits_for(),
+                failure.unwrap_or_default()
+            )
+        });
+        let lines: Vec<String> = hold.into_iter().chain(lines).collect();
         if lines.is_empty() { "no episode is running".to_owned() } else { lines.join(", ") }
     }
 }
@@ -325,6 +358,12 @@ impl Listener for RunState {
                 inner.finish_elsewhere(*index);
                 inner.last_progress = Instant::now();
             }
+            Event::Paused { until } => inner.paused_until = Some(*until),
+            Event::Resumed => {
+                inner.paused_until = None;
+                inner.last_progress = Instant::now();
+            }
+            Event::StartsHeld(status) => inner.held_starts = *status,
             Event::Finished { index, outcome, .. } => {
                 inner.finish(*index, *outcome);
                 inner.record_progress(0, 1);

@@ -69,6 +69,7 @@ export function App({ store }: { store: Store }) {
         <KeyboardHelp keys={KEYS} />
         <ThemeToggle />
       </header>
+      {statistics?.hold && <p class="notice stall" role="status">Waiting: {statistics.hold}</p>}
       {statistics?.diagnosis && <p class="notice stall" role="status">No progress for {Math.round(statistics.stalled)} s: {statistics.diagnosis}</p>}
       {statistics ? (
         <main class={view.selected >= 0 ? 'monitor with-drawer' : 'monitor'}>

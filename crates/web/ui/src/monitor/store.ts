@@ -10,7 +10,7 @@ export interface Statistics {
   tasks: number; done: number; elapsed: number; stages: number[]; outcomes: Record<string, number>; steps: number;
   retried: number; failures: number; steps_per_second: number; trajectories_per_minute: number; eta: number | null;
   latency: Record<string, [count: number, median: number, high: number]>; policy: Queue; judge: Queue;
-  nodes: FarmNode[] | null; stalled: number; diagnosis: string | null;
+  nodes: FarmNode[] | null; stalled: number; diagnosis: string | null; hold: string | null;
 }
 interface Message { run?: string; full?: string; at?: number[]; to?: number[]; statistics?: Statistics }
 

@@ -3,15 +3,18 @@
 //!
 //!     cargo run --release -p webgym-rollout --example bench_collector -- [EPISODES] [ROUNDS] [STEPS]
 //!     cargo run --release -p webgym-rollout --example bench_collector -- --small [EPISODES] [ROUNDS] [STEPS]
+//!     cargo run --release -p webgym-rollout --example bench_collector -- --stream [EPISODES] [ROUNDS] [STEPS]
 //!     cargo run --release -p webgym-rollout --example bench_collector -- --growth
 //!
 //! The second form uses screenshots of a few pixels and servers without latency, so that only the collector's own work is
-//! measured. The third form collects 10, 100 … 100,000 such tasks of one step and prints the cost per task.
+//! measured. The third form streams such trajectories to a consumer, and also prints the delay of their delivery. The last form collects 10, 100 … 100,000 such tasks of one step and prints the cost per task.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark stops at the first error")]
 
+mod consumer;
+
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -29,22 +32,28 @@ use rollout::{
     judge::Judge,
     policy::PromptOptions,
     run::{
-        self, RunLimits, Stop, TaskSource,
-        event::Announcer,
+        self, Pause, RunLimits, StartLimit, Stop, TaskSource,
+        event::{Announcer, Listener},
         leases::LeaseLog,
         permits::RequestPermits,
         state::{RunState, Totals},
     },
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
+use stream::{EndReason, Stream, StreamListener, StreamOptions, StreamedRun};
 use testkit::{
     sim_farm::{Fault, SimFarm, SimFarmOptions},
     sim_model::{ModelReply, SimModel},
 };
 
+use tokio_util::sync::CancellationToken;
+
+use consumer::FinishTimes;
+
 const SERVERS: &str = "--servers";
 const GROWTH: &str = "--growth";
 const SMALL: &str = "--small";
+const STREAM: &str = "--stream";
 const MIB: f64 = 1_048_576.0;
 const SIZES: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
 
@@ -60,17 +69,23 @@ struct Load {
     real_size: bool,
     /// Whether some requests fail.
     faults: bool,
+    /// Whether a consumer takes the trajectories while the run goes on.
+    streams: bool,
 }
 
 impl Load {
     /// A realistic load: a busy farm and a slow model.
     fn busy(episodes: usize, rounds: usize, steps: usize) -> Self {
-        Self { episodes, rounds, steps, farm_millis: 400, policy_millis: 2000, real_size: true, faults: true }
+        let (farm_millis, policy_millis) = (400, 2000);
+        let (real_size, faults, streams) = (true, true, false);
+        Self { episodes, rounds, steps, farm_millis, policy_millis, real_size, faults, streams }
     }
 
     /// Only the collector's own work: tiny screenshots, almost no latency, no failures.
     fn small(episodes: usize, rounds: usize, steps: usize) -> Self {
-        Self { episodes, rounds, steps, farm_millis: 5, policy_millis: 5, real_size: false, faults: false }
+        let (farm_millis, policy_millis) = (5, 5);
+        let (real_size, faults, streams) = (false, false, false);
+        Self { episodes, rounds, steps, farm_millis, policy_millis, real_size, faults, streams }
     }
 
     /// Tasks of a single step.
@@ -104,6 +119,7 @@ impl Load {
             policy_millis: number(4),
             real_size: number(5) == 1,
             faults: number(6) == 1,
+            streams: false,
         }
     }
 }
@@ -126,6 +142,10 @@ fn main() {
                 println!("| {tasks} | {:.1} | {each:.2} | {:.0} |", cost.seconds, cost.grown / MIB);
             }
         }
+        Some(STREAM) => runtime.block_on(async {
+            let load = Load { streams: true, ..Load::small(number(1, 200), number(2, 10), number(3, 20)) };
+            print_cost(load, &measure(load).await);
+        }),
         Some(SMALL) => runtime.block_on(async {
             let load = Load::small(number(1, 200), number(2, 10), number(3, 20));
             print_cost(load, &measure(load).await);
@@ -175,7 +195,10 @@ async fn serve(load: Load) {
     .await;
     println!("{} {}", farm.url(), policy.url());
     // Ends when the parent process closes standard input.
-    let _ = tokio::task::spawn_blocking(|| std::io::stdin().lines().count()).await;
+    let _ = tokio::task::spawn_blocking(|| {
+        std::io::stdin().lines().for_each(|address| consumer::consume(&address.unwrap()));
+    })
+    .await;
 }
 
 struct Servers {
@@ -193,11 +216,16 @@ impl Servers {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let line = read_line(&mut child);
         let (farm, policy) = line.trim().split_once(' ').expect("two addresses");
         Self { farm: farm.to_owned(), policy: policy.to_owned(), child }
     }
+}
+
+fn read_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    line
 }
 
 impl Drop for Servers {
@@ -217,15 +245,43 @@ struct Cost {
     totals: Totals,
     /// Number of steps and resident bytes over time.
     samples: Vec<(u64, f64)>,
+    /// From durable to delivered, sorted.
+    delays: Vec<Duration>,
+}
+
+/// Starts the stream of the run and a consumer beside the simulated servers.
+async fn start_stream(
+    servers: &mut Servers,
+    journal: &Journal,
+    context: &EpisodeContext,
+    total: usize,
+) -> Stream {
+    let options = StreamOptions { address: ([127, 0, 0, 1], 0).into(), token: None };
+    let listener = StreamListener::bind(options).await.unwrap();
+    let address = listener.address();
+    let stream = listener.start(StreamedRun {
+        journal: journal.clone(),
+        id: IterationId::new(store::Split::Train, 0),
+        save_path: SavePath::new(&context.settings.save_path),
+        group_size: 1,
+        total,
+        pause: context.pause.clone(),
+        starts: StartLimit::none(),
+    });
+    writeln!(servers.child.stdin.as_mut().unwrap(), "{address}").unwrap();
+    stream.unwrap()
 }
 
 async fn measure(load: Load) -> Cost {
-    let servers = Servers::start(load);
+    let mut servers = Servers::start(load);
     let folder = tempfile::tempdir().unwrap();
     let total = load.episodes * load.rounds;
     let state = Arc::new(RunState::new(0..total));
     let journal = journal(folder.path(), total);
-    let context = Arc::new(episode_context(&servers, folder.path(), &state, journal.clone(), load.episodes));
+    let finish_times = Arc::new(FinishTimes::default());
+    let listeners: Vec<Arc<dyn Listener>> = vec![Arc::clone(&state) as _, Arc::clone(&finish_times) as _];
+    let context =
+        Arc::new(episode_context(&servers, folder.path(), listeners, journal.clone(), load.episodes));
     let limits = RunLimits {
         episodes: load.episodes,
         task_timeout: Duration::from_hours(1),
@@ -233,6 +289,11 @@ async fn measure(load: Load) -> Cost {
         completion_grace: Duration::from_mins(1),
         max_infra_retries: 5,
         unjudged: 256,
+        starts: StartLimit::none(),
+    };
+    let stream = match load.streams {
+        true => Some(start_stream(&mut servers, &journal, &context, total).await),
+        false => None,
     };
     let (before, cpu_before, since) = (memory(), cpu(), Instant::now());
     let samples = Arc::new(Mutex::new(Vec::new()));
@@ -242,12 +303,18 @@ async fn measure(load: Load) -> Cost {
         run::collect(context, Judge::Reference, limits, TaskSource::Fixed { tasks, total }, Stop::default())
             .await
             .unwrap();
+    journal.close().await.unwrap();
+    let mut delays = Vec::new();
+    if let Some(stream) = stream {
+        stream.finish(EndReason::Finished, Duration::from_mins(1), &CancellationToken::new()).await;
+        delays = finish_times.delays(&read_line(&mut servers.child));
+        assert_eq!(delays.len(), total, "every trajectory is delivered");
+    }
     let (seconds, cpu, grown) = (since.elapsed().as_secs_f64(), cpu() - cpu_before, memory() - before);
     sampler.abort();
-    journal.close().await.unwrap();
     assert_eq!(collected.unfinished, 0);
     let samples = std::mem::take(&mut *samples.lock().unwrap());
-    Cost { seconds, cpu, before, grown, totals: state.totals(), samples }
+    Cost { seconds, cpu, before, grown, totals: state.totals(), samples, delays }
 }
 
 fn print_cost(load: Load, cost: &Cost) {
@@ -266,6 +333,17 @@ fn print_cost(load: Load, cost: &Cost) {
         totals.steps as f64 / cost.seconds
     );
     println!("CPU of the collector      {:.2} ms per step", cost.cpu * 1000.0 / totals.steps as f64);
+    let trajectories = (load.episodes * load.rounds) as f64;
+    println!("                          {:.2} ms per trajectory", cost.cpu * 1000.0 / trajectories);
+    if !cost.delays.is_empty() {
+        let at = |share: f64| {
+            cost.delays[((cost.delays.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0
+        };
+        let (median, high, max) = (at(0.5), at(0.95), at(1.0));
+        println!(
+            "delivered after           {median:.1} ms (median), {high:.1} ms (95 %), {max:.1} ms (most)"
+        );
+    }
     println!("memory of the collector   {:.0} KiB per episode", (peak - before) / 1024.0 / episodes as f64);
     let done = |share: f64| samples.iter().find(|(steps, _)| *steps as f64 >= share * totals.steps as f64);
     let flat: Vec<String> = [0.25, 0.5, 0.75, 0.95]
@@ -319,7 +397,7 @@ fn journal(root: &std::path::Path, total: usize) -> Journal {
 fn episode_context(
     servers: &Servers,
     root: &std::path::Path,
-    state: &Arc<RunState>,
+    listeners: Vec<Arc<dyn Listener>>,
     journal: Journal,
     episodes: usize,
 ) -> EpisodeContext {
@@ -347,12 +425,15 @@ fn episode_context(
         execute: calls,
     };
     let save_path = SavePath::new(root);
+    let policy = ModelClient::vllm(&servers.policy, policy).unwrap();
+    let announcer = Announcer::new(listeners);
     EpisodeContext {
+        pause: Pause::new(policy.clone(), announcer.clone()),
         policy_version: rollout::run::PolicyVersion::default(),
         farm: FarmClient::new(&servers.farm, "key", farm).unwrap(),
-        policy: ModelClient::vllm(&servers.policy, policy).unwrap(),
+        policy,
         permits: RequestPermits::new(&pools, Duration::from_mins(40)),
-        announcer: Announcer::new(vec![Arc::clone(state) as _]),
+        announcer,
         leases: Some(LeaseLog::open(root).unwrap()),
         journal,
         sessions: rollout::session_options::SessionSource::default(),
