@@ -124,7 +124,8 @@ async fn farm_works_behind_nginx() {
 
 #[tokio::test]
 async fn environment_server_works_behind_nginx() {
-    let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port=0", "--node-port=0", "--no-mirror"]).await;
+    let farm =
+        Webgym::start(WEBGYM, &["serve", "1", "--master-port=0", "--node-port=0", "--no-mirror"]).await;
     let url = farm.url("master");
     let env = Webgym::start(WEBGYM, &["env", "--port=0", "--api-key=secret", "--farm", &url]).await;
     let address = env.url("env").trim_start_matches("http://").to_owned();

@@ -6,6 +6,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use client::farm::LiveUrl;
 use proto::trajectory::Outcome;
 
+use super::state::TaskInfo;
+
 /// The stage an episode is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
@@ -100,6 +102,10 @@ impl Stage {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
+    /// A task joined a run that has no plan.
+    TaskAdded {
+        task: Box<TaskInfo>,
+    },
     /// An episode entered a stage.
     Stage {
         index: usize,
