@@ -110,11 +110,11 @@ async fn main() {
 }
 
 fn report(measured: &[Round], unused: &ProcessUsage, sessions: usize) {
-    let spread = |values: Vec<f64>, digits: usize| {
-        let mut values = values;
+    let spread = |mut values: Vec<f64>, digits: usize| {
         values.sort_by(f64::total_cmp);
-        let (low, middle, high) = (values[0], values[values.len() / 2], values[values.len() - 1]);
-        format!("{middle:.digits$} ({low:.digits$}–{high:.digits$})")
+        let count = values.len();
+        let middle = f64::midpoint(values[(count - 1) / 2], values[count / 2]);
+        format!("{middle:.digits$} ({:.digits$}–{:.digits$})", values[0], values[count - 1])
     };
     let over = |value: fn(&Round) -> f64, digits| spread(measured.iter().map(value).collect(), digits);
     println!("\nmedian (minimum–maximum):");
