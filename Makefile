@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master chaos chaos-farm soak fuzz audit release wheel clean help
+.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master bench-env chaos chaos-farm soak fuzz audit release wheel clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -17,7 +17,7 @@ test: ## Install what is needed and run the test suite
 test-clients: ## Test with Playwright, Puppeteer, browser-use, Playwright MCP and generated OpenAPI clients (WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" scripts/test-clients
 
-test-envs: ## Test webgym env and webgym mcp with OpenEnv, TRL's pattern, MCP SDKs, the MCP inspector, inspect-ai and verifiers (PARTS="…", OPENENV=path of a clone, WEBGYM=path)
+test-envs: ## Test webgym env and webgym mcp with OpenEnv, MiniWoB, TRL's pattern, MCP SDKs, the MCP inspector, inspect-ai and verifiers (PARTS="…", OPENENV=path of a clone, WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" PARTS="$(PARTS)" OPENENV="$(OPENENV)" SESSIONS="$(SESSIONS)" scripts/test-envs
 
 test-browsergym: ## Run BrowserGym's own tests and every MiniWoB task on a farm (BROWSERGYM=path of a clone, PARTS="…", WEBGYM=path)
@@ -76,6 +76,11 @@ bench-collector: ## Benchmark the collector with a simulated farm and model
 bench-master: ## Benchmark the master with 1 to 200 simulated nodes of 128 instances each
 	@cargo build --quiet --release --bin webgym
 	@cargo run --quiet --release -p webgym-testkit --example bench_master -- --webgym target/release/webgym
+
+bench-env: ## Benchmark 64 sessions of webgym env against the same steps through /step (ARGS="--sessions N --rounds N --seconds N")
+	@scripts/setup
+	@cargo build --quiet --release --bin webgym
+	@cargo run --quiet --release -p webgym-testkit --example bench_env -- --webgym target/release/webgym $(ARGS)
 
 chaos: ## Chaos test: collect while components are killed, frozen, starved and disconnected (about 5 minutes; ARGS="--seed N")
 	@scripts/setup --tests --quiet

@@ -5,6 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,17 +18,19 @@ use proto::ImageFormat;
 use rollout::{
     config::{Config, Resolved, append_hyperparameters, seconds},
     judge::Judge,
-    run::preflight::farm_client,
+    run::{event::Announcer, preflight::farm_client, state::RunState},
     session_options::SessionSource,
 };
 use serde_json::json;
 use store::{RunMetadata, SavePath};
+use web::monitor::{Monitor, MonitoredRun, RunInfo};
 
 use crate::{
     browser_args::BrowserArgs,
     config::ConfigArgs,
     format::{count_of, parse_count},
     judge,
+    monitor::{RunMonitorArgs, judge_name},
     parent::Parent,
     serve::print_event,
     signals::{Signals, StopSignal},
@@ -130,12 +133,17 @@ pub(crate) struct EnvArgs {
     /// Stop when the process PID ends. It must be the parent of this one.
     #[arg(long, value_name = "PID")]
     exit_with_parent: Option<i32>,
+    #[command(flatten)]
+    monitor: RunMonitorArgs,
 }
 
 pub(crate) async fn run(args: EnvArgs) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let parent = Parent::watch(args.exit_with_parent)?;
-    let prepared = args.episodes.prepare(DEFAULT_INSTANCES, &[]).await?;
+    let run = Arc::new(RunState::open_ended());
+    let announcer = Announcer::new(vec![Arc::clone(&run) as _]);
+    let prepared = args.episodes.prepare(DEFAULT_INSTANCES, &[], announcer).await?;
+    let monitor = args.start_monitor(&prepared, &run).await;
     let options = ServerOptions {
         address: SocketAddr::new(args.host, args.port),
         api_key: args.api_key.filter(|key| !key.is_empty()),
@@ -168,6 +176,7 @@ pub(crate) async fn run(args: EnvArgs) -> anyhow::Result<ExitCode> {
     }
     let stop = async {
         let finished = server.stop().await;
+        drop(monitor);
         prepared.farm.stop().await;
         for id in finished? {
             print_event(
@@ -179,6 +188,31 @@ pub(crate) async fn run(args: EnvArgs) -> anyhow::Result<ExitCode> {
     tokio::select! {
         stopped = stop => stopped.map(|()| ExitCode::SUCCESS),
         () = signals.next() => Ok(ExitCode::from(130)),
+    }
+}
+
+impl EnvArgs {
+    /// Starts the monitor if episodes are saved: it shows their screenshots.
+    async fn start_monitor(&self, prepared: &Prepared, run: &Arc<RunState>) -> Option<Monitor> {
+        let folder = self.episodes.save_path.as_ref()?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let splits: Vec<&str> = self.episodes.tasks.iter().map(|given| split_and_file(given).0).collect();
+        let info = RunInfo {
+            name,
+            split: splits.join(", "),
+            iteration: None,
+            model: "webgym env".to_owned(),
+            judge: prepared.judge_name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let monitored = || MonitoredRun {
+            run: Arc::clone(run),
+            info: info.clone(),
+            policy: None,
+            judge_slots: prepared.max_sessions,
+            farm: Some(prepared.client.clone()),
+        };
+        self.monitor.serve(prepared.monitor_port?, monitored).await
     }
 }
 
@@ -194,7 +228,8 @@ pub(crate) struct McpArgs {
 /// Serves one MCP client on standard input and output. The log goes to standard error.
 pub(crate) async fn run_mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let prepared = args.episodes.prepare(1, &["+env_config.session.tabs=many"]).await?;
+    let prepared = args.episodes.prepare(1, &["+env_config.session.tabs=many"], Announcer::default());
+    let prepared = prepared.await?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     let served = tokio::select! {
         served = env::serve_stdio(&prepared.environment, args.task_id, input, output) => served,
@@ -212,8 +247,11 @@ pub(crate) async fn run_mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
 struct Prepared {
     environment: Environment,
     farm: OwnFarm,
+    client: FarmClient,
     tasks: usize,
     max_sessions: usize,
+    judge_name: String,
+    monitor_port: Option<u16>,
 }
 
 /// What this process owns besides the environment.
@@ -236,7 +274,12 @@ impl OwnFarm {
 
 impl EpisodeArgs {
     /// Reads tasks and configuration, and starts or connects to the farm.
-    async fn prepare(&self, instances: usize, defaults: &[&str]) -> anyhow::Result<Prepared> {
+    async fn prepare(
+        &self,
+        instances: usize,
+        defaults: &[&str],
+        announcer: Announcer,
+    ) -> anyhow::Result<Prepared> {
         let resolved = self.load_config(defaults)?;
         let recorder = self.recorder(&resolved)?;
         let Resolved { mut config, .. } = resolved;
@@ -249,7 +292,7 @@ impl EpisodeArgs {
         let screenshot_folder = screenshot_folder(&judge)?;
         let task_count = tasks.len();
         let environment = Environment::new(EnvOptions {
-            farm: client,
+            farm: client.clone(),
             tasks,
             judge,
             sessions: SessionSource::for_tasks(&config, &[])?,
@@ -267,9 +310,17 @@ impl EpisodeArgs {
             lifetime_mins: config.env_config.instance_lifetime_max,
             screenshot_folder: screenshot_folder.clone(),
             recorder,
+            announcer,
         });
-        let farm = OwnFarm { farm, screenshot_folder };
-        Ok(Prepared { environment, farm, tasks: task_count, max_sessions })
+        Ok(Prepared {
+            environment,
+            farm: OwnFarm { farm, screenshot_folder },
+            client,
+            tasks: task_count,
+            max_sessions,
+            judge_name: judge_name(&config),
+            monitor_port: config.env_config.monitor_port,
+        })
     }
 
     fn load_config(&self, defaults: &[&str]) -> anyhow::Result<Resolved> {

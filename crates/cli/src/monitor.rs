@@ -46,14 +46,18 @@ impl RunMonitorArgs {
         state: &Arc<RunState>,
         context: &EpisodeContext,
     ) -> Option<Monitor> {
-        let port = config.env_config.monitor_port?;
-        let monitored = || MonitoredRun {
+        self.serve(config.env_config.monitor_port?, || MonitoredRun {
             run: Arc::clone(state),
             info: run_info(config, plan, context),
             policy: Some(context.policy.clone()),
             judge_slots: config.env_config.evaluation_workers,
             farm: Some(context.farm.clone()),
-        };
+        })
+        .await
+    }
+
+    /// Starts a monitor at this port, or at a free one if it is in use.
+    pub(crate) async fn serve(&self, port: u16, monitored: impl Fn() -> MonitoredRun) -> Option<Monitor> {
         let address = |port| SocketAddr::new(self.monitor_host, port);
         let mut started = Monitor::start(monitored(), address(port), self.monitor_token.clone()).await;
         if matches!(&started, Err(error) if error.kind() == std::io::ErrorKind::AddrInUse) {
@@ -78,14 +82,17 @@ fn run_info(config: &Config, plan: &Plan, context: &EpisodeContext) -> RunInfo {
     RunInfo {
         name: name.to_string_lossy().into_owned(),
         split: plan.id.split.as_str().to_owned(),
-        iteration: plan.id.iteration,
+        iteration: Some(plan.id.iteration),
         model: context.settings.model.clone(),
-        judge: serde_json::to_value(config.judge)
-            .ok()
-            .and_then(|judge| Some(judge.as_str()?.to_owned()))
-            .unwrap_or_default(),
+        judge: judge_name(config),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
+}
+
+/// Returns the judge as the configuration names it.
+pub(crate) fn judge_name(config: &Config) -> String {
+    let judge = serde_json::to_value(config.judge).ok();
+    judge.and_then(|judge| Some(judge.as_str()?.to_owned())).unwrap_or_default()
 }
 
 #[derive(Args)]

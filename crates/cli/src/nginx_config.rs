@@ -1,4 +1,4 @@
-//! `webgym nginx-config`: prints an nginx configuration for one or more masters and a run's monitor. Its limits are derived
+//! `webgym nginx-config`: prints an nginx configuration for one or more masters, a run's monitor and an environment server. Its limits are derived
 //! from the farm's defaults, so that nginx never times out before the farm does. Writes no files.
 
 use std::{fmt::Write as _, net::Ipv6Addr, process::ExitCode, str::FromStr, time::Duration};
@@ -14,6 +14,9 @@ pub(crate) struct NginxArgs {
     /// Host and port of a run's monitor, to be served under /monitor/. Start that run with a token.
     #[arg(long, value_name = "HOST:PORT")]
     monitor: Option<HostPort>,
+    /// Host and port of an environment server (webgym env), to be served under /env/. Start it with an API key.
+    #[arg(long, value_name = "HOST:PORT")]
+    env: Option<HostPort>,
     /// The server name that clients use; *.example.org for all names of a domain.
     #[arg(long, value_name = "NAME", default_value = "_")]
     server_name: ServerName,
@@ -232,6 +235,17 @@ fn write_locations(text: &mut String, args: &NginxArgs) {
              access_log off;\n    }}\n",
         );
     }
+    if let Some(HostPort { host, port }) = &args.env {
+        let _ = write!(
+            text,
+            "    # An environment server, with its WebSockets. A client may think for as long as --idle-secs between two steps.\n    \
+             location = /env {{\n        return 301 /env/;\n    }}\n    location /env/ {{\n        \
+             proxy_pass http://{host}:{port}/;\n        proxy_set_header Upgrade $http_upgrade;\n        \
+             proxy_set_header Connection \"upgrade\";\n        proxy_set_header Host $http_host;\n        \
+             proxy_set_header X-Forwarded-Proto $scheme;\n        proxy_buffering off;\n        \
+             proxy_read_timeout 1h;\n        proxy_send_timeout 1h;\n    }}\n",
+        );
+    }
     text.push_str(
         "\n    # Errors of nginx itself in the format of the farm.\n    error_page 502 504 @unreachable;\n    \
          location @unreachable {\n        default_type application/json;\n        \
@@ -269,6 +283,7 @@ mod tests {
             ["--master", "unix:/run/x"],
             ["--master", "[::1;]:7000"],
             ["--monitor", "a/x:5000"],
+            ["--env", "a/x:8000"],
             ["--server-name", "a;b"],
             ["--server-name", "~^(.*)$"],
             ["--server-name", "a\nb"],

@@ -69,6 +69,8 @@ async fn every_used_metric_exists() {
     let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port", "0", "--node-port", "0"]).await;
     let mut known = exported_series(&farm.master().http.get("/metrics", &[]).await.text());
     known.extend(metrics_of_a_run().await);
+    let env = Webgym::start(WEBGYM, &["env", "--port", "0", "--farm", &farm.url("master")]).await;
+    known.extend(exported_series(&Http::new(&env.url("env"), None).get("/metrics", &[]).await.text()));
     let mut named = 0;
     for path in [
         "deploy/prometheus/webgym-alerts.yaml",
@@ -89,17 +91,18 @@ async fn every_used_metric_exists() {
 #[tokio::test]
 async fn probe_endpoints_respond() {
     let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port", "0", "--node-port", "0"]).await;
+    let env = Webgym::start(WEBGYM, &["env", "--port", "0", "--farm", &farm.url("master")]).await;
     let mut probes = 0;
-    for (file, tier) in [("master", "master"), ("node", "node")] {
+    for (file, url) in [("master", farm.url("master")), ("node", farm.url("node")), ("env", env.url("env"))] {
         let text = read(&format!("deploy/helm/webgym/templates/{file}.yaml"));
-        let http = Http::new(&farm.url(tier), None);
+        let http = Http::new(&url, None);
         for path in text.lines().filter_map(|line| line.split("httpGet: {path: ").nth(1)) {
             let path = path.split(',').next().unwrap();
             http.get(path, &[]).await.ok();
             probes += 1;
         }
     }
-    assert_eq!(probes, 5);
+    assert_eq!(probes, 7);
 }
 
 async fn flags_of(subcommand: &str) -> BTreeSet<String> {
@@ -135,6 +138,7 @@ async fn every_used_flag_exists() {
         ("node", line_of("deploy/docker/compose.yaml", "command: [node")),
         ("master", arguments("deploy/helm/webgym/templates/master.yaml")),
         ("node", arguments("deploy/helm/webgym/templates/node.yaml")),
+        ("env", arguments("deploy/helm/webgym/templates/env.yaml")),
         ("master", line_of("deploy/slurm/webgym.sbatch", "\"${on_first[@]}\" \"$webgym\" master")),
         ("node", line_of("deploy/slurm/webgym.sbatch", "\"${on_all[@]}\" bash -c 'exec \"$0\" node")),
     ] {
@@ -170,8 +174,8 @@ async fn every_set_variable_is_read() {
 
 #[tokio::test]
 async fn nginx_examples_match_generated_config() {
-    let proxy = "--master 10.0.0.1:7000 --master 10.0.0.2:7000 --monitor 10.0.0.9:5000 --server-name farm.example.org \
-                 --tls-cert /etc/ssl/webgym/fullchain.pem --tls-key /etc/ssl/webgym/privkey.pem";
+    let proxy = "--master 10.0.0.1:7000 --master 10.0.0.2:7000 --monitor 10.0.0.9:5000 --env 10.0.0.8:8000 \
+                 --server-name farm.example.org --tls-cert /etc/ssl/webgym/fullchain.pem --tls-key /etc/ssl/webgym/privkey.pem";
     let compose = "--master master-1:7000 --master master-2:7000 --listen 7000";
     for (path, arguments) in [("deploy/proxy/nginx.conf", proxy), ("deploy/docker/nginx.conf", compose)] {
         let printed = Command::new(WEBGYM)

@@ -8,7 +8,7 @@ use hyper::Method;
 use practice::Sites;
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{CdpClient, Farm, Http, Lease, LiveClient, Nginx, Tier, Webgym, eventually};
+use testkit::{CdpClient, EnvClient, Farm, Http, Lease, LiveClient, Nginx, Tier, Webgym, eventually};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
@@ -61,7 +61,7 @@ async fn nginx_accepts_generated_config() {
     for arguments in [
         vec![],
         vec!["--master", "10.0.0.1:7000", "--master", "[::1]:7000", "--server-name", "*.example.org"],
-        vec!["--monitor", "127.0.0.1:5000", "--listen", "[::]:8443"],
+        vec!["--monitor", "127.0.0.1:5000", "--env", "127.0.0.1:8000", "--listen", "[::]:8443"],
         [&tls[..], &["--server-name", "farm.example.org", "--master", "localhost:7001"]].concat(),
     ] {
         let checked = Nginx::check(&generate_config(&arguments).await).await;
@@ -120,6 +120,31 @@ async fn farm_works_behind_nginx() {
     second.signal(Signal::KILL);
     second.wait_for_exit(TIMEOUT).await;
     farm.http.get("/info", &[]).await.assert_error(502, "node_unreachable", "no master responds");
+}
+
+#[tokio::test]
+async fn environment_server_works_behind_nginx() {
+    let farm =
+        Webgym::start(WEBGYM, &["serve", "1", "--master-port=0", "--node-port=0", "--no-mirror"]).await;
+    let url = farm.url("master");
+    let env = Webgym::start(WEBGYM, &["env", "--port=0", "--api-key=secret", "--farm", &url]).await;
+    let address = env.url("env").trim_start_matches("http://").to_owned();
+    let nginx = start_nginx(&[&farm], &["--env", &address]).await;
+    let url = format!("{}/env", nginx.url());
+    assert_eq!(EnvClient::try_connect(&url, &[]).await.err(), Some(401));
+    let mut client = EnvClient::try_connect(&url, &[("x-api-key", "secret")]).await.unwrap();
+    client.observe("reset", &json!({})).await;
+    let page = "data:text/html,<button>Press</button>";
+    let opened = client.observe("step", &json!({"visit_page": {"url": page}})).await;
+    assert!(opened["observation"]["axtree_txt"].as_str().unwrap().contains("button 'Press'"), "{opened}");
+    Http::new(&url, None).get("/readyz", &[]).await.ok();
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+    }});
+    let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    let http = Http::new(&url, Some("secret"));
+    let answer = http.send(Method::POST, "/mcp", &[], initialize.to_string(), &headers).await;
+    assert!(answer.headers.contains_key("mcp-session-id"), "{}", answer.text());
 }
 
 /// Leases a browser, visits a page, takes a screenshot and releases.

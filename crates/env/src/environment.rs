@@ -14,7 +14,11 @@ use client::{
     http::Deadline,
 };
 use proto::{ImageFormat, InteractionMode};
-use rollout::{judge::Judge, session_options::SessionSource};
+use rollout::{
+    judge::Judge,
+    run::event::{Announcer, Stage},
+    session_options::SessionSource,
+};
 use store::IterationId;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -22,17 +26,18 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     browser_session::{BrowserSession, SessionError},
     catalog::{ChosenTask, TaskCatalog},
-    episode::{Episode, EpisodeStart},
+    episode::{Episode, EpisodeStart, StartedEpisode},
     error::EnvError,
     held_lease::{HeldLease, LeaseRequest},
     metrics::EnvMetrics,
     openenv::{RequestedScreenshot, ResetRequest},
+    progress::Progress,
     recorder::{RecordError, Recorder, Recording},
     screenshot_files::ScreenshotFiles,
 };
 
 /// How often the start of an episode is tried again on another browser.
-const MAX_START_RETRIES: usize = 2;
+const MAX_START_RETRIES: u32 = 2;
 
 /// The settings of an environment.
 pub struct EnvOptions {
@@ -56,6 +61,8 @@ pub struct EnvOptions {
     pub screenshot_folder: Option<PathBuf>,
     /// Saves the episodes.
     pub recorder: Option<Recorder>,
+    /// Hears what happens in the episodes.
+    pub announcer: Announcer,
 }
 
 /// Starts episodes for the sessions of a server.
@@ -65,6 +72,7 @@ pub struct Environment {
     /// Leases that are being acquired or released.
     leases: TaskTracker,
     draining: CancellationToken,
+    /// Episodes so far.
     episodes: AtomicUsize,
     pub(crate) metrics: EnvMetrics,
 }
@@ -128,20 +136,39 @@ impl Environment {
     /// Starts the episode that a client asks for. Waits for a free session up to the limit.
     pub(crate) async fn start_episode(&self, request: ResetRequest) -> Result<Episode, EnvError> {
         let chosen = self.options.tasks.choose(&request.task)?;
+        let index = self.episodes.fetch_add(1, Ordering::Relaxed);
+        let mut progress = Progress::begin(&self.options.announcer, index, &chosen.task);
+        match self.start_with_retries(&request, &chosen, &mut progress).await {
+            Ok(start) => {
+                self.metrics.record_reset();
+                progress.enter(Stage::Policy);
+                Ok(start.into_episode(progress))
+            }
+            Err(error) => {
+                progress.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_with_retries(
+        &self,
+        request: &ResetRequest,
+        chosen: &ChosenTask,
+        progress: &mut Progress,
+    ) -> Result<StartedEpisode, EnvError> {
         let deadline = Deadline::after(self.options.queue_timeout);
         let mut retries = 0;
         loop {
-            match self.try_start(&request, chosen.clone(), deadline).await {
+            match self.try_start(request, chosen.clone(), deadline, progress).await {
                 Err(StartError::Lost(reason)) if retries < MAX_START_RETRIES => {
                     retries += 1;
                     tracing::debug!(reason, "an episode is started again on another browser");
+                    progress.retry(retries, &reason);
                 }
                 Err(StartError::Lost(reason)) => return Err(EnvError::Start(reason)),
                 Err(StartError::Permanent(error)) => return Err(error),
-                Ok(episode) => {
-                    self.metrics.record_reset();
-                    return Ok(episode);
-                }
+                Ok(started) => return Ok(started),
             }
         }
     }
@@ -151,8 +178,10 @@ impl Environment {
         request: &ResetRequest,
         mut chosen: ChosenTask,
         deadline: Deadline,
-    ) -> Result<Episode, StartError> {
+        progress: &mut Progress,
+    ) -> Result<StartedEpisode, StartError> {
         let held = self.lease(&chosen, deadline).await?;
+        progress.open_page(held.live_url());
         let mode = request.mode.unwrap_or(self.options.mode);
         let format = match request.screenshot {
             None => self.options.screenshot,
@@ -168,7 +197,8 @@ impl Environment {
         };
         let browser = BrowserSession::open(held, options, self.options.operation_timeout).await?;
         let id = request.episode_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-        let (screenshots, recording) = self.open_files(&mut chosen).await.map_err(StartError::Permanent)?;
+        let (screenshots, recording) =
+            self.open_files(&mut chosen, progress.index()).await.map_err(StartError::Permanent)?;
         let (sends_screenshot, tasks) = (format.is_some(), self.leases.clone());
         let start = EpisodeStart { id, chosen, mode, screenshots, recording, sends_screenshot, tasks };
         Ok(start.open(browser).await?)
@@ -178,6 +208,7 @@ impl Environment {
     async fn open_files(
         &self,
         chosen: &mut ChosenTask,
+        index: usize,
     ) -> Result<(ScreenshotFiles, Option<Recording>), EnvError> {
         if let Some(recorder) = &self.options.recorder {
             let recording = recorder.begin(&chosen.split, &mut chosen.task).await;
@@ -187,7 +218,6 @@ impl Environment {
         let Some(folder) = &self.options.screenshot_folder else {
             return Ok((ScreenshotFiles::none(), None));
         };
-        let index = self.episodes.fetch_add(1, Ordering::Relaxed);
         Ok((ScreenshotFiles::temporary(folder, index).await?, None))
     }
 

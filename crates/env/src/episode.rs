@@ -12,6 +12,7 @@ use rollout::{
         Judge, Verdict, final_answer,
         program::{Check, JudgedEpisode, checks_of},
     },
+    run::event::Stage,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::task::TaskTracker;
@@ -23,6 +24,7 @@ use crate::{
     environment::Environment,
     error::EnvError,
     page::Page,
+    progress::Progress,
     recorder::Recording,
     screenshot_files::ScreenshotFiles,
 };
@@ -49,6 +51,8 @@ pub(crate) struct Episode {
     steps: Vec<Step>,
     screenshots: ScreenshotFiles,
     recording: Option<Recording>,
+    /// `None` once the episode has ended.
+    progress: Option<Progress>,
     /// Whether observations have the screenshot. It may be taken for the judge or the record only.
     sends_screenshot: bool,
     /// The last screenshot, to compare the next one with; only for recorded episodes.
@@ -69,33 +73,48 @@ pub(crate) struct EpisodeStart {
     pub(crate) tasks: TaskTracker,
 }
 
+/// An episode whose start page is open.
+pub(crate) struct StartedEpisode {
+    start: EpisodeStart,
+    browser: BrowserSession,
+    page: Page,
+}
+
 impl EpisodeStart {
     /// Opens the task's start page.
-    pub(crate) async fn open(self, browser: BrowserSession) -> Result<Episode, SessionError> {
-        let Self { id, chosen, mode, screenshots, recording, sends_screenshot, tasks } = self;
-        let ChosenTask { split, task } = chosen;
+    pub(crate) async fn open(self, browser: BrowserSession) -> Result<StartedEpisode, SessionError> {
+        let task = &self.chosen.task;
         let mut page = browser.visit(&task.website).await?;
-        let prepared = prepare_page(&task, &browser.judged_page()).await;
+        let prepared = prepare_page(task, &browser.judged_page()).await;
         if prepared.map_err(|reason| {
             SessionError::Refused(format!("the setup script of the task failed: {reason}"))
         })? {
             page = browser.observe().await?;
         }
-        Ok(Episode {
+        Ok(StartedEpisode { start: self, browser, page })
+    }
+}
+
+impl StartedEpisode {
+    pub(crate) fn into_episode(self, progress: Progress) -> Episode {
+        let Self { start, browser, page } = self;
+        let EpisodeStart { id, chosen, mode, screenshots, recording, sends_screenshot, tasks } = start;
+        Episode {
             id,
-            split,
-            task,
+            split: chosen.split,
+            task: chosen.task,
             mode,
             browser: Some(browser),
             page,
             steps: Vec::new(),
             screenshots,
             recording,
+            progress: Some(progress),
             sends_screenshot,
             fingerprint: None,
             ended: None,
             tasks,
-        })
+        }
     }
 }
 
@@ -140,6 +159,9 @@ impl Episode {
         action: AgentAction,
     ) -> Result<(), EnvError> {
         let Some(browser) = &self.browser else { return Err(EnvError::EpisodeEnded) };
+        if let Some(progress) = &mut self.progress {
+            progress.enter(Stage::Execute);
+        }
         let observed = match &action.effect {
             Effect::Act(intents) => browser.act(intents).await,
             Effect::Unusable(reason) => {
@@ -161,6 +183,9 @@ impl Episode {
         if is_answer || self.is_out_of_steps() || self.is_solved(environment).await {
             return self.judge(environment).await;
         }
+        if let Some(progress) = &mut self.progress {
+            progress.enter(Stage::Policy);
+        }
         Ok(())
     }
 
@@ -181,6 +206,9 @@ impl Episode {
     /// Records what the agent saw and did.
     async fn record(&mut self, action: AgentAction) -> Result<(), EnvError> {
         let path = self.screenshots.save(self.steps.len(), self.page.screenshot.as_ref()).await?;
+        if let Some(progress) = &mut self.progress {
+            progress.record_step(&self.page.url, &path, &action.raw);
+        }
         if let (Some(_), Some(screenshot)) = (&self.recording, &self.page.screenshot) {
             let fingerprint = Fingerprint::of(&screenshot.data);
             if let (Some(last), Some(before)) = (self.steps.last_mut(), self.fingerprint) {
@@ -243,6 +271,9 @@ impl Episode {
     /// Scores the episode and ends it. The browser stays open until the judge is done: a judge may look at the last page.
     async fn judge(&mut self, environment: &Environment) -> Result<(), EnvError> {
         let mut trajectory = self.trajectory(None, "answered or out of steps");
+        if let Some(progress) = &mut self.progress {
+            progress.enter(Stage::Reward);
+        }
         let verdict = self.verdict(environment).await;
         let ended = ended_by(&verdict);
         verdict.apply(&mut trajectory);
@@ -263,11 +294,21 @@ impl Episode {
         ended: Ended,
         trajectory: Trajectory,
     ) -> Result<(), EnvError> {
-        environment.metrics.record_outcome(ended.outcome.as_str());
+        let outcome = ended.outcome;
+        environment.metrics.record_outcome(outcome.as_str());
         self.browser = None;
         self.ended = Some(ended);
-        let Some(recording) = self.recording.take() else { return Ok(()) };
-        recording.finish(trajectory).await.map_err(|error| EnvError::Disk(error.to_string()))
+        let mut progress = self.progress.take();
+        if let Some(recording) = self.recording.take() {
+            if let Some(progress) = &mut progress {
+                progress.enter(Stage::Save);
+            }
+            recording.finish(trajectory).await.map_err(|error| EnvError::Disk(error.to_string()))?;
+        }
+        if let Some(progress) = progress {
+            progress.finish(outcome);
+        }
+        Ok(())
     }
 
     /// Returns the data of an `observation` message.
@@ -335,12 +376,15 @@ impl Episode {
 impl Drop for Episode {
     /// Saves the steps of an episode that its client gave up.
     fn drop(&mut self) {
+        // Announces the end once the steps are saved.
+        let progress = self.progress.take();
         let Some(recording) = self.recording.take() else { return };
         let trajectory = self.trajectory(Some(Outcome::Cancelled), "the client ended the episode");
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
         self.tasks.spawn(async move {
+            let _progress = progress;
             if trajectory.steps.is_empty() {
                 return recording.discard().await;
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client::{
-    farm::{CdpUrl, ClientError, FarmClient, GrantedLease, Lease},
+    farm::{CdpUrl, ClientError, FarmClient, GrantedLease, Lease, LiveUrl},
     http::Deadline,
 };
 use proto::SessionOptions;
@@ -51,6 +51,11 @@ impl HeldLease {
 
     pub(crate) fn lease(&self) -> &Lease {
         &self.granted.lease
+    }
+
+    /// Returns where a person can watch the browser.
+    pub(crate) const fn live_url(&self) -> Option<&LiveUrl> {
+        self.granted.live_url.as_ref()
     }
 
     pub(crate) const fn cdp_url(&self) -> Option<&CdpUrl> {

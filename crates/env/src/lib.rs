@@ -15,6 +15,7 @@ mod mcp;
 mod metrics;
 mod openenv;
 mod page;
+mod progress;
 mod recorder;
 mod screenshot_files;
 mod server;

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
     WebSocketStream, client_async,
-    tungstenite::{Error, Message, client::IntoClientRequest},
+    tungstenite::{Error, Message, Utf8Bytes, client::IntoClientRequest},
 };
 
 /// No message takes longer than this unless it hangs.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 pub struct EnvClient {
     socket: WebSocketStream<TcpStream>,
@@ -20,9 +20,10 @@ pub struct EnvClient {
 impl EnvClient {
     /// Connects with these headers. The error is the status of the response.
     pub async fn try_connect(url: &str, headers: &[(&'static str, &str)]) -> Result<Self, u16> {
-        let host = url.split_once("://").expect("a URL").1;
+        let address = url.split_once("://").expect("a URL").1;
+        let host = address.split('/').next().unwrap_or_default();
         let stream = TcpStream::connect(host).await.expect("the server accepts connections");
-        let mut request = format!("ws://{host}/ws").into_client_request().expect("a request");
+        let mut request = format!("ws://{address}/ws").into_client_request().expect("a request");
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().expect("a header"));
         }
@@ -51,10 +52,15 @@ impl EnvClient {
 
     /// Returns the next message, or the code with which the server closed the connection.
     pub async fn receive(&mut self) -> Result<Value, Option<u16>> {
+        self.receive_text().await.map(|text| serde_json::from_str(&text).expect("JSON"))
+    }
+
+    /// Like [`EnvClient::receive`], without reading the message.
+    pub async fn receive_text(&mut self) -> Result<Utf8Bytes, Option<u16>> {
         loop {
             let next = tokio::time::timeout(TIMEOUT, self.socket.next()).await.expect("a message in time");
             return match next {
-                Some(Ok(Message::Text(text))) => Ok(serde_json::from_str(&text).expect("JSON")),
+                Some(Ok(Message::Text(text))) => Ok(text),
                 Some(Ok(Message::Close(frame))) => Err(frame.map(|frame| frame.code.into())),
                 Some(Ok(_)) => continue,
                 Some(Err(_)) | None => Err(None),

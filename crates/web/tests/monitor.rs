@@ -78,6 +78,31 @@ async fn grid_follows_run_live() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn task_that_joins_appears_in_the_open_page() {
+    common::require_built_pages();
+    let run = FakeRun::open_ended();
+    let monitor = run.monitor().await;
+    let tab = open(&monitor).await;
+    tab.eval(
+        "[...document.querySelectorAll('.views button')].find((one) => one.textContent === 'Table').click()",
+    )
+    .await;
+    for index in 0..3 {
+        run.add(index);
+        tab.wait_until(&chip("idle", index + 1)).await;
+        let name = format!("Find the {}th lamp", index + 1);
+        tab.wait_until(&format!("document.querySelector('.tasks').textContent.includes('{name}')")).await;
+    }
+    run.enter_stage(2, 1, Stage::Execute);
+    tab.wait_until(&chip("browser", 1)).await;
+    run.finish(2, Outcome::Success);
+    tab.wait_until("document.querySelector('[role=progressbar]').ariaValueText === '1 of 3 tasks done'")
+        .await;
+    tab.assert_no_errors();
+    tab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cells_are_filtered_by_state_and_task() {
     common::require_built_pages();
     let run = FakeRun::new(50);

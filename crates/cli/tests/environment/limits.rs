@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::json;
 use testkit::{EnvClient, Webgym, eventually};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+};
 
 use crate::{LIMIT, Server};
 
@@ -56,14 +61,63 @@ async fn idle_session_ends_and_idle_connection_stays() {
     assert_eq!(without_episode.ask("state", &json!({})).await["type"], "state");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn many_idle_connections_hold_no_browser() {
-    let server = Server::start(&["--max-connections=401"]).await;
-    let mut idle = Vec::new();
-    for _ in 0..400 {
-        idle.push(server.client().await);
+/// Connections of the test of idle connections.
+const IDLE_CONNECTIONS: usize = 10_000;
+/// Idle connections that are opened at the same time.
+const OPENED_AT_ONCE: usize = 32;
+
+/// Raises the limit of open files, which the server inherits, and returns how many connections fit.
+fn allow_connections(wanted: usize) -> usize {
+    // Files that this process and the server need besides.
+    const OTHER_FILES: usize = 600;
+    let limit = getrlimit(Resource::Nofile);
+    let maximum = limit.maximum.map_or(usize::MAX, |maximum| usize::try_from(maximum).unwrap());
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+    let fitting = wanted.min(maximum.saturating_sub(OTHER_FILES));
+    if fitting < wanted {
+        eprintln!("only {fitting} of {wanted} connections: this machine allows {maximum} open files");
     }
-    eventually("all are connected", LIMIT, async || server.metric("connections").await == 400).await;
+    fitting
+}
+
+/// Opens a WebSocket by hand: a real client would have large buffers.
+async fn open_idle(host: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let request = format!(
+        "GET /ws HTTP/1.1\r\nhost: {host}\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\n") {
+        response.push(stream.read_u8().await.unwrap());
+    }
+    assert!(response.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&response));
+    stream
+}
+
+async fn open_all_idle(host: &str, count: usize) -> Vec<TcpStream> {
+    let mut opening = JoinSet::new();
+    for first in 0..OPENED_AT_ONCE {
+        let host = host.to_owned();
+        opening.spawn(async move {
+            let mut opened = Vec::new();
+            for _ in (first..count).step_by(OPENED_AT_ONCE) {
+                opened.push(open_idle(&host).await);
+            }
+            opened
+        });
+    }
+    opening.join_all().await.into_iter().flatten().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_idle_connections_hold_no_browser() {
+    let count = allow_connections(IDLE_CONNECTIONS);
+    let server = Server::start(&[&format!("--max-connections={}", count + 1)]).await;
+    let host = server.url().trim_start_matches("http://").to_owned();
+    let idle = open_all_idle(&host, count).await;
+    eventually("all are connected", LIMIT, async || server.metric("connections").await == count as i64).await;
     assert_eq!(server.metric("active_sessions").await, 0);
     let mut client = server.client().await;
     client.observe("reset", &json!({})).await;

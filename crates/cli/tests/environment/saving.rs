@@ -4,8 +4,9 @@ use std::path::Path;
 
 use proto::trajectory::{Outcome, Trajectory};
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{IterationFile, IterationId, SavePath, Split};
+use testkit::{Http, eventually};
 
 use crate::{LIMIT, Server};
 
@@ -75,4 +76,39 @@ async fn episodes_of_a_killed_server_are_kept() {
     client.observe("step", &json!({"answer": "43"})).await;
     stop(server).await;
     assert_eq!(read(folder.path(), 1)[0].metadata.outcome, Some(Outcome::Failure));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn monitor_shows_episodes_as_they_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let option = format!("--save-path={}", folder.path().display());
+    let server = Server::start(&[&option, "env_config.monitor_port=0"]).await;
+    let monitor = Http::new(&server.webgym.monitor_url().await, None);
+    let status = async || monitor.get("/status", &[]).await.json();
+    assert_eq!(status().await["tasks"], 0);
+    let mut client = server.client().await;
+    client.observe("reset", &json!({"task_id": "wiki"})).await;
+    assert_eq!(status().await["stages"], json!({"policy": 1}));
+    // A second client waits for the browser.
+    let mut waiting = server.client().await;
+    waiting.send("reset", &json!({"task_id": "shop"})).await;
+    eventually("the second episode is shown", LIMIT, async || status().await["stages"]["allocate"] == 1)
+        .await;
+    client.observe("step", &json!({"action_str": "scroll(0, 100)"})).await;
+    let detail = monitor.get("/api/task/0", &[]).await.json();
+    assert_eq!((&detail["id"], &detail["step"]), (&json!("wiki"), &json!(1)), "{detail}");
+    assert_eq!(detail["steps"][0]["action"], "scroll(0, 100)");
+    assert!(detail["live_url"].is_string(), "{detail}");
+    let screenshot = monitor.get("/api/task/0/screenshot", &[]).await;
+    assert!(screenshot.body.starts_with(b"\x89PNG"), "{}", screenshot.status);
+    client.observe("step", &json!({"answer": "42"})).await;
+    assert_eq!(status().await["outcomes"], json!({"success": 1}));
+    assert_eq!(waiting.receive().await.unwrap()["type"], "observation");
+    waiting.observe("step", &json!({"action_str": "noop(1)"})).await;
+    drop(waiting);
+    let outcomes = json!({"success": 1, "cancelled": 1});
+    eventually("the second one is cancelled", LIMIT, async || status().await["outcomes"] == outcomes).await;
+    let tasks = monitor.get("/api/tasks", &[]).await.json();
+    assert_eq!((&tasks["id"], &tasks["revision"]), (&json!(["wiki", "shop"]), &json!(2)), "{tasks}");
+    assert_eq!(tasks["about"]["iteration"], Value::Null);
 }

@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 use super::start_limit::StartStatus;
 
+use super::state::TaskInfo;
+
 /// The stage an episode is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
@@ -103,6 +105,10 @@ impl Stage {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
+    /// A task joined a run that has no plan.
+    TaskAdded {
+        task: Box<TaskInfo>,
+    },
     /// An episode entered a stage.
     Stage {
         index: usize,

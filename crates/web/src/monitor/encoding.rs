@@ -31,7 +31,8 @@ pub(super) fn encode_full(codes: &[u16]) -> Map<String, Value> {
 }
 
 /// Returns the difference between two grids, or `None` if they are equal. Positions are sent as distances from the
-/// previous changed position. When most cells changed, the full grid is shorter and is sent instead.
+/// previous changed position. The full grid is sent instead when it has another size, or is shorter because most cells
+/// changed.
 pub(super) fn encode_delta(before: &[u16], after: &[u16]) -> Option<Map<String, Value>> {
     let changed: Vec<usize> =
         (0..after.len()).filter(|position| before.get(*position) != after.get(*position)).collect();
@@ -39,7 +40,7 @@ pub(super) fn encode_delta(before: &[u16], after: &[u16]) -> Option<Map<String, 
         return None;
     }
     // A change takes about seven characters, a cell of the full grid less than three.
-    if changed.len() * 7 > after.len() * 3 {
+    if before.len() != after.len() || changed.len() * 7 > after.len() * 3 {
         return Some(encode_full(after));
     }
     let mut last = 0;
@@ -78,5 +79,9 @@ mod tests {
             json!({"at": [3, 47], "to": [7, 8]})
         );
         assert!(encode_delta(&before, &[1; 100]).unwrap().contains_key("full"));
+        assert!(
+            encode_delta(&before, &[0; 101]).unwrap().contains_key("full"),
+            "the page must know the size"
+        );
     }
 }

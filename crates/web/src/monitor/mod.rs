@@ -37,7 +37,8 @@ use feed::Feed;
 pub struct RunInfo {
     pub name: String,
     pub split: String,
-    pub iteration: u64,
+    /// Absent for a run whose splits have different iterations.
+    pub iteration: Option<u64>,
     pub model: String,
     pub judge: String,
     pub version: String,

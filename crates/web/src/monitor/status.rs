@@ -19,12 +19,12 @@ pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
         monitored.policy.as_ref().map_or((in_stage(Stage::Policy), 0), ModelClient::sessions_in_use);
     let judge_slots = monitored.judge_slots;
     json!({
-        "tasks": totals.tasks, "done": done, "elapsed": round(run.elapsed().as_secs_f64()),
+        "tasks": totals.tasks, "revision": run.revision(), "done": done, "elapsed": round(run.elapsed().as_secs_f64()),
         "stages": Stage::ALL.map(in_stage), "outcomes": totals.outcomes, "steps": totals.steps,
         "retried": totals.retried, "failures": totals.failures,
         "steps_per_second": round(pace.steps_per_second),
         "trajectories_per_minute": round(pace.trajectories_per_minute),
-        "eta": eta(totals.tasks - done.min(totals.tasks), pace.trajectories_per_minute),
+        "eta": eta(run, totals.tasks - done.min(totals.tasks), pace.trajectories_per_minute),
         "latency": latency(run),
         "policy": {"busy": busy, "slots": sessions, "waiting": in_stage(Stage::Policy).saturating_sub(busy)},
         "judge": {
@@ -38,13 +38,15 @@ pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
 
 /// Explains what the run is waiting for, once it has not progressed for a while. A hold on request is shown by itself.
 fn diagnosis(run: &RunState) -> Option<String> {
-    let is_stalled = run.stalled().as_secs() >= STALL_NOTICE_SECONDS && run.done() < run.totals().tasks;
+    let is_active = run.stages().keys().any(|stage| !stage.is_final());
+    let is_stalled = is_active && run.stalled().as_secs() >= STALL_NOTICE_SECONDS;
     (is_stalled && run.hold().is_none()).then(|| run.diagnosis())
 }
 
-/// Estimates the remaining seconds; `None` while no trajectory has finished recently.
-fn eta(remaining: usize, trajectories_per_minute: f64) -> Option<f64> {
-    (trajectories_per_minute > 0.0).then(|| round(remaining as f64 / trajectories_per_minute * 60.0))
+/// Estimates the remaining seconds; `None` while no trajectory has finished recently, and for runs without an end.
+fn eta(run: &RunState, remaining: usize, trajectories_per_minute: f64) -> Option<f64> {
+    (trajectories_per_minute > 0.0 && !run.is_open_ended())
+        .then(|| round(remaining as f64 / trajectories_per_minute * 60.0))
 }
 
 /// Maps each stage to its total count and to the recent median and 95th percentile in milliseconds.

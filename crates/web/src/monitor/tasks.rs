@@ -25,22 +25,22 @@ const MAX_LISTED_NAME: usize = 160;
 
 /// Serves the list of tasks.
 pub(super) async fn list(State(feed): State<Arc<Feed>>) -> Response {
-    let body = feed.task_list(|| encode_list(&feed).to_string().into());
+    let body = feed.task_list(|revision| encode_list(&feed, revision).to_string().into());
     ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body).into_response()
 }
 
 /// Encodes the list by column, with repeated names written once, so that ten thousand tasks stay small.
-fn encode_list(feed: &Feed) -> Value {
+fn encode_list(feed: &Feed, revision: u64) -> Value {
     let monitored = feed.monitored();
     let tasks = monitored.run.tasks();
     json!({
-        "run": feed.run_id(), "about": monitored.info,
+        "run": feed.run_id(), "revision": revision, "about": monitored.info,
         "index": tasks.iter().map(|task| task.index).collect::<Vec<_>>(),
         "id": tasks.iter().map(|task| task.task_id.as_str()).collect::<Vec<_>>(),
         "name": tasks.iter().map(|task| truncate(&task.name)).collect::<Vec<_>>(),
         "difficulty": tasks.iter().map(|task| task.difficulty).collect::<Vec<_>>(),
-        "domain": dictionary(tasks, |task| &task.domain),
-        "website": dictionary(tasks, |task| &task.website),
+        "domain": dictionary(&tasks, |task| &task.domain),
+        "website": dictionary(&tasks, |task| &task.website),
     })
 }
 
@@ -67,7 +67,7 @@ fn truncate(text: &str) -> &str {
 /// Serves one task in detail: what it is, its state, and the steps of its current attempt.
 pub(super) async fn detail(State(feed): State<Arc<Feed>>, Path(position): Path<usize>) -> Response {
     let run = &feed.monitored().run;
-    let (Some(task), Some((cell, trace))) = (run.tasks().get(position), run.task_detail(position)) else {
+    let (Some(task), Some((cell, trace))) = (run.task(position), run.task_detail(position)) else {
         return not_found("there is no such task");
     };
     let known = trace.is_some();

@@ -14,7 +14,7 @@ use client::farm::{FarmClient, FarmClientOptions, LiveUrl};
 use proto::trajectory::{Outcome, Task, TaskId};
 use rollout::run::{
     event::{Event, Listener, Stage},
-    state::RunState,
+    state::{RunState, TaskInfo},
 };
 use web::monitor::{Monitor, MonitoredRun, RunInfo};
 
@@ -80,11 +80,21 @@ impl FakeRun {
         Self { state: Arc::new(RunState::of_tasks(tasks, [])) }
     }
 
+    /// A run without a plan, which tasks join.
+    pub(crate) fn open_ended() -> Self {
+        Self { state: Arc::new(RunState::open_ended()) }
+    }
+
+    pub(crate) fn add(&self, index: usize) {
+        let task = TaskInfo::of(&task(index), index);
+        self.state.on_event(&Event::TaskAdded { task: Box::new(task) });
+    }
+
     pub(crate) fn monitored(&self) -> MonitoredRun {
         let info = RunInfo {
             name: "first-run".into(),
             split: "train".into(),
-            iteration: 3,
+            iteration: Some(3),
             model: "qwen3-vl-8b".into(),
             judge: "reference".into(),
             version: "0.1.0".into(),

@@ -56,13 +56,21 @@ pub struct Totals {
 /// Failures in a stage: how many, and the reason of the latest.
 type StageFailures = (u64, String);
 
+/// Cells of a run without a plan. Beyond them, a task that joins takes the cell of the oldest finished one.
+const MAX_ADDED_CELLS: usize = 2000;
+
 pub struct RunState {
     started: Instant,
-    tasks: Vec<TaskInfo>,
+    /// Whether tasks join while the run goes on.
+    is_open_ended: bool,
     inner: Mutex<RunStateInner>,
 }
 
 struct RunStateInner {
+    /// The tasks by position.
+    tasks: Vec<TaskInfo>,
+    /// Tasks that joined since the run began.
+    added: u64,
     /// Trajectory index → position of its cell. A rank has only some of the trajectories.
     positions: HashMap<usize, usize>,
     cells: Vec<Cell>,
@@ -97,9 +105,15 @@ impl RunState {
         Self::with(known.chain(finished.map(TaskInfo::unknown)).collect())
     }
 
+    /// Creates the state of a run without a plan: tasks join with [`Event::TaskAdded`], and the latest of them are kept.
+    pub fn open_ended() -> Self {
+        Self { is_open_ended: true, ..Self::with(Vec::new()) }
+    }
+
     fn with(tasks: Vec<TaskInfo>) -> Self {
         let (count, now) = (tasks.len(), Instant::now());
         let inner = RunStateInner {
+            added: 0,
             positions: tasks.iter().enumerate().map(|(position, task)| (task.index, position)).collect(),
             cells: vec![Cell::default(); count],
             stages: BTreeMap::from([(Stage::NotStarted, count)]),
@@ -112,8 +126,9 @@ impl RunState {
             pace: PaceMeter::new(now),
             recent: BTreeMap::new(),
             traces: Traces::new(count),
+            tasks,
         };
-        Self { started: now, tasks, inner: Mutex::new(inner) }
+        Self { started: now, is_open_ended: false, inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, RunStateInner> {
@@ -152,9 +167,24 @@ impl RunState {
         self.inner().recent.iter().map(|(stage, recent)| (*stage, recent.latency())).collect()
     }
 
+    /// Returns whether tasks join while the run goes on, so that nobody knows how many there will be.
+    pub const fn is_open_ended(&self) -> bool {
+        self.is_open_ended
+    }
+
     /// Returns the tasks by position.
-    pub fn tasks(&self) -> &[TaskInfo] {
-        &self.tasks
+    pub fn tasks(&self) -> Vec<TaskInfo> {
+        self.inner().tasks.clone()
+    }
+
+    /// Returns the task at a position.
+    pub fn task(&self, position: usize) -> Option<TaskInfo> {
+        self.inner().tasks.get(position).cloned()
+    }
+
+    /// Returns a number that changes whenever the list of tasks does.
+    pub fn revision(&self) -> u64 {
+        self.inner().added
     }
 
     /// Returns the cell and the trace of the task at a position. There is no trace before the task starts, and none for tasks
@@ -246,6 +276,39 @@ impl RunStateInner {
         self.cells.get_mut(position)
     }
 
+    /// Adds a task. Counts and totals include the tasks whose cells are taken.
+    fn add_task(&mut self, task: &TaskInfo) {
+        self.added += 1;
+        self.totals.tasks += 1;
+        *self.stages.entry(Stage::NotStarted).or_default() += 1;
+        let position = match self.replaceable() {
+            Some(position) => {
+                self.positions.remove(&self.tasks[position].index);
+                self.tasks[position] = task.clone();
+                self.cells[position] = Cell::default();
+                self.traces.clear(position);
+                position
+            }
+            None => {
+                self.tasks.push(task.clone());
+                self.cells.push(Cell::default());
+                self.traces.push();
+                self.tasks.len() - 1
+            }
+        };
+        self.positions.insert(task.index, position);
+        self.last_progress = Instant::now();
+    }
+
+    /// Returns the position of the oldest finished task, once there are enough cells.
+    fn replaceable(&self) -> Option<usize> {
+        if self.cells.len() < MAX_ADDED_CELLS {
+            return None;
+        }
+        let finished = (0..self.cells.len()).filter(|position| self.cells[*position].stage.is_final());
+        finished.min_by_key(|position| self.tasks[*position].index)
+    }
+
     fn set_stage(&mut self, index: usize, stage: Stage) {
         let Some(cell) = self.cell(index) else { return };
         let before = std::mem::replace(&mut cell.stage, stage);
@@ -327,6 +390,7 @@ impl Listener for RunState {
     fn on_event(&self, event: &Event) {
         let mut inner = self.inner();
         match event {
+            Event::TaskAdded { task } => inner.add_task(task),
             // A task finished elsewhere stays finished, even while an episode for it still runs here.
             Event::Stage { index, .. } if inner.is_finished_elsewhere(*index) => {}
             Event::Stage { index, step, stage } => {
@@ -403,6 +467,38 @@ mod tests {
         assert_eq!((state.done(), state.totals().finished_elsewhere), (1, 1));
         state.on_event(&Event::Finished { index: 0, outcome: Outcome::Success, steps: 2 });
         assert_eq!((state.done(), state.totals().finished_elsewhere), (1, 0), "it also finished here");
+    }
+
+    #[test]
+    fn added_task_takes_the_cell_of_the_oldest_finished_one() {
+        let state = RunState::open_ended();
+        let add = |index: usize| {
+            let task = TaskInfo { index, task_id: index.to_string(), ..TaskInfo::default() };
+            state.on_event(&Event::TaskAdded { task: Box::new(task) });
+        };
+        let finish = |index| {
+            state.on_event(&Event::Decided { index, action: "answer".into(), thought: String::new() });
+            state.on_event(&Event::Finished { index, outcome: Outcome::Success, steps: 1 });
+        };
+        (0..MAX_ADDED_CELLS).for_each(add);
+        finish(7);
+        finish(3);
+        add(MAX_ADDED_CELLS);
+        assert_eq!(state.cells().len(), MAX_ADDED_CELLS);
+        assert_eq!(state.task(3).unwrap().index, MAX_ADDED_CELLS, "7 finished earlier, but 3 is older");
+        assert_eq!(
+            (state.task_detail(3).unwrap().1.is_none(), state.task_detail(7).unwrap().1.is_none()),
+            (true, false)
+        );
+        state.on_event(&Event::Stage { index: MAX_ADDED_CELLS, step: 2, stage: Stage::Policy });
+        state.on_event(&Event::Stage { index: 3, step: 9, stage: Stage::Execute });
+        assert_eq!((state.cells()[3].stage, state.cells()[3].step), (Stage::Policy, 2), "3 is gone");
+        assert_eq!((state.totals().tasks, state.done()), (MAX_ADDED_CELLS + 1, 2));
+        assert_eq!(state.stages()[&Stage::Finished], 2);
+        add(MAX_ADDED_CELLS + 1);
+        add(MAX_ADDED_CELLS + 2);
+        assert_eq!(state.cells().len(), MAX_ADDED_CELLS + 1, "running tasks keep their cells");
+        assert_eq!(state.revision(), MAX_ADDED_CELLS as u64 + 3);
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl TaskInfo {
         Self { index, ..Self::default() }
     }
 
-    pub(super) fn of(task: &Task, index: usize) -> Self {
+    pub fn of(task: &Task, index: usize) -> Self {
         let task_id = match &task.task_id {
             Some(TaskId::Number(number)) => number.to_string(),
             Some(TaskId::Text(text)) => text.clone(),
@@ -86,6 +86,19 @@ pub(super) struct Traces {
 impl Traces {
     pub(super) fn new(tasks: usize) -> Self {
         Self { traces: vec![None; tasks], finished: VecDeque::new() }
+    }
+
+    /// Adds a position without a trace.
+    pub(super) fn push(&mut self) {
+        self.traces.push(None);
+    }
+
+    /// Forgets the task at a position, which another one takes.
+    pub(super) fn clear(&mut self, position: usize) {
+        self.finished.retain(|finished| *finished != position);
+        if let Some(trace) = self.traces.get_mut(position) {
+            *trace = None;
+        }
     }
 
     pub(super) fn get(&self, position: usize) -> Option<Trace> {

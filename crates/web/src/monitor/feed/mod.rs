@@ -8,7 +8,7 @@ mod subscriber;
 use std::{
     collections::VecDeque,
     convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
@@ -51,7 +51,8 @@ pub(super) struct Feed {
     nodes: Arc<Nodes>,
     sender: Sender<Message>,
     state: Mutex<State>,
-    task_list: OnceLock<Bytes>,
+    /// The encoded list of tasks and its revision.
+    task_list: Mutex<Option<(u64, Bytes)>>,
 }
 
 impl Feed {
@@ -70,7 +71,7 @@ impl Feed {
             run_id: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
             sender: broadcast::channel(MAX_LAG).0,
             state: Mutex::new(state),
-            task_list: OnceLock::new(),
+            task_list: Mutex::default(),
         })
     }
 
@@ -82,9 +83,14 @@ impl Feed {
         &self.run_id
     }
 
-    /// Returns the list of tasks, which never changes and is encoded once.
-    pub(super) fn task_list(&self, encode: impl FnOnce() -> Bytes) -> Bytes {
-        self.task_list.get_or_init(encode).clone()
+    /// Returns the list of tasks, which is encoded once for each revision.
+    pub(super) fn task_list(&self, encode: impl FnOnce(u64) -> Bytes) -> Bytes {
+        let revision = self.monitored.run.revision();
+        let mut list = self.task_list.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*list {
+            Some((encoded, bytes)) if *encoded == revision => bytes.clone(),
+            _ => list.insert((revision, encode(revision))).1.clone(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use rollout::run::{
     event::{Event, Listener, Stage},
-    state::RunState,
+    state::{RunState, TaskInfo},
 };
 use serde_json::json;
 
@@ -96,4 +96,26 @@ async fn updates_stop_without_pages_and_end_is_sent() {
         events.push(parse(&text).0);
     }
     assert!(events.last().unwrap().starts_with("over"), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn added_task_is_sent_with_the_whole_grid_and_a_new_revision() {
+    let run = Arc::new(RunState::open_ended());
+    let info = RunInfo::default();
+    let feed =
+        Feed::new(MonitoredRun { run: Arc::clone(&run), info, policy: None, judge_slots: 1, farm: None });
+    let add = |index: usize| {
+        let task = TaskInfo { index, ..TaskInfo::default() };
+        run.on_event(&Event::TaskAdded { task: Box::new(task) });
+    };
+    (0..50).for_each(add);
+    feed.update(&mut feed.state());
+    assert_eq!(feed.task_list(|revision| revision.to_string().into()), "50");
+    let (_, mut receiver) = feed.join(None);
+    add(50);
+    feed.update(&mut feed.state());
+    let (_, body) = parse(&receiver.try_recv().unwrap().text);
+    assert!(body["full"].is_string() && body["statistics"]["revision"] == 51, "{body}");
+    assert_eq!(feed.task_list(|revision| revision.to_string().into()), "51");
+    assert_eq!(feed.task_list(|_| panic!("this revision is encoded")), "51");
 }

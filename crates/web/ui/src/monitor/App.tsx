@@ -63,7 +63,7 @@ export function App({ store }: { store: Store }) {
     <>
       <header class="topbar">
         <Brand page="monitor" />
-        {tasks && <span class="run small"><UntrustedText text={tasks.about.name} /> <span class="muted">· {tasks.about.split} iteration {tasks.about.iteration} · <UntrustedText text={tasks.about.model} /></span></span>}
+        {tasks && <span class="run small"><UntrustedText text={tasks.about.name} /> <span class="muted">· {tasks.about.split}{tasks.about.iteration !== null && ` iteration ${tasks.about.iteration}`} · <UntrustedText text={tasks.about.model} /></span></span>}
         <StatusBadge status={store.status} />
         <span class="grow" />
         <KeyboardHelp keys={KEYS} />

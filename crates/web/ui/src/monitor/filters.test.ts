@@ -4,7 +4,7 @@ import type { Tasks } from './store';
 
 const codes = Uint16Array.from([0, 6 | (1 << 7), 11 | (1 << 4), 12]);
 const tasks: Tasks = {
-  run: 'r', about: { name: '', split: '', iteration: 0, model: '', judge: '', version: '' },
+  run: 'r', revision: 0, about: { name: '', split: '', iteration: 0, model: '', judge: '', version: '' },
   index: [0, 1, 2, 3], id: ['a', 'b', 'c', 'd'], name: ['Find a lamp', 'Count jobs', 'Buy', '<b>'], difficulty: [1, 5, 9, 2],
   domain: { names: ['shop', 'jobs'], of: [0, 1, 0, 1] }, website: { names: ['http://x/'], of: [0, 0, 0, 0] },
 };

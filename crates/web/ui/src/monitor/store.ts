@@ -1,13 +1,13 @@
 import { patch, unpack } from './cells';
 
-export interface About { name: string; split: string; iteration: number; model: string; judge: string; version: string }
+export interface About { name: string; split: string; iteration: number | null; model: string; judge: string; version: string }
 interface Dictionary { names: string[]; of: number[] }
 /** The properties of the tasks, by column. */
-export interface Tasks { run: string; about: About; index: number[]; id: string[]; name: string[]; difficulty: number[]; domain: Dictionary; website: Dictionary }
+export interface Tasks { run: string; revision: number; about: About; index: number[]; id: string[]; name: string[]; difficulty: number[]; domain: Dictionary; website: Dictionary }
 export interface Queue { busy: number; slots: number; waiting: number }
 export interface FarmNode { name: string; healthy: boolean; capacity: number; available: number; in_use: number; starting: number; dead: number }
 export interface Statistics {
-  tasks: number; done: number; elapsed: number; stages: number[]; outcomes: Record<string, number>; steps: number;
+  tasks: number; revision: number; done: number; elapsed: number; stages: number[]; outcomes: Record<string, number>; steps: number;
   retried: number; failures: number; steps_per_second: number; trajectories_per_minute: number; eta: number | null;
   latency: Record<string, [count: number, median: number, high: number]>; policy: Queue; judge: Queue;
   nodes: FarmNode[] | null; stalled: number; diagnosis: string | null; hold: string | null;
@@ -19,6 +19,8 @@ export type Status = 'connecting' | 'live' | 'lost' | 'ended';
 
 /** Seconds of history in the chart of steps per second. */
 const MAX_HISTORY = 300;
+/** Milliseconds between two loads of a list of tasks that grows. */
+const RELOAD_INTERVAL = 1000;
 
 /** The state of the run as received from the server. Owns the event stream and notifies listeners of changes. */
 export class Store {
@@ -31,6 +33,7 @@ export class Store {
   private readonly listeners = new Set<() => void>();
   private source: EventSource | null = null;
   private loading = '';
+  private loadedAt = 0;
   private lastSecond = 0;
 
   listen(listener: () => void): () => void {
@@ -68,6 +71,7 @@ export class Store {
   private apply(message: Message): void {
     this.status = 'live';
     if (message.run && message.run !== this.tasks?.run) void this.loadTasks(message.run);
+    else if (this.tasks && message.statistics && this.isOutdated(this.tasks, message.statistics)) void this.loadTasks(this.tasks.run);
     if (message.full !== undefined) this.codes = unpack(message.full);
     else if (message.at && message.to) patch(this.codes, message.at, message.to);
     if (message.statistics) this.record(message.statistics);
@@ -81,17 +85,23 @@ export class Store {
     this.history = [...this.history.slice(1 - MAX_HISTORY), statistics.steps_per_second];
   }
 
+  /** Returns whether tasks have joined the run since the list was loaded. Statistics arrive every second, so that the last ones are loaded, too. */
+  private isOutdated(tasks: Tasks, statistics: Statistics): boolean {
+    return tasks.revision !== statistics.revision && Date.now() - this.loadedAt >= RELOAD_INTERVAL;
+  }
+
   private async loadTasks(run: string): Promise<void> {
     if (this.loading === run) return;
     this.loading = run;
-    this.history = [];
+    if (this.tasks?.run !== run) this.history = [];
     try {
       const response = await fetch('api/tasks', { credentials: 'same-origin' });
       if (response.ok) this.tasks = (await response.json()) as Tasks;
     } catch {
-      // The next snapshot retries.
+      // The next snapshot or statistics retry.
     }
-    if (this.tasks?.run !== run) this.loading = '';
+    this.loading = '';
+    this.loadedAt = Date.now();
     this.notify();
   }
 }
