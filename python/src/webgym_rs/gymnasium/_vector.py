@@ -10,11 +10,11 @@ import numpy
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from ._engine import Engine
+from .._episodes.engine import Engine
+from .._episodes.episode import Episode, Result
+from .._episodes.tasks import Task
 from ._env import choose_task
-from ._episode import Episode, Result
 from ._spaces import observation_space, structured_action_space
-from ._tasks import Task
 
 Floats = numpy.ndarray[Any, numpy.dtype[numpy.float64]]
 Flags = numpy.ndarray[Any, numpy.dtype[numpy.bool_]]

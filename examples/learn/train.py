@@ -1,0 +1,86 @@
+"""Trains the policy on an export of `webgym`, with GRPO's advantages, and writes the next checkpoint.
+
+    webgym export SAVE_PATH --to jsonl --advantage grpo --last 1 --out data
+    python train.py --data data --model checkpoints/0 --output checkpoints/1
+
+Without `--data`, it writes a policy that has learned nothing to `--output`. Masked trajectories are left out.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import torch
+from policy import Page, Policy, load, parse_prompt, save
+
+EPOCHS = 40
+LEARNING_RATE = 0.1
+CLIP = 0.5
+ENTROPY = 0.003
+
+
+def read_choices(data: Path) -> list[tuple[Page, int, float]]:
+    """Returns the page, the chosen element and the advantage of each step that was not masked."""
+    choices = []
+    for line in (data / "train.jsonl").read_text().splitlines():
+        trajectory = json.loads(line)
+        if trajectory["is_masked"]:
+            continue
+        # At the step limit, the last action is not carried out, so nothing is learned from it.
+        is_cut = trajectory["metadata"].get("ending") == "out of steps"
+        for step in trajectory["steps"][: -1 if is_cut else None]:
+            page = parse_prompt(json.loads(step["response"]["raw_prompt"]))
+            clicked = str(step["action"]["arguments"].get("element_id"))
+            numbers = [number for number, _, _ in page.elements]
+            if clicked in numbers:
+                choices.append((page, numbers.index(clicked), trajectory["advantage"]))
+    return choices
+
+
+def improve(policy: Policy, choices: list[tuple[Page, int, float]]) -> float:
+    """Takes steps on the clipped objective of PPO. Returns the last loss."""
+    with torch.no_grad():
+        before = torch.stack([policy(page)[chosen] for page, chosen, _ in choices])
+    advantages = torch.tensor([advantage for _, _, advantage in choices])
+    optimizer = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
+    loss = torch.zeros(())
+    for _ in range(EPOCHS):
+        all_logprobs = [policy(page) for page, _, _ in choices]
+        now = torch.stack([logprobs[chosen] for logprobs, (_, chosen, _) in zip(all_logprobs, choices)])
+        entropy = torch.stack([-(logprobs.exp() * logprobs).sum() for logprobs in all_logprobs]).mean()
+        ratio = (now - before).exp()
+        gain = torch.minimum(ratio * advantages, ratio.clamp(1 - CLIP, 1 + CLIP) * advantages).mean()
+        loss = -gain - ENTROPY * entropy
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return float(loss)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Trains the policy on an export of webgym.")
+    parser.add_argument("--data", type=Path, help="folder of `webgym export --to jsonl --advantage grpo`")
+    parser.add_argument("--model", type=Path, help="folder of the checkpoint that collected the data")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the new checkpoint")
+    parser.add_argument("--iteration", default="0", help="becomes part of the version of the new checkpoint")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    if options.data is None:
+        save(Policy(), options.output, "initial")
+        return
+    policy, version = load(options.model)
+    choices = [choice for choice in read_choices(options.data) if choice[2]]
+    if not choices:
+        # Every group succeeded or failed as a whole: there is nothing to learn, and the weights stay as they are.
+        print(json.dumps({"event": "trained", "steps": 0, "from": version}))
+    else:
+        loss = improve(policy, choices)
+        if loss != loss:
+            sys.exit(f"the loss is not a number; {options.data} has {len(choices)} steps")
+        print(json.dumps({"event": "trained", "steps": len(choices), "loss": round(loss, 4), "from": version}))
+    save(policy, options.output, f"iteration-{options.iteration}")
+
+
+if __name__ == "__main__":
+    main()
