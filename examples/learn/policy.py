@@ -18,7 +18,7 @@ BUCKETS = 2048
 TAGS = 64
 WORD = re.compile(r"[a-z0-9]+")
 ELEMENT = re.compile(r"^id: (\d+), text: (.*), tag: (.*)$", re.MULTILINE)
-FEATURES = 4
+FEATURES = 3
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def parse_prompt(messages: list[dict]) -> Page:
 
 
 class Policy(torch.nn.Module):
-    """Scores the elements of a page. The weight of each word is learned, too."""
+    """Scores the elements of pages. The weight of each word is learned, too."""
 
     def __init__(self):
         super().__init__()
@@ -64,20 +64,44 @@ class Policy(torch.nn.Module):
         self.score = torch.nn.Parameter(torch.zeros(FEATURES))
         self.tag_bias = torch.nn.Parameter(torch.zeros(TAGS))
 
-    def forward(self, page: Page) -> torch.Tensor:
-        """Returns the log-probability of each element."""
-        goal, place = set(words(page.goal)), set(words(page.url))
-        rows = [self._features(words(text), goal, place) for _, text, _ in page.elements]
-        tags = torch.tensor([bucket(tag, TAGS) for _, _, tag in page.elements])
-        return torch.log_softmax(torch.stack(rows) @ self.score + self.tag_bias[tags], dim=0)
+    def forward(self, batch: "Batch") -> torch.Tensor:
+        """Returns the log-probability of each element; one row for each page."""
+        weights = self.word_weights[batch.words] * batch.is_word
+        shared = weights.sum(dim=-1)
+        features = torch.stack([shared, shared / batch.lengths, (weights * batch.is_known).sum(dim=-1)], dim=-1)
+        scores = features @ self.score + self.tag_bias[batch.tags]
+        return torch.log_softmax(scores.masked_fill(~batch.is_element, -1e9), dim=-1)
 
-    def _features(self, shown: list[str], goal: set[str], place: set[str]) -> torch.Tensor:
-        """Describes an element: weight of the shared words, their share, those that the address has, its length."""
-        shared = sorted(set(shown) & goal)
-        weights = self.word_weights[torch.tensor([bucket(word, BUCKETS) for word in shared], dtype=torch.long)]
-        known = torch.tensor([float(word in place) for word in shared])
-        length = torch.tensor(len(shown) / 10)
-        return torch.stack([weights.sum(), weights.sum() / max(len(shown), 1), (weights * known).sum(), length])
+
+class Batch:
+    """The numbers that describe some pages. Elements and words are padded to the longest."""
+
+    def __init__(self, pages: list[Page]):
+        rows = [self._describe(page) for page in pages]
+        size = (len(pages), max(len(row) for row in rows), max(len(one[0]) for row in rows for one in row) or 1)
+        self.words = torch.zeros(size, dtype=torch.long)
+        self.is_word, self.is_known = torch.zeros(size), torch.zeros(size)
+        self.lengths, self.tags = torch.ones(size[:2]), torch.zeros(size[:2], dtype=torch.long)
+        self.is_element = torch.zeros(size[:2], dtype=torch.bool)
+        for i, row in enumerate(rows):
+            for j, (words_of, known, length, tag) in enumerate(row):
+                count = len(words_of)
+                self.words[i, j, :count] = torch.tensor(words_of, dtype=torch.long)
+                self.is_word[i, j, :count] = 1
+                self.is_known[i, j, :count] = torch.tensor(known)
+                self.lengths[i, j], self.tags[i, j], self.is_element[i, j] = length, tag, True
+
+    @staticmethod
+    def _describe(page: Page) -> list[tuple[list[int], list[float], int, int]]:
+        """Returns for each element the words that it shares with the task, which of them the address has, and its length."""
+        goal, place = set(words(page.goal)), set(words(page.url))
+        described = []
+        for _, text, tag in page.elements:
+            shown = words(text)
+            shared = sorted(set(shown) & goal)
+            known = [float(word in place) for word in shared]
+            described.append(([bucket(word, BUCKETS) for word in shared], known, max(len(shown), 1), bucket(tag, TAGS)))
+        return described
 
 
 def save(policy: Policy, folder: Path, version: str) -> None:

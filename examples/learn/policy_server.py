@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import torch
-from policy import Page, Policy, load, parse_prompt
+from policy import Batch, Page, Policy, load, parse_prompt
 
 REPLY = """Memory: none
 Progress: the page is open
@@ -29,7 +29,7 @@ def choose(policy: Policy, page: Page, temperature: float) -> tuple[str, float]:
     if not page.elements:
         return reply_with("nothing", {"action": "wait", "time": 1}), 0.0
     with torch.no_grad():
-        logits = policy(page)
+        logits = policy(Batch([page]))[0]
         if temperature > 0:
             logits = torch.log_softmax(logits / temperature, dim=0)
             chosen = int(torch.multinomial(logits.exp(), 1))

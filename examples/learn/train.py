@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import torch
-from policy import Page, Policy, load, parse_prompt, save
+from policy import Batch, Page, Policy, load, parse_prompt, save
 
 EPOCHS = 40
 LEARNING_RATE = 0.1
@@ -40,17 +40,18 @@ def read_choices(data: Path) -> list[tuple[Page, int, float]]:
 
 def improve(policy: Policy, choices: list[tuple[Page, int, float]]) -> float:
     """Takes steps on the clipped objective of PPO. Returns the last loss."""
-    with torch.no_grad():
-        before = torch.stack([policy(page)[chosen] for page, chosen, _ in choices])
+    batch = Batch([page for page, _, _ in choices])
+    chosen = torch.tensor([[number] for _, number, _ in choices])
     advantages = torch.tensor([advantage for _, _, advantage in choices])
+    with torch.no_grad():
+        before = policy(batch).gather(1, chosen)[:, 0]
     optimizer = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
     loss = torch.zeros(())
     for _ in range(EPOCHS):
-        all_logprobs = [policy(page) for page, _, _ in choices]
-        now = torch.stack([logprobs[chosen] for logprobs, (_, chosen, _) in zip(all_logprobs, choices)])
-        entropy = torch.stack([-(logprobs.exp() * logprobs).sum() for logprobs in all_logprobs]).mean()
-        ratio = (now - before).exp()
+        logprobs = policy(batch)
+        ratio = (logprobs.gather(1, chosen)[:, 0] - before).exp()
         gain = torch.minimum(ratio * advantages, ratio.clamp(1 - CLIP, 1 + CLIP) * advantages).mean()
+        entropy = -(logprobs.exp() * logprobs).sum(dim=1).mean()
         loss = -gain - ENTROPY * entropy
         optimizer.zero_grad()
         loss.backward()

@@ -31,6 +31,18 @@ RECORD = OUT / "verl-agent-calls.jsonl"
 GROUP = 4
 
 
+def start_ray() -> None:
+    """Starts Ray on this machine. It gives up after 30 seconds, which a busy machine may need."""
+    for attempt in range(5):
+        try:
+            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=300_000_000)
+            return
+        except Exception:
+            ray.shutdown()
+            if attempt == 4:
+                raise
+
+
 def make_config(loop: dict, *overrides: str):
     path = OUT / "verl-agent.yaml"
     path.write_text(yaml.safe_dump([{"name": "webgym", "_target_": "webgym_rs.verl.WebAgentLoop", **loop}]))
@@ -178,5 +190,5 @@ if __name__ == "__main__":
     practice = Practice()
     TASK = practice.easy_tasks(1)[0]
     FARM = serve(GROUP)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir="/tmp/webgym-ray")
+    start_ray()
     run_checks(check_text, check_images, check_retry, check_lost, check_refused)
