@@ -23,7 +23,8 @@ ENTROPY = 0.003
 def read_choices(data: Path) -> list[tuple[Page, int, float]]:
     """Returns the page, the chosen element and the advantage of each step that was not masked."""
     choices = []
-    for line in (data / "train.jsonl").read_text().splitlines():
+    path = data / "train.jsonl" if data.is_dir() else data
+    for line in path.read_text().splitlines():
         trajectory = json.loads(line)
         if trajectory["is_masked"]:
             continue
@@ -61,7 +62,7 @@ def improve(policy: Policy, choices: list[tuple[Page, int, float]]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Trains the policy on an export of webgym.")
-    parser.add_argument("--data", type=Path, help="folder of `webgym export --to jsonl --advantage grpo`")
+    parser.add_argument("--data", type=Path, help="folder of `webgym export --to jsonl --advantage grpo`, or its file")
     parser.add_argument("--model", type=Path, help="folder of the checkpoint that collected the data")
     parser.add_argument("--output", type=Path, required=True, help="folder of the new checkpoint")
     parser.add_argument("--iteration", default="0", help="becomes part of the version of the new checkpoint")

@@ -60,6 +60,7 @@ def train(web: WebTasks, replies: dict[str, float], steps: int, dataset: Dataset
         report_to="none",
         use_cpu=True,
         disable_tqdm=True,
+        log_level="error",
     )
     trainer = Recorder(
         model=model, args=config, processing_class=tokenizer, train_dataset=dataset or web.dataset(), **form
@@ -186,7 +187,7 @@ def check_no_zero(trainer: Recorder, kill: KillOnce, name: str) -> None:
     check(kill.killed, f"trl, {name}: no browser was killed")
     check(all(reward == 1 or math.isnan(reward) for reward in rewards), f"trl, {name}: the rewards are {rewards}")
     masked = sum(map(math.isnan, rewards))
-    phase(f"trl, {name}: {len(kill.killed)} browsers killed; {len(rewards) - masked} attempts complete, {masked} masked")
+    phase(f"trl, {name}: {len(kill.killed)} browser processes killed; {len(rewards) - masked} attempts complete, {masked} masked")
 
 
 def kill_and_try_again() -> None:

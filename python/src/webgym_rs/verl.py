@@ -21,17 +21,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-import torch
+from omegaconf import OmegaConf
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
-from verl.trainer.ppo.core_algos import register_adv_est
 
 from ._episodes.conversation import Conversation, prompt_of
 from ._episodes.engine import shared_engine
 from ._episodes.tasks import Task, Tasks, load_tasks
 from ._episodes.tools import TOOLS
+from ._verl_advantage import ESTIMATOR
 from .errors import InfrastructureError
 
-ESTIMATOR = "webgym_grpo"
 OF_VERL = ("trainer_config", "server_manager", "tokenizer", "processor", "dataset_cls", "data_config", "hf_model_type")
 
 
@@ -73,9 +72,10 @@ class WebAgentLoop(AgentLoopBase):
 
     def __init__(self, *, page_text_lines: int = 40, attempts: int = 3, tools: Any = None, **settings: Any):
         super().__init__(**{name: settings.pop(name) for name in OF_VERL if name in settings})
+        settings.pop("name", None)
         if "tasks" not in settings:
             raise ValueError("the agent loop has no tasks; name them in agent.agent_loop_config_path (see webgym_rs.verl)")
-        self._engine = shared_engine(settings)
+        self._engine = shared_engine({name: _plain(value) for name, value in settings.items()})
         self._lines, self._attempts = page_text_lines, attempts
         self._limit: int = self.rollout_config.response_length
 
@@ -129,7 +129,8 @@ class WebAgentLoop(AgentLoopBase):
         if output.extra_fields.get("max_global_steps"):
             tokens.extra["max_global_steps"] = output.extra_fields["max_global_steps"]
         tokens.turns += 1
-        tokens.metrics.num_preempted += output.num_preempted or 0
+        if output.num_preempted is not None:  # -1 stands for unknown
+            tokens.metrics.num_preempted = max(tokens.metrics.num_preempted, 0) + output.num_preempted
         tokens.metrics.generate_sequences += time.monotonic() - begun
         return self.tokenizer.decode(output.token_ids, skip_special_tokens=True)
 
@@ -179,25 +180,11 @@ class WebAgentLoop(AgentLoopBase):
         return bool(self.rollout_config.calculate_log_probs)
 
 
+def _plain(value: Any) -> Any:
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
+
 def _content(conversation: Conversation, text: str) -> str | list[dict[str, Any]]:
     if conversation.image is None:
         return text
     return [{"type": "image", "image": conversation.image}, {"type": "text", "text": text}]
-
-
-@register_adv_est(ESTIMATOR)
-def masked_grpo_advantage(
-    token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Any, config: Any = None, **others: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """GRPO's advantage over the members of a group that have a score. Members whose score is NaN get 0."""
-    scores = token_level_rewards.sum(dim=-1)
-    advantages = torch.zeros_like(scores)
-    is_scaled = config is None or config.get("norm_adv_by_std_in_grpo", True)
-    for group in set(index):
-        members = [number for number, name in enumerate(index) if name == group and not torch.isnan(scores[number])]
-        if len(members) > 1:
-            known = scores[members]
-            centred = known - known.mean()
-            advantages[members] = centred / (known.std() + 1e-6) if is_scaled else centred
-    spread = advantages.unsqueeze(-1) * response_mask
-    return spread, spread
