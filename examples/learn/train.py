@@ -9,6 +9,7 @@ Without `--data`, it writes a policy that has learned nothing to `--output`. Mas
 import argparse
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -16,12 +17,24 @@ from policy import Batch, Page, Policy, load, parse_prompt, save
 
 EPOCHS = 40
 LEARNING_RATE = 0.1
+# Words and tags are many, and a batch says little about each.
+SLOWER = 0.2
 CLIP = 0.5
 ENTROPY = 0.003
 
 
-def read_choices(data: Path) -> list[tuple[Page, int, float]]:
-    """Returns the page, the chosen element and the advantage of each step that was not masked."""
+@dataclass(frozen=True)
+class Choice:
+    """A step: the page, the chosen element, its log-probability when it was chosen, and the advantage of the attempt."""
+
+    page: Page
+    chosen: int
+    logprob: float
+    advantage: float
+
+
+def read_choices(data: Path) -> list[Choice]:
+    """Returns the steps of the attempts that were not masked."""
     choices = []
     path = data / "train.jsonl" if data.is_dir() else data
     for line in path.read_text().splitlines():
@@ -35,18 +48,19 @@ def read_choices(data: Path) -> list[tuple[Page, int, float]]:
             clicked = str(step["action"]["arguments"].get("element_id"))
             numbers = [number for number, _, _ in page.elements]
             if clicked in numbers:
-                choices.append((page, numbers.index(clicked), trajectory["advantage"]))
+                logprob = step["extras"]["logprobs"][0]
+                choices.append(Choice(page, numbers.index(clicked), logprob, trajectory["advantage"]))
     return choices
 
 
-def improve(policy: Policy, choices: list[tuple[Page, int, float]]) -> float:
-    """Takes steps on the clipped objective of PPO. Returns the last loss."""
-    batch = Batch([page for page, _, _ in choices])
-    chosen = torch.tensor([[number] for _, number, _ in choices])
-    advantages = torch.tensor([advantage for _, _, advantage in choices])
-    with torch.no_grad():
-        before = policy(batch).gather(1, chosen)[:, 0]
-    optimizer = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
+def improve(policy: Policy, choices: list[Choice]) -> float:
+    """Takes steps on the clipped objective of PPO, for choices of this and of earlier policies. Returns the last loss."""
+    batch = Batch([choice.page for choice in choices])
+    chosen = torch.tensor([[choice.chosen] for choice in choices])
+    advantages = torch.tensor([choice.advantage for choice in choices])
+    before = torch.tensor([choice.logprob for choice in choices])
+    details = {"params": [policy.word_weights, policy.tag_bias], "lr": LEARNING_RATE * SLOWER}
+    optimizer = torch.optim.Adam([{"params": [policy.score]}, details], lr=LEARNING_RATE)
     loss = torch.zeros(())
     for _ in range(EPOCHS):
         logprobs = policy(batch)
@@ -72,7 +86,7 @@ def main() -> None:
         save(Policy(), options.output, "initial")
         return
     policy, version = load(options.model)
-    choices = [choice for choice in read_choices(options.data) if choice[2]]
+    choices = [choice for choice in read_choices(options.data) if choice.advantage]
     if not choices:
         # Every group succeeded or failed as a whole: there is nothing to learn, and the weights stay as they are.
         print(json.dumps({"event": "trained", "steps": 0, "from": version}))

@@ -3,6 +3,7 @@
 Then browsers are killed in the middle of a batch: no attempt may get the reward 0 for it.
 """
 
+import functools
 import math
 import os
 
@@ -161,11 +162,11 @@ def kill_during_tools(farm, name: str) -> None:
     web = WebTasks(tasks=TASKS[:1], **address_of(farm), max_steps=30)
     kill, scroll = KillOnce(farm, 1), WebEnvironment.scroll
 
+    @functools.wraps(scroll)
     def kill_and_scroll(self, direction: str):
         kill()
         return scroll(self, direction)
 
-    kill_and_scroll.__doc__ = scroll.__doc__
     WebEnvironment.scroll = kill_and_scroll
     try:
         trainer = train(web, sure_replies(), 1, repeated(web), environment_factory=web.environment)
