@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 from pathlib import Path
@@ -75,7 +76,8 @@ def write_export(folder: Path, rewards: list[int | None]) -> None:
     lines: list[str] = []
     for number, reward in enumerate(rewards):
         clicked = "2" if reward else "1"
-        step = {"response": {"raw_prompt": prompt}, "action": {"arguments": {"element_id": clicked}}}
+        reply = {"response": {"raw_prompt": prompt}, "extras": {"logprobs": [math.log(0.5)]}}
+        step = {**reply, "action": {"arguments": {"element_id": clicked}}}
         advantage = None if reward is None else reward - 0.5
         fields = {"is_masked": reward is None, "advantage": advantage, "metadata": {"ending": "answered"}}
         lines.append(json.dumps({"trajectory_index": number, "steps": [step], **fields}))

@@ -64,7 +64,7 @@ def check_lost() -> None:
         rewards = [reward for reward, _ in run_batch(config, replies)]
     check(killed and any(map(math.isnan, rewards)), f"skyrl: nothing was lost; the rewards are {rewards}")
     check(all(reward == 1 or math.isnan(reward) for reward in rewards), f"skyrl: the rewards are {rewards}")
-    phase(f"skyrl: {len(killed)} browser processes killed; {sum(map(math.isnan, rewards))} of {EPISODES} episodes without a reward")
+    phase(f"skyrl: {len(killed)} browsers killed; {sum(map(math.isnan, rewards))} of {EPISODES} episodes without a reward")
 
 
 if __name__ == "__main__":

@@ -188,7 +188,7 @@ def check_no_zero(trainer: Recorder, kill: KillOnce, name: str) -> None:
     check(kill.killed, f"trl, {name}: no browser was killed")
     check(all(reward == 1 or math.isnan(reward) for reward in rewards), f"trl, {name}: the rewards are {rewards}")
     masked = sum(map(math.isnan, rewards))
-    phase(f"trl, {name}: {len(kill.killed)} browser processes killed; {len(rewards) - masked} attempts complete, {masked} masked")
+    phase(f"trl, {name}: {len(kill.killed)} browsers killed; {len(rewards) - masked} attempts complete, {masked} masked")
 
 
 def kill_and_try_again() -> None:

@@ -44,14 +44,14 @@ def kill_browsers(farm: wg.Farm) -> list[int]:
 
 
 def browsers_of(farm: wg.Farm) -> list[int]:
-    """Returns the main processes of the farm's browsers: they have a profile and are no helper of another."""
+    """Returns the main processes of the farm's browsers: they have a profile, and are neither helpers nor Debian's script."""
     found = []
     for pid in _descendants(farm._process.pid):
         try:
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        is_browser = any(part.startswith(b"--user-data-dir") for part in arguments)
+        is_browser = any(part.startswith(b"--user-data-dir") for part in arguments) and arguments[0] != b"/bin/sh"
         if is_browser and not any(part.startswith(b"--type=") for part in arguments):
             found.append(pid)
     return found
