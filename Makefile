@@ -42,7 +42,7 @@ test-chromium: ## Run every test of a single instance on the full Chromium
 	@scripts/setup --tests
 	@cargo test --quiet -p webgym-browser --features every-case --test suite_chromium
 
-test-trainers: ## Test with vLLM, LLaMA-Factory, verl and the original (ORIGINAL=path); installs about 10 GB below target/trainers
+test-trainers: ## Test with vLLM, LLaMA-Factory, verl, TRL, SkyRL-Gym and the original (ORIGINAL=path, PARTS="…"); installs about 10 GB below target/trainers
 	@ORIGINAL="$(ORIGINAL)" PARTS="$(PARTS)" WEBGYM="$(WEBGYM)" scripts/test-trainers
 
 test-miniwob: ## Solve MiniWoB tasks (drags, sliders, dates, clipboard) through a farm with 4 and 8 leases (TRIES=50 TASKS=… WEBGYM=path)

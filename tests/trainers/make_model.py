@@ -53,7 +53,8 @@ REPLIES = {
 }
 
 
-def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
+def make_tokenizer(texts: list[str], replies: list[str], chat_template: str) -> PreTrainedTokenizerFast:
+    """Trains a tokenizer in which each of the replies is a token."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -64,14 +65,14 @@ def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in [REPLY_START, *REPLIES]])
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in replies])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
         model_max_length=131072,
         additional_special_tokens=SPECIAL_TOKENS[1:],
-        chat_template=CHAT_TEMPLATE,
+        chat_template=chat_template,
     )
 
 
@@ -108,25 +109,27 @@ def make_config(tokenizer: PreTrainedTokenizerFast) -> Qwen3VLConfig:
     )
 
 
-def teach_replies(model: Qwen3VLForConditionalGeneration, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Sets embeddings so that each of some tokens leads to the wanted next tokens: one axis per token."""
+def teach(model, tokenizer: PreTrainedTokenizerFast, following: dict[str, dict[str, float]]) -> None:
+    """Sets embeddings so that each of some tokens leads to the given next tokens with their shares: one axis per token."""
 
     def number(text: str) -> int:
         ids = tokenizer.encode(text, add_special_tokens=False)
         assert len(ids) == 1, (text, ids)
         return ids[0]
 
-    following = {number("\n"): {number(REPLY_START): 1.0}}
-    following[number(REPLY_START)] = {number(text): share for text, share in REPLIES.items()}
-    following |= {number(text): {number("<|im_end|>"): 1.0} for text in REPLIES}
     root = math.sqrt(HIDDEN)
     with torch.no_grad():
         embedding, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
         for axis, (token, choices) in enumerate(following.items()):
-            embedding[token] = 0
-            embedding[token, axis] = root
+            embedding[number(token)] = 0
+            embedding[number(token), axis] = root
             for choice, share in choices.items():
-                head[choice, axis] = (CERTAINTY + math.log(share)) / root
+                head[number(choice), axis] = (CERTAINTY + math.log(share)) / root
+
+
+def teach_replies(model: Qwen3VLForConditionalGeneration, tokenizer: PreTrainedTokenizerFast) -> None:
+    following = {"\n": {REPLY_START: 1.0}, REPLY_START: REPLIES}
+    teach(model, tokenizer, following | {text: {"<|im_end|>": 1.0} for text in REPLIES})
 
 
 def write_processor(out: Path) -> None:
@@ -155,7 +158,7 @@ def main() -> None:
     out = Path(sys.argv[1])
     texts = [Path(name).read_text() for name in sys.argv[2:]]
     torch.manual_seed(0)
-    tokenizer = make_tokenizer(texts)
+    tokenizer = make_tokenizer(texts, [REPLY_START, *REPLIES], CHAT_TEMPLATE)
     model = Qwen3VLForConditionalGeneration(make_config(tokenizer)).float()
     teach_replies(model, tokenizer)
     model.generation_config.eos_token_id = tokenizer.eos_token_id

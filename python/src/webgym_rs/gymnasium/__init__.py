@@ -10,10 +10,10 @@ try:
 except ImportError as error:
     raise ImportError("Gymnasium is not installed; run: pip install 'webgym-rs[gym]'") from error
 
+from .._episodes.actions import ACTIONS, Answer
+from .._episodes.judge import Ended, ReferenceJudge
+from .._episodes.tasks import Task, load_tasks
 from ._env import TaskEnv
-from ._judge import Ended, ReferenceJudge
-from ._spaces import ACTIONS, Answer
-from ._tasks import Task, load_tasks
 from ._vector import TaskVectorEnv
 
 __all__ = ["ACTIONS", "Answer", "Ended", "ReferenceJudge", "Task", "TaskEnv", "TaskVectorEnv", "load_tasks"]

@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium
 import numpy
 
-from ._engine import Engine
-from ._episode import Result
+from .._episodes.engine import Engine
+from .._episodes.episode import Result
+from .._episodes.tasks import Task
 from ._spaces import observation_space, structured_action_space
-from ._tasks import Task
 
 
 def choose_task(tasks: list[Task], random: numpy.random.Generator, options: dict[str, Any] | None) -> Task:

@@ -10,11 +10,12 @@ import numpy
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from ._engine import Engine
+from .._episodes.actions import parse_action
+from .._episodes.engine import Engine
+from .._episodes.episode import Episode, Result
+from .._episodes.tasks import Task
 from ._env import choose_task
-from ._episode import Episode, Result
-from ._spaces import observation_space, parse_action, structured_action_space
-from ._tasks import Task
+from ._spaces import observation_space, structured_action_space
 
 Floats = numpy.ndarray[Any, numpy.dtype[numpy.float64]]
 Flags = numpy.ndarray[Any, numpy.dtype[numpy.bool_]]

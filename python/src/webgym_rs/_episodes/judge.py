@@ -13,7 +13,7 @@ from .._binary import find_binary
 from ..commands import CommandLike
 from ..errors import WebgymError
 from ..observations import Observation
-from ._tasks import Task
+from .tasks import Task
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One episode at a time on a leased session. Both environments run it on the event loop of their engine."""
+"""One episode at a time on a leased session. It runs on the event loop of its engine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy
-
 from .. import aio, commands
 from .._calls import Include, InteractionMode
 from ..commands import CommandLike
 from ..errors import BadRequest, InfrastructureError
 from ..observations import Observation, Screenshot
-from ._judge import Ended, Reward
-from ._spaces import Answer, ScreenshotMode, decode, parse_action, texts_of
-from ._tasks import Task
+from .actions import Answer, ScreenshotMode, blank, decode, parse_action, texts_of
+from .judge import Ended, Reward
+from .tasks import Task
 
 
 @dataclass(frozen=True)
@@ -146,6 +144,16 @@ class Episode:
         await self._finish()
         return result
 
+    async def give_up(self) -> float:
+        """Ends an episode whose agent stopped without an answer, and returns its reward."""
+        reward = await self._judge(None)
+        await self.close()
+        return reward
+
+    async def page_text(self, lines: int) -> str:
+        """Returns the first lines of the page's text. Lost infrastructure is raised."""
+        return await self.session.text(lines) if self.session and lines else ""
+
     async def _judge(self, answer: str | None) -> float:
         assert self.task is not None
         assert self._last is not None
@@ -177,7 +185,7 @@ class Episode:
         observation: dict[str, Any] = {"ac_tree": "", "url": "", "goal": self.task.goal}
         width, height = self.settings.size
         if self.settings.screenshot == "array":
-            observation["screenshot"] = numpy.zeros((height, width, 3), numpy.uint8)
+            observation["screenshot"] = blank(width, height)
         elif self.settings.screenshot == "lazy":
             observation["screenshot"] = Screenshot("png", width, height, b"")
         return Result(observation, self._info(error.detail, lost=True), math.nan, False, True)

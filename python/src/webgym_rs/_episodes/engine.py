@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeVar
 
 from .. import aio
 from .._calls import InteractionMode
-from ._episode import Episode, Settings
-from ._judge import ReferenceJudge, Reward, reward_of
-from ._spaces import ScreenshotMode
-from ._tasks import Tasks, load_tasks
+from .actions import ScreenshotMode
+from .episode import Episode, Settings
+from .judge import ReferenceJudge, Reward, reward_of
+from .tasks import Task, Tasks, load_tasks
 
 T = TypeVar("T")
 DEFAULT_SIZE = (1280, 768)
@@ -39,16 +39,27 @@ class Engine:
         wait: float = 60.0,
     ):
         self.tasks = load_tasks(tasks)
+        self._by_id = {task.id: task for task in self.tasks}
         options = dict(session or {})
         viewport = options.get("viewport") or {"width": DEFAULT_SIZE[0], "height": DEFAULT_SIZE[1]}
         size = (viewport["width"], viewport["height"])
         judge = reward_of(reward, self.tasks)
         self.settings = Settings(judge, max_steps, size, screenshot, interaction_mode, dialect, options, attempts, wait)
         self._farm = aio.Farm(farm, api_key=api_key) if farm else aio.serve(instances, arguments=arguments)
-        self.episodes = [Episode(self._farm, self.settings) for _ in range(instances)]
+        self.episodes = [self.new_episode() for _ in range(instances)]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="webgym-episodes", daemon=True)
         self._thread.start()
+
+    def new_episode(self) -> Episode:
+        """Returns an episode that is not started. Its lease ends with the engine at the latest."""
+        return Episode(self._farm, self.settings)
+
+    def task(self, id: str) -> Task:
+        """Returns the task with an id."""
+        if id not in self._by_id:
+            raise ValueError(f"there is no task with the id {id!r}; the first of {len(self.tasks)} is {self.tasks[0].id!r}")
+        return self._by_id[id]
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the loop and waits for it. An interrupt cancels it."""
@@ -58,6 +69,10 @@ class Engine:
         except BaseException:
             future.cancel()
             raise
+
+    async def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the loop of the engine, for a caller on another loop."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def run_all(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         """Runs coroutines concurrently. Waits for all of them, then raises the first error."""
@@ -95,3 +110,20 @@ class Engine:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
         self.episodes.clear()
+
+
+_shared: dict[str, Engine] = {}
+_lock = threading.Lock()
+
+
+def shared_engine(settings: Mapping[str, Any]) -> Engine:
+    """Returns the engine of this process for these settings, for trainers that make an object for each episode.
+
+    `instances` (8) is the size of the farm that is started if there is no `farm`.
+    """
+    key = repr(sorted(settings.items(), key=lambda item: item[0]))
+    with _lock:
+        if key not in _shared:
+            others: dict[str, Any] = {"instances": 8, "screenshot": "none", **settings}
+            _shared[key] = Engine(**others)
+        return _shared[key]

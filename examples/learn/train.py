@@ -1,0 +1,102 @@
+"""Trains the policy on an export of `webgym`, with GRPO's advantages, and writes the next checkpoint.
+
+    webgym export SAVE_PATH --to jsonl --advantage grpo --last 1 --out data
+    python train.py --data data --model checkpoints/0 --output checkpoints/1
+
+Without `--data`, it writes a policy that has learned nothing to `--output`. Masked trajectories are left out.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from policy import Batch, Page, Policy, load, parse_prompt, save
+
+EPOCHS = 40
+LEARNING_RATE = 0.1
+# Words and tags are many, and a batch says little about each.
+SLOWER = 0.2
+CLIP = 0.5
+ENTROPY = 0.003
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A step: the page, the chosen element, its log-probability when it was chosen, and the advantage of the attempt."""
+
+    page: Page
+    chosen: int
+    logprob: float
+    advantage: float
+
+
+def read_choices(data: Path) -> list[Choice]:
+    """Returns the steps of the attempts that were not masked."""
+    choices = []
+    path = data / "train.jsonl" if data.is_dir() else data
+    for line in path.read_text().splitlines():
+        trajectory = json.loads(line)
+        if trajectory["is_masked"]:
+            continue
+        # At the step limit, the last action is not carried out, so nothing is learned from it.
+        is_cut = trajectory["metadata"].get("ending") == "out of steps"
+        for step in trajectory["steps"][: -1 if is_cut else None]:
+            page = parse_prompt(json.loads(step["response"]["raw_prompt"]))
+            clicked = str(step["action"]["arguments"].get("element_id"))
+            numbers = [number for number, _, _ in page.elements]
+            if clicked in numbers:
+                logprob = step["extras"]["logprobs"][0]
+                choices.append(Choice(page, numbers.index(clicked), logprob, trajectory["advantage"]))
+    return choices
+
+
+def improve(policy: Policy, choices: list[Choice]) -> float:
+    """Takes steps on the clipped objective of PPO, for choices of this and of earlier policies. Returns the last loss."""
+    batch = Batch([choice.page for choice in choices])
+    chosen = torch.tensor([[choice.chosen] for choice in choices])
+    advantages = torch.tensor([choice.advantage for choice in choices])
+    before = torch.tensor([choice.logprob for choice in choices])
+    details = {"params": [policy.word_weights, policy.tag_bias], "lr": LEARNING_RATE * SLOWER}
+    optimizer = torch.optim.Adam([{"params": [policy.score]}, details], lr=LEARNING_RATE)
+    loss = torch.zeros(())
+    for _ in range(EPOCHS):
+        logprobs = policy(batch)
+        ratio = (logprobs.gather(1, chosen)[:, 0] - before).exp()
+        gain = torch.minimum(ratio * advantages, ratio.clamp(1 - CLIP, 1 + CLIP) * advantages).mean()
+        entropy = -(logprobs.exp() * logprobs).sum(dim=1).mean()
+        loss = -gain - ENTROPY * entropy
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return float(loss)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Trains the policy on an export of webgym.")
+    parser.add_argument("--data", type=Path, help="folder of `webgym export --to jsonl --advantage grpo`, or its file")
+    parser.add_argument("--model", type=Path, help="folder of the checkpoint that collected the data")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the new checkpoint")
+    parser.add_argument("--iteration", default="0", help="becomes part of the version of the new checkpoint")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    if options.data is None:
+        save(Policy(), options.output, "initial")
+        return
+    policy, version = load(options.model)
+    choices = [choice for choice in read_choices(options.data) if choice.advantage]
+    if not choices:
+        # Every group succeeded or failed as a whole: there is nothing to learn, and the weights stay as they are.
+        print(json.dumps({"event": "trained", "steps": 0, "from": version}))
+    else:
+        loss = improve(policy, choices)
+        if loss != loss:
+            sys.exit(f"the loss is not a number; {options.data} has {len(choices)} steps")
+        print(json.dumps({"event": "trained", "steps": len(choices), "loss": round(loss, 4), "from": version}))
+    save(policy, options.output, f"iteration-{options.iteration}")
+
+
+if __name__ == "__main__":
+    main()
