@@ -254,11 +254,10 @@ fn problems(config: &LoopConfig) -> Vec<(String, String)> {
     let export = config.export_arguments();
     check(
         "export.arguments",
-        match export.is_empty() {
-            true => Some(
-                "must be set, for example [--to, jsonl], or train.preset: what webgym export writes".into(),
-            ),
-            false => Template::Arguments(export).check(EXPORT_PLACEHOLDERS).err(),
+        if export.is_empty() {
+            Some("must be set, for example [--to, jsonl], or train.preset: what webgym export writes".into())
+        } else {
+            Template::Arguments(export).check(EXPORT_PLACEHOLDERS).err()
         },
     );
     let serve = &config.serve;

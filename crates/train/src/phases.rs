@@ -52,12 +52,12 @@ impl Programs<'_> {
 
     pub(crate) fn serve(&self) -> Option<Program> {
         let serve = &self.config.serve;
-        self.user_program(serve.command.as_ref()?, &self.serve_values(), &serve.environment, None)
+        user_program(serve.command.as_ref()?, &self.serve_values(), &serve.environment, None)
     }
 
     pub(crate) fn reload(&self) -> Option<Program> {
         let serve = &self.config.serve;
-        self.user_program(serve.reload.as_ref()?, &self.serve_values(), &serve.environment, None)
+        user_program(serve.reload.as_ref()?, &self.serve_values(), &serve.environment, None)
     }
 
     /// `webgym rollout` for the train split, or for the test split. It continues what an interrupted one has collected.
@@ -127,25 +127,24 @@ impl Programs<'_> {
             ("save_path", self.save_path.root().display().to_string()),
         ];
         let train = &self.config.train;
-        self.user_program(&train.command()?, &values, &train.environment, train.directory.clone())
-    }
-
-    fn user_program(
-        &self,
-        template: &Template,
-        values: &[(&'static str, String)],
-        environment: &IndexMap<String, String>,
-        directory: Option<PathBuf>,
-    ) -> Option<Program> {
-        // Placeholders were checked with the configuration.
-        let arguments = template.render(values).ok()?;
-        let variables = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        Some(Program { arguments, variables, directory })
+        user_program(&train.command()?, &values, &train.environment, train.directory.clone())
     }
 
     fn webgym_arguments(&self, subcommand: &str) -> Vec<String> {
         vec![self.webgym.display().to_string(), subcommand.to_owned()]
     }
+}
+
+fn user_program(
+    template: &Template,
+    values: &[(&'static str, String)],
+    environment: &IndexMap<String, String>,
+    directory: Option<PathBuf>,
+) -> Option<Program> {
+    // Placeholders were checked with the configuration.
+    let arguments = template.render(values).ok()?;
+    let variables = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    Some(Program { arguments, variables, directory })
 }
 
 /// The name of the file in the training data that says how much there is.

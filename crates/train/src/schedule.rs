@@ -102,27 +102,27 @@ mod tests {
             iterations: Vec::new(),
             dead_ranks: Vec::new(),
         };
-        let mut walked = String::new();
+        let mut walked: Vec<String> = Vec::new();
         loop {
             match next(&state, &config) {
                 Next::Begin(number) => {
-                    walked.push_str(&format!("| {number}: "));
+                    walked.push(format!("| {number}:"));
                     let phases = phases(&config, number);
                     state.iterations.push(IterationState::new(number, "model".into(), phases));
                 }
                 Next::Run(phase) => {
-                    walked.push_str(&format!("{phase} "));
+                    walked.push(phase.to_string());
                     let iteration = state.iterations.last_mut().unwrap();
                     iteration.phase_mut(phase).unwrap().status = PhaseStatus::Done;
                 }
                 Next::Finished => break,
             }
         }
-        let trains = "export train verify switch ";
+        let trains = "export train verify switch";
         let wanted = format!(
-            "| 1: serve collect evaluate {trains}| 2: serve collect {trains}| 3: serve collect evaluate {trains}| 4: serve evaluate "
+            "| 1: serve collect evaluate {trains} | 2: serve collect {trains} | 3: serve collect evaluate {trains} | 4: serve evaluate"
         );
-        assert_eq!(walked, wanted);
+        assert_eq!(walked.join(" "), wanted);
     }
 
     #[test]

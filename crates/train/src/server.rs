@@ -75,9 +75,9 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl ModelServer {
-    pub(crate) fn new(config: &ServeConfig, key: Option<String>) -> Result<Self, ServeError> {
+    pub(crate) fn new(config: &ServeConfig, key: Option<&str>) -> Result<Self, ServeError> {
         let url = config.url.clone();
-        let client = ModelClient::vllm(&url, ModelOptions::default()).and_then(|client| match &key {
+        let client = ModelClient::vllm(&url, ModelOptions::default()).and_then(|client| match key {
             Some(key) => client.with_api_key(key),
             None => Ok(client),
         });
@@ -171,9 +171,10 @@ impl ModelServer {
         }
         let names: Vec<String> = listed.iter().map(described).collect();
         let served = if names.is_empty() { "no model".to_owned() } else { names.join(", ") };
-        let model = match wanted.served == wanted.model {
-            true => wanted.model.to_owned(),
-            false => format!("{} from {}", wanted.served, wanted.model),
+        let model = if wanted.served == wanted.model {
+            wanted.model.to_owned()
+        } else {
+            format!("{} from {}", wanted.served, wanted.model)
         };
         Err(ServeError::OtherModel { url, model, served })
     }
@@ -252,7 +253,9 @@ mod tests {
     fn other_weights_are_recognised() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a", "b"].map(|name| folder.path().join(name).display().to_string());
-        paths.iter().for_each(|path| std::fs::create_dir(path).unwrap());
+        for path in &paths {
+            std::fs::create_dir(path).unwrap();
+        }
         let listed = |root: Option<&str>| ListedModel { id: "policy".into(), root: root.map(str::to_owned) };
         assert!(is_from_elsewhere(&listed(Some(&paths[0])), &paths[1]));
         assert!(!is_from_elsewhere(&listed(Some(&paths[0])), &paths[0]));

@@ -117,7 +117,10 @@ async fn ten_thousand_idle_connections_hold_no_browser() {
     let server = Server::start(&[&format!("--max-connections={}", count + 1)]).await;
     let host = server.url().trim_start_matches("http://").to_owned();
     let idle = open_all_idle(&host, count).await;
-    eventually("all are connected", LIMIT, async || server.metric("connections").await == count as i64).await;
+    eventually("all are connected", LIMIT, async || {
+        server.metric("connections").await == i64::try_from(count).unwrap()
+    })
+    .await;
     assert_eq!(server.metric("active_sessions").await, 0);
     let mut client = server.client().await;
     client.observe("reset", &json!({})).await;

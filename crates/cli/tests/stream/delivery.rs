@@ -79,7 +79,7 @@ async fn killed_collector_delivers_everything_by_cursor() {
     assert_eq!(kills, 6, "the run was killed before it finished");
     let mut delivered: Vec<i64> = seen.items.values().copied().collect();
     delivered.sort_unstable();
-    assert_eq!(delivered, (0..TASKS as i64).collect::<Vec<_>>());
+    assert_eq!(delivered, (0..i64::try_from(TASKS).unwrap()).collect::<Vec<_>>());
     assert_eq!(test.iteration().summaries().len(), TASKS);
     assert_eq!(test.other_files(), Vec::<String>::new(), "journal and acknowledgments are removed");
 }

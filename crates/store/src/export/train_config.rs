@@ -37,7 +37,7 @@ impl TrainConfig {
         let mut config = self.defaults(out, subsets);
         let mut files = Vec::new();
         if let Some(name) = &self.deepspeed {
-            let path = self.write_deepspeed(name, out, existing, &mut files)?;
+            let path = write_deepspeed(name, out, existing, &mut files)?;
             config.insert("deepspeed".to_owned(), json!(path));
         }
         for (key, value) in &self.settings {
@@ -83,44 +83,6 @@ impl TrainConfig {
         }
     }
 
-    fn write_deepspeed(
-        &self,
-        name: &str,
-        out: &Path,
-        existing: Existing,
-        files: &mut Vec<PathBuf>,
-    ) -> Result<PathBuf, ExportError> {
-        let Some(stage) = name.strip_prefix("zero").and_then(|stage| stage.parse::<u64>().ok()) else {
-            let path = PathBuf::from(name);
-            let unknown = || {
-                ExportError::Options(format!(
-                    "{name:?} is not a DeepSpeed configuration; give zero1, zero2, zero3 or the path of a file"
-                ))
-            };
-            return if path.is_file() {
-                std::path::absolute(&path).map_err(|_| unknown())
-            } else {
-                Err(unknown())
-            };
-        };
-        if !(1..=3).contains(&stage) {
-            let reason = format!("DeepSpeed has no {name}; its stages are zero1, zero2 and zero3");
-            return Err(ExportError::Options(reason));
-        }
-        let mut zero = json!({"stage": stage, "overlap_comm": true, "contiguous_gradients": true});
-        if stage == 3 {
-            zero["stage3_gather_16bit_weights_on_model_save"] = json!(true);
-        }
-        let config = json!({
-            "bf16": {"enabled": "auto"}, "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
-            "gradient_accumulation_steps": "auto", "gradient_clipping": "auto", "zero_optimization": zero,
-        });
-        let path = out.join(format!("deepspeed_{name}.json"));
-        sink::write_json(&path, &config, existing)?;
-        files.push(path.clone());
-        Ok(path)
-    }
-
     /// Continues from a checkpoint with the state of its optimizer. Without new limits, a trainer would end at once, because
     /// the checkpoint has done all epochs and steps of its own training.
     fn continue_checkpoint(&self, config: &mut Map<String, Value>, examples: u64) {
@@ -142,6 +104,44 @@ impl TrainConfig {
         config.insert("num_train_epochs".to_owned(), json!(done("epoch") + epochs));
         config.insert("max_steps".to_owned(), json!((done("global_step") + steps) as u64));
     }
+}
+
+/// Writes the DeepSpeed configuration of a stage, or finds that of the user.
+fn write_deepspeed(
+    name: &str,
+    out: &Path,
+    existing: Existing,
+    files: &mut Vec<PathBuf>,
+) -> Result<PathBuf, ExportError> {
+    let Some(stage) = name.strip_prefix("zero").and_then(|stage| stage.parse::<u64>().ok()) else {
+        let path = PathBuf::from(name);
+        let unknown = || {
+            ExportError::Options(format!(
+                "{name:?} is not a DeepSpeed configuration; give zero1, zero2, zero3 or the path of a file"
+            ))
+        };
+        return if path.is_file() {
+            std::path::absolute(&path).map_err(|_| unknown())
+        } else {
+            Err(unknown())
+        };
+    };
+    if !(1..=3).contains(&stage) {
+        let reason = format!("DeepSpeed has no {name}; its stages are zero1, zero2 and zero3");
+        return Err(ExportError::Options(reason));
+    }
+    let mut zero = json!({"stage": stage, "overlap_comm": true, "contiguous_gradients": true});
+    if stage == 3 {
+        zero["stage3_gather_16bit_weights_on_model_save"] = json!(true);
+    }
+    let config = json!({
+        "bf16": {"enabled": "auto"}, "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+        "gradient_accumulation_steps": "auto", "gradient_clipping": "auto", "zero_optimization": zero,
+    });
+    let path = out.join(format!("deepspeed_{name}.json"));
+    sink::write_json(&path, &config, existing)?;
+    files.push(path.clone());
+    Ok(path)
 }
 
 /// Whether a folder has what a trainer needs to continue: the state of its optimizer, also in DeepSpeed's form.

@@ -25,27 +25,29 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// What performs the steps.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    Step { farm: Farm, client: Client<HttpConnector, Full<Bytes>> },
+    Step { farm: Farm, client: Box<Client<HttpConnector, Full<Bytes>>> },
     Socket { url: String },
 }
 
 /// One session of a driver.
 enum Session {
-    Step { farm: Farm, client: Client<HttpConnector, Full<Bytes>>, lease: Lease },
+    Step { farm: Box<Farm>, client: Box<Client<HttpConnector, Full<Bytes>>>, lease: Lease },
     Socket(Box<EnvClient>),
 }
 
 impl Driver {
     pub(crate) fn step(url: &str) -> Self {
-        let client = Client::builder(TokioExecutor::new()).build_http();
+        let client = Box::new(Client::builder(TokioExecutor::new()).build_http());
         Self::Step { farm: Farm::new(Tier::Master, url), client }
     }
 
     async fn open(&self) -> Session {
         match self {
-            Self::Step { farm, client } => {
-                Session::Step { farm: farm.clone(), client: client.clone(), lease: farm.get().await }
-            }
+            Self::Step { farm, client } => Session::Step {
+                farm: Box::new(farm.clone()),
+                client: client.clone(),
+                lease: farm.get().await,
+            },
             Self::Socket { url } => {
                 let mut socket = EnvClient::connect(url).await;
                 socket.observe("reset", &json!({})).await;

@@ -103,7 +103,7 @@ impl Leader {
             error => error,
         };
         if !error.may_be_retried() || failures > retries(&self.worker.config, phase) {
-            return Err(LoopError::Phase { iteration: number, phase, source: error });
+            return Err(LoopError::Phase { iteration: number, phase, source: Box::new(error) });
         }
         tracing::warn!("iteration {number}, {phase}: {error}; trying again");
         let stop = self.worker.launcher.stop.soft.clone();
@@ -253,7 +253,7 @@ impl Leader {
             trained.model
         );
         if let Err(old) = self.worker.serve(trained.number, &trained.model).await {
-            return Ok(Some(PhaseError::NothingServable { new: reason, old }));
+            return Ok(Some(PhaseError::NothingServable { new: Box::new(reason), old: Box::new(old) }));
         }
         self.worker.server.stop().await;
         match self.set_aside(&trained, &reason) {

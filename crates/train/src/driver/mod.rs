@@ -53,7 +53,7 @@ pub enum LoopError {
     #[error(transparent)]
     Place(#[from] PlaceError),
     #[error("iteration {iteration}, {phase}: {source}")]
-    Phase { iteration: u64, phase: Phase, source: PhaseError },
+    Phase { iteration: u64, phase: Phase, source: Box<PhaseError> },
     #[error(transparent)]
     Server(ServeError),
     #[error("rank 0 does not answer, so there is nothing to follow: {0}")]
@@ -104,7 +104,7 @@ pub enum PhaseError {
         "neither the new model nor the last good one can be served, so the new checkpoint is kept. The new one: {new}. The last \
          good one: {old}"
     )]
-    NothingServable { new: ServeError, old: ServeError },
+    NothingServable { new: Box<ServeError>, old: Box<ServeError> },
     #[error("cannot {operation} {}: {source}", path.display())]
     Io { operation: &'static str, path: PathBuf, source: std::io::Error },
 }

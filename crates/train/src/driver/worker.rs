@@ -51,7 +51,8 @@ impl Worker {
         // Descendants of a supervisor that is killed become ours, so that they can be ended.
         let own = rustix::process::Pid::from_raw(std::process::id().cast_signed());
         let _ = rustix::process::set_child_subreaper(own);
-        let server = ModelServer::new(&config.serve, options.server_key).map_err(LoopError::Server)?;
+        let server =
+            ModelServer::new(&config.serve, options.server_key.as_deref()).map_err(LoopError::Server)?;
         Ok(Self {
             checkpoints: Checkpoints::new(save_path.clone(), &config.checkpoint.name),
             launcher: Launcher {

@@ -45,6 +45,12 @@ fn signal(pid: i32, number: Signal) {
     }
 }
 
+fn signal_all(number: Signal, is_meant: impl Fn(&Descendant) -> bool) {
+    for one in running().into_iter().filter(is_meant) {
+        signal(one.pid, number);
+    }
+}
+
 /// Collects the exit status of ended children, so that they do not stay as zombies.
 pub(super) fn reap() {
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
@@ -60,18 +66,17 @@ pub(super) fn left_behind() -> Vec<String> {
 
 /// Ends all descendants: asks them, kills the program's group after `grace`, and everything else shortly after that.
 pub(super) fn end_all(program_group: Option<i32>, grace: Duration) {
-    running().iter().for_each(|one| signal(one.pid, Signal::TERM));
+    signal_all(Signal::TERM, |_| true);
     if wait_until_none(grace) {
         return;
     }
-    let of_program = |one: &&Descendant| Some(one.group) == program_group;
-    running().iter().filter(of_program).for_each(|one| signal(one.pid, Signal::KILL));
+    signal_all(Signal::KILL, |one| Some(one.group) == program_group);
     if wait_until_none(SELF_CLEANUP_TIME) {
         return;
     }
     // A process can start another one while the list is read, so this is repeated until the list is empty.
     loop {
-        running().iter().for_each(|one| signal(one.pid, Signal::KILL));
+        signal_all(Signal::KILL, |_| true);
         if wait_until_none(POLL_INTERVAL * 5) {
             return;
         }

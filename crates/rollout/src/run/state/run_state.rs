@@ -281,20 +281,17 @@ impl RunStateInner {
         self.added += 1;
         self.totals.tasks += 1;
         *self.stages.entry(Stage::NotStarted).or_default() += 1;
-        let position = match self.replaceable() {
-            Some(position) => {
-                self.positions.remove(&self.tasks[position].index);
-                self.tasks[position] = task.clone();
-                self.cells[position] = Cell::default();
-                self.traces.clear(position);
-                position
-            }
-            None => {
-                self.tasks.push(task.clone());
-                self.cells.push(Cell::default());
-                self.traces.push();
-                self.tasks.len() - 1
-            }
+        let position = if let Some(position) = self.replaceable() {
+            self.positions.remove(&self.tasks[position].index);
+            self.tasks[position] = task.clone();
+            self.cells[position] = Cell::default();
+            self.traces.clear(position);
+            position
+        } else {
+            self.tasks.push(task.clone());
+            self.cells.push(Cell::default());
+            self.traces.push();
+            self.tasks.len() - 1
         };
         self.positions.insert(task.index, position);
         self.last_progress = Instant::now();
