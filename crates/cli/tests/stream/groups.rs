@@ -11,9 +11,9 @@ use crate::harness::{StreamTest, answer_at_second_step, assert_success};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn groups_are_delivered_complete_or_masked() {
     // Some browsers die at their first action. Without retries their attempts are lost.
-    let script = |call: &Call| match call.lease % 5 == 2 && call.runs("click_coords") {
-        true => Fault::InstanceLost,
-        false => Fault::None,
+    let script = |call: &Call| {
+        let is_lost = call.lease % 5 == 2 && call.runs("click_coords");
+        if is_lost { Fault::InstanceLost } else { Fault::None }
     };
     let farm = SimFarmOptions::default().with_script(script);
     let test = StreamTest::new(5, farm, |request: &ModelRequest| answer_at_second_step(request)).await;

@@ -291,10 +291,8 @@ async fn measure(load: Load) -> Cost {
         unjudged: 256,
         starts: StartLimit::none(),
     };
-    let stream = match load.streams {
-        true => Some(start_stream(&mut servers, &journal, &context, total).await),
-        false => None,
-    };
+    let stream =
+        if load.streams { Some(start_stream(&mut servers, &journal, &context, total).await) } else { None };
     let (before, cpu_before, since) = (memory(), cpu(), Instant::now());
     let samples = Arc::new(Mutex::new(Vec::new()));
     let sampler = tokio::spawn(sample(Arc::clone(&state), Arc::clone(&samples)));
