@@ -147,6 +147,25 @@ async fn finished_run_waits_for_its_consumer() {
     assert!(!webgym.log().contains("not acknowledged within"), "{}", webgym.log());
 }
 
+/// A run that is stopped while it waits for its consumer is not finished.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopped_run_delivers_the_rest_when_resumed() {
+    let test = StreamTest::new(3, SimFarmOptions::default(), answer_at_second_step).await;
+    let (mut webgym, consumer) = test.start(&[]).await;
+    consumer.status_when("the run has finished", |status| status["state"] == "finished").await;
+    let first = consumer.take(1).await.remove(0);
+    consumer.acknowledge(&first).await;
+    webgym.signal(Signal::TERM);
+    let status = webgym.wait_for_exit(LIMIT).await;
+    assert_eq!(status.code(), Some(3), "{}", webgym.log());
+    assert!(webgym.log().contains("2 items of the stream are not acknowledged"), "{}", webgym.log());
+    let (mut webgym, consumer) = test.start(&[]).await;
+    let rest = consumer.take(2).await;
+    assert!(rest.iter().all(|item| item["cursor"] != first["cursor"]));
+    consumer.acknowledge(&rest[1]).await;
+    assert_success(&mut webgym).await;
+}
+
 /// What is delivered has the same content as the file of the iteration, in both formats.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn item_has_everything_that_the_iteration_file_has() {
