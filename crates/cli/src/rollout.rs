@@ -112,7 +112,7 @@ async fn run_to_end(
         (None, Some(url)) => url,
         (None, None) => anyhow::bail!("no farm to use"),
     };
-    let collected = collect(args, (run, &url), listener, judge, quiet, stops).await;
+    let collected = Box::pin(collect(args, (run, &url), listener, judge, quiet, stops)).await;
     if let Some(farm) = own_farm {
         farm.stop().await;
     }
