@@ -170,10 +170,19 @@ async fn collect(
     let observers = Observers::start(args, &run, quiet).await;
     let finished = run.collect(judge, stop.clone()).await;
     drop(observers);
-    if let Some(stream) = stream {
-        stream.finish(&finished, &stop.soft).await;
-    }
+    let undelivered = match stream {
+        Some(stream) => stream.finish(&finished, &stop.soft).await,
+        None => 0,
+    };
     let collected = match finished {
+        // The journal stays, so that a resumed run delivers the rest.
+        Ok(finished) if undelivered > 0 => {
+            eprintln!(
+                "Everything is collected, but {undelivered} items of the stream are not acknowledged; to deliver them, \
+                 continue with the same command and --resume."
+            );
+            Ok(Collected { unfinished: undelivered, ..finished.collected })
+        }
         Ok(finished) => report_results(args, finished, &state, quiet, &stop.soft).await,
         Err(error) => Err(error.into()),
     };

@@ -98,13 +98,19 @@ impl RunStream {
     }
 
     /// Ends the stream. After a finished run, its consumer has time to take and acknowledge the last items.
-    pub(crate) async fn finish(self, run: &Result<FinishedRun, StoppedRun>, stop: &CancellationToken) {
+    /// Returns how many it has not acknowledged because the run was stopped meanwhile.
+    pub(crate) async fn finish(
+        self,
+        run: &Result<FinishedRun, StoppedRun>,
+        stop: &CancellationToken,
+    ) -> usize {
         let reason = match run {
             Ok(run) if run.collected.unfinished == 0 => EndReason::Finished,
             Ok(_) => EndReason::Stopped,
             Err(error) => EndReason::Failed(describe(error)),
         };
-        self.stream.finish(reason, self.linger, stop).await;
+        let left = self.stream.finish(reason, self.linger, stop).await;
+        usize::try_from(left).unwrap_or(usize::MAX)
     }
 }
 

@@ -81,20 +81,23 @@ pub struct Stream {
 
 impl Stream {
     /// Ends the stream after the journal was closed. After a finished run, waits at most `linger` until everything is
-    /// acknowledged, or until `stop`.
-    pub async fn finish(mut self, reason: EndReason, linger: Duration, stop: &CancellationToken) {
+    /// acknowledged. Returns how many items were not acknowledged when `stop` ended that; they need the journal, so that a
+    /// resumed run can deliver them.
+    pub async fn finish(mut self, reason: EndReason, linger: Duration, stop: &CancellationToken) -> u64 {
         // Ends because the journal is closed.
         let _ = tokio::time::timeout(STOP_TIMEOUT, &mut self.following).await;
         let is_finished = reason == EndReason::Finished;
         self.shared.end(reason);
+        let mut left = 0;
         if is_finished {
             tokio::select! {
                 () = self.wait_for_consumer(linger) => {}
-                () = stop.cancelled() => {}
+                () = stop.cancelled() => left = missing(&self.shared.progress.borrow()),
             }
         }
         self.stop.cancel();
         let _ = (&mut self.serving).await;
+        left
     }
 
     async fn wait_for_consumer(&self, linger: Duration) {
@@ -113,7 +116,6 @@ impl Stream {
         progress: &mut watch::Receiver<Progress>,
         linger: Duration,
     ) -> bool {
-        let missing = |progress: &Progress| progress.available.saturating_sub(progress.acknowledged);
         let before = missing(&progress.borrow());
         if before == 0 {
             return true;
@@ -134,6 +136,11 @@ impl Stream {
         }
         is_in_time
     }
+}
+
+/// Returns how many items are not acknowledged.
+fn missing(progress: &Progress) -> u64 {
+    progress.available.saturating_sub(progress.acknowledged)
 }
 
 impl Drop for Stream {

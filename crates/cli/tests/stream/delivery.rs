@@ -12,13 +12,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::harness::{LIMIT, StreamTest, answer_at_second_step, assert_success, index};
 
-const TASKS: usize = 40;
+const TASKS: i64 = 40;
 
 /// What a consumer that survives has seen: cursor → trajectory.
 #[derive(Default)]
 struct Seen {
     items: BTreeMap<String, i64>,
     last: Option<String>,
+    before_last: Option<String>,
     is_over: bool,
 }
 
@@ -32,7 +33,7 @@ impl Seen {
                     let cursor = item["cursor"].as_str().unwrap().to_owned();
                     let before = self.items.insert(cursor.clone(), index(item));
                     assert!(before.is_none_or(|before| before == index(item)), "{cursor} names two items");
-                    self.last = Some(cursor);
+                    self.before_last = self.last.replace(cursor);
                 }
             }
         }
@@ -46,14 +47,16 @@ async fn killed_collector_delivers_everything_by_cursor() {
         if is_lost { Fault::InstanceLost } else { Fault::None }
     };
     let farm = SimFarmOptions { latency: Duration::from_millis(5), ..SimFarmOptions::default() };
-    let test = StreamTest::new(TASKS, farm.with_script(script), answer_at_second_step).await;
+    let test = StreamTest::new(TASKS as usize, farm.with_script(script), answer_at_second_step).await;
     let (mut seen, mut kills, mut random) = (Seen::default(), 0, 0x9e37_79b9_u64);
     while !seen.is_over {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let kill_at = test.farm.requests() + 5 + (random >> 33) as usize % 20;
-        let (mut webgym, consumer) = test.start(&[]).await;
+        let kill_at = seen.items.len() + 1 + (random >> 33) as usize % 2;
+        // The run cannot finish unseen: at most four items are started and not acknowledged.
+        let limit = ["env_config.max_staleness=0", "env_config.stream_batch=4"];
+        let (mut webgym, consumer) = test.start(&limit).await;
         loop {
-            if kills < 6 && test.farm.requests() >= kill_at {
+            if kills < 6 && seen.items.len() >= kill_at {
                 kills += 1;
                 webgym.signal(Signal::KILL);
                 webgym.wait_for_exit(LIMIT).await;
@@ -70,17 +73,17 @@ async fn killed_collector_delivers_everything_by_cursor() {
                 assert_success(&mut webgym).await;
                 break;
             }
-            // Acknowledges some of what it took.
-            if let Some(item) = items.iter().find(|item| item["type"] == "trajectory") {
-                consumer.acknowledge(item).await;
+            // Acknowledges all but the latest item.
+            if let Some(before) = seen.before_last.clone() {
+                consumer.acknowledge(&json!({"cursor": before})).await;
             }
         }
     }
     assert_eq!(kills, 6, "the run was killed before it finished");
     let mut delivered: Vec<i64> = seen.items.values().copied().collect();
     delivered.sort_unstable();
-    assert_eq!(delivered, (0..i64::try_from(TASKS).unwrap()).collect::<Vec<_>>());
-    assert_eq!(test.iteration().summaries().len(), TASKS);
+    assert_eq!(delivered, (0..TASKS).collect::<Vec<_>>());
+    assert_eq!(test.iteration().summaries().len(), delivered.len());
     assert_eq!(test.other_files(), Vec::<String>::new(), "journal and acknowledgments are removed");
 }
 
@@ -145,6 +148,25 @@ async fn finished_run_waits_for_its_consumer() {
     consumer.acknowledge(&items[4]).await;
     assert_success(&mut webgym).await;
     assert!(!webgym.log().contains("not acknowledged within"), "{}", webgym.log());
+}
+
+/// A run that is stopped while it waits for its consumer is not finished.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopped_run_delivers_the_rest_when_resumed() {
+    let test = StreamTest::new(3, SimFarmOptions::default(), answer_at_second_step).await;
+    let (mut webgym, consumer) = test.start(&[]).await;
+    consumer.status_when("the run has finished", |status| status["state"] == "finished").await;
+    let first = consumer.take(1).await.remove(0);
+    consumer.acknowledge(&first).await;
+    webgym.signal(Signal::TERM);
+    let status = webgym.wait_for_exit(LIMIT).await;
+    assert_eq!(status.code(), Some(3), "{}", webgym.log());
+    assert!(webgym.log().contains("2 items of the stream are not acknowledged"), "{}", webgym.log());
+    let (mut webgym, consumer) = test.start(&[]).await;
+    let rest = consumer.take(2).await;
+    assert!(rest.iter().all(|item| item["cursor"] != first["cursor"]));
+    consumer.acknowledge(&rest[1]).await;
+    assert_success(&mut webgym).await;
 }
 
 /// What is delivered has the same content as the file of the iteration, in both formats.

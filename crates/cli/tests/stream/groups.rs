@@ -12,7 +12,8 @@ use crate::harness::{StreamTest, answer_at_second_step, assert_success};
 async fn groups_are_delivered_complete_or_masked() {
     // Some browsers die at their first action. Without retries their attempts are lost.
     let script = |call: &Call| {
-        if call.lease % 5 == 2 && call.runs("click_coords") { Fault::InstanceLost } else { Fault::None }
+        let is_lost = call.lease % 5 == 2 && call.runs("click_coords");
+        if is_lost { Fault::InstanceLost } else { Fault::None }
     };
     let farm = SimFarmOptions::default().with_script(script);
     let test = StreamTest::new(5, farm, |request: &ModelRequest| answer_at_second_step(request)).await;

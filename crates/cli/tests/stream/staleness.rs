@@ -84,7 +84,8 @@ async fn resumed_run_keeps_to_the_staleness() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn losses_at_the_start_do_not_block_the_run() {
     let script = |call: &Call| {
-        if call.lease < 3 && call.runs("click_coords") { Fault::InstanceLost } else { Fault::None }
+        let is_lost = call.lease < 3 && call.runs("click_coords");
+        if is_lost { Fault::InstanceLost } else { Fault::None }
     };
     let farm = SimFarmOptions::default().with_script(script);
     let test = StreamTest::new(6, farm, answer_at_second_step).await;
