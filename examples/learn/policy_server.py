@@ -7,8 +7,11 @@ best element. Replies have the header `x-policy-version`.
 """
 
 import argparse
+import hashlib
 import json
+import threading
 import time
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -24,7 +27,26 @@ Action: Click "{text}".
 </tool_call>"""
 
 
-def choose(policy: Policy, page: Page, temperature: float) -> tuple[str, float]:
+class Seeds:
+    """A random generator for each request. It depends on the seed, the page and how often this page was asked about, and not on
+    the order of requests, so that a run can be repeated."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+        self.asked: Counter[str] = Counter()
+        self.lock = threading.Lock()
+
+    def generator(self, page: Page) -> torch.Generator:
+        # Without the address, which has the port of the practice sites.
+        shown = json.dumps([page.goal, page.elements])
+        with self.lock:
+            self.asked[shown] += 1
+            count = self.asked[shown]
+        digest = hashlib.sha256(f"{self.seed} {count} {shown}".encode()).digest()
+        return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+
+
+def choose(policy: Policy, page: Page, temperature: float, generator: torch.Generator) -> tuple[str, float]:
     """Returns a reply and its log-probability."""
     if not page.elements:
         return reply_with("nothing", {"action": "wait", "time": 1}), 0.0
@@ -32,7 +54,7 @@ def choose(policy: Policy, page: Page, temperature: float) -> tuple[str, float]:
         logits = policy(Batch([page]))[0]
         if temperature > 0:
             logits = torch.log_softmax(logits / temperature, dim=0)
-            chosen = int(torch.multinomial(logits.exp(), 1))
+            chosen = int(torch.multinomial(logits.exp(), 1, generator=generator))
         else:
             chosen = int(logits.argmax())
     number, text, _ = page.elements[chosen]
@@ -46,6 +68,7 @@ def reply_with(text: str, arguments: dict) -> str:
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     policy: Policy
+    seeds: Seeds
     version: str
     name: str
 
@@ -72,7 +95,7 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(200, self.completion(request, page))
 
     def completion(self, request: dict, page: Page) -> dict:
-        content, logprob = choose(self.policy, page, float(request.get("temperature", 1.0)))
+        content, logprob = choose(self.policy, page, float(request.get("temperature", 1.0)), self.seeds.generator(page))
         choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
         if request.get("logprobs"):
             # The policy makes one choice, so its reply is one token.
@@ -101,8 +124,10 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000, help="0 for a free one; the first line printed has the URL")
     parser.add_argument("--served-model-name", default="learn")
+    parser.add_argument("--seed", type=int, default=0, help="of the sampled actions")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    Handler.seeds = Seeds(options.seed)
     Handler.policy, Handler.version = load(options.model)
     Handler.name = options.served_model_name
     server = ThreadingHTTPServer((options.host, options.port), Handler)
