@@ -8,6 +8,9 @@ use tokio_util::sync::CancellationToken;
 use crate::command::Program;
 use crate::supervisor::{Placement, ProgramError, Report, Supervised};
 
+/// How long a program may take to end when its work has become useless.
+const ABORT_GRACE: Duration = Duration::from_secs(3);
+
 /// Requests the loop to stop.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
@@ -49,10 +52,25 @@ impl Launcher {
         log: &Path,
         limits: Limits,
     ) -> Result<Report, ProgramError> {
+        self.run_unless(program, log, limits, std::future::pending::<ProgramError>()).await
+    }
+
+    /// Like [`Launcher::run`], but ends the program when `abort` has an error, and returns that error when the program is gone.
+    pub(crate) async fn run_unless<E: From<ProgramError>>(
+        &self,
+        program: &Program,
+        log: &Path,
+        limits: Limits,
+        abort: impl Future<Output = E>,
+    ) -> Result<Report, E> {
         let mut running = self.start(program, log)?;
         tokio::select! {
-            ended = running.wait_at_most(limits.timeout, limits.grace) => return ended,
+            ended = running.wait_at_most(limits.timeout, limits.grace) => return Ok(ended?),
             () = self.stop.soft.cancelled() => {}
+            error = abort => {
+                running.stop(limits.grace.min(ABORT_GRACE)).await;
+                return Err(error);
+            }
         }
         running.request_stop(limits.grace).await;
         tokio::select! {
@@ -60,6 +78,6 @@ impl Launcher {
             () = self.stop.hard.cancelled() => running.stop(Duration::ZERO).await,
         }
         let program = program.arguments.first().cloned().unwrap_or_default();
-        Err(ProgramError::Stopped { program })
+        Err(ProgramError::Stopped { program }.into())
     }
 }

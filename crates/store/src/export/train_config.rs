@@ -151,11 +151,13 @@ fn has_optimizer(folder: &Path) -> bool {
     entries.into_iter().any(|entry| entry.file_name().to_str().is_some_and(is_state))
 }
 
-/// Writes one line per setting. JSON values are YAML, too.
+/// Writes one line per setting. JSON values are YAML, too, except numbers such as 1e-7, which PyYAML reads as text.
 fn write_yaml(path: &Path, config: &Map<String, Value>, existing: Existing) -> std::io::Result<()> {
     let mut file = AtomicFile::create(path)?;
     for (key, value) in config {
-        writeln!(file, "{key}: {value}")?;
+        let text = value.to_string();
+        let text = if value.is_f64() && !text.contains('.') { text.replacen('e', ".0e", 1) } else { text };
+        writeln!(file, "{key}: {text}")?;
     }
     file.commit(existing)
 }
@@ -174,15 +176,20 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         let config = TrainConfig {
             model: Some("org/Model-Thinking".into()),
-            settings: vec![("learning_rate".into(), json!(2e-5)), ("use_cpu".into(), json!(true))],
+            settings: vec![
+                ("learning_rate".into(), json!(2e-5)),
+                ("use_cpu".into(), json!(true)),
+                ("tiny".into(), json!(1e-9)),
+            ],
             deepspeed: Some("zero2".into()),
             ..TrainConfig::default()
         };
         let lines = written(&config, out.path(), 100);
         for line in [
             "template: \"qwen3_vl\"",
-            "learning_rate: 2e-5",
+            "learning_rate: 0.00002",
             "use_cpu: true",
+            "tiny: 1.0e-9",
             "cutoff_len: 16384",
             "model_name_or_path: \"org/Model-Thinking\"",
         ] {

@@ -123,20 +123,15 @@ impl Leader {
         let ranks = self.worker.ranks.clone();
         ranks.report(job.clone(), JobStatus::Running);
         match phase {
-            Phase::Serve => {
-                let done = self.worker.execute(phase, iteration).await?;
-                ranks.others_done(&job).await.inspect_err(|error| self.name_dead(error))?;
-                Ok(done)
-            }
-            Phase::Train => {
-                let own = self.worker.execute(phase, iteration);
-                // If a rank cannot, the own trainer would wait for it until its timeout.
-                let both = async { tokio::try_join!(own, async { Ok(ranks.others_done(&job).await?) }) };
-                let done = both.await;
-                if let Err(PhaseError::Rank(error)) = &done {
-                    self.name_dead(error);
-                }
-                done.map(|(done, ())| done)
+            Phase::Serve | Phase::Train => {
+                self.worker.awaited = Some(job.clone());
+                let done = self.worker.execute(phase, iteration).await;
+                self.worker.awaited = None;
+                let both = match done {
+                    Ok(done) => ranks.others_done(&job).await.map(|()| done).map_err(PhaseError::from),
+                    failed => failed,
+                };
+                both.inspect_err(|error| self.name_dead(error))
             }
             // The merge of the collected files waits for the others; here, dead ones are only named.
             _ => {
@@ -157,8 +152,10 @@ impl Leader {
         }
     }
 
-    fn name_dead(&mut self, error: &RankError) {
-        record_dead(&mut self.state, error);
+    fn name_dead(&mut self, error: &PhaseError) {
+        if let PhaseError::Rank(error) = error {
+            record_dead(&mut self.state, error);
+        }
     }
 
     fn mark_running(&mut self, phase: Phase, number: u64) -> Result<(), LoopError> {

@@ -13,7 +13,7 @@ use crate::config::{LoopConfig, TrainRanks, seconds};
 use crate::launcher::{Launcher, Limits};
 use crate::lock::LoopLock;
 use crate::phases::{self, EXPORT_REPORT, Programs};
-use crate::ranks::Ranks;
+use crate::ranks::{Job, Ranks};
 use crate::server::{ModelServer, ServeError, Wanted};
 
 /// How long a stopped collector may take to save its episodes.
@@ -37,6 +37,8 @@ pub(super) struct Worker {
     pub(super) ranks: Ranks,
     pub(super) server: ModelServer,
     pub(super) resume: bool,
+    /// The job that other ranks must do together with this one.
+    pub(super) awaited: Option<Job>,
     _lock: LoopLock,
 }
 
@@ -63,6 +65,7 @@ impl Worker {
             ranks: Ranks::new(options.rank, &folder, seconds(config.rank_stale_after)),
             server,
             resume: options.resume,
+            awaited: None,
             config,
             save_path,
             _lock: lock,
@@ -149,11 +152,9 @@ impl Worker {
         let limits = Limits { timeout: seconds(minutes * 60.0), grace: COLLECT_GRACE };
         let log = self.log(number, phase);
         let launcher = self.launcher.clone();
-        tokio::select! {
-            ended = launcher.run(&program, &log, limits) => drop(ended?),
-            // Dropping the collector ends it; what it has saved is continued by the next attempt.
-            lost = self.server.ended() => return Err(PhaseError::ServerLost(lost)),
-        }
+        // What the collector has saved is continued by the next attempt.
+        let server_lost = async { PhaseError::ServerLost(self.server.ended().await) };
+        launcher.run_unless(&program, &log, limits, server_lost).await?;
         if self.ranks.own.is_first() && !result.exists() {
             return Err(PhaseError::NotCollected(result));
         }
@@ -204,7 +205,8 @@ impl Worker {
         let train = &self.config.train;
         let limits =
             Limits { timeout: seconds(train.timeout_minutes * 60.0), grace: seconds(train.stop_seconds) };
-        let report = self.launcher.run(program, &self.log(number, Phase::Train), limits).await?;
+        let log = self.log(number, Phase::Train);
+        let report = self.launcher.run_unless(program, &log, limits, self.rank_failed()).await?;
         if !report.left_behind.is_empty() {
             tracing::warn!(
                 "the trainer left processes behind, which were ended: {}",
@@ -212,6 +214,16 @@ impl Worker {
             );
         }
         Ok(())
+    }
+
+    /// Returns when a rank cannot do its part: the own trainer would wait for it until its timeout.
+    async fn rank_failed(&self) -> PhaseError {
+        if let Some(job) = &self.awaited
+            && let Err(error) = self.ranks.others_done(job).await
+        {
+            return error.into();
+        }
+        std::future::pending().await
     }
 
     /// Verifies the checkpoint and gives it its final name.
