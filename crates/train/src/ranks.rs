@@ -51,6 +51,9 @@ struct Heartbeat {
     host: String,
     process: u32,
     beat: u64,
+    /// The start of the loop that rank 0 runs.
+    #[serde(default)]
+    run_id: Option<String>,
     job: Option<(Job, JobStatus)>,
 }
 
@@ -74,6 +77,7 @@ pub(crate) struct Ranks {
     folder: PathBuf,
     stale_after: Duration,
     job: Arc<Mutex<Option<(Job, JobStatus)>>>,
+    run_id: Arc<Mutex<Option<String>>>,
 }
 
 /// When the heartbeat of a rank last changed, by our clock.
@@ -81,7 +85,13 @@ type Seen = BTreeMap<usize, (u64, Instant)>;
 
 impl Ranks {
     pub(crate) fn new(own: RankId, loop_folder: &Path, stale_after: Duration) -> Self {
-        Self { own, folder: loop_folder.join("ranks"), stale_after, job: Arc::default() }
+        Self {
+            own,
+            folder: loop_folder.join("ranks"),
+            stale_after,
+            job: Arc::default(),
+            run_id: Arc::default(),
+        }
     }
 
     fn path(&self, rank: usize) -> PathBuf {
@@ -93,11 +103,25 @@ impl Ranks {
         self.write();
     }
 
+    /// Names the start of the loop, so that other ranks know which state is current.
+    pub(crate) fn set_run_id(&self, run_id: &str) {
+        *self.run_id.lock().unwrap_or_else(PoisonError::into_inner) = Some(run_id.to_owned());
+        if self.own.count > 1 {
+            self.write();
+        }
+    }
+
+    /// Returns the heartbeat of rank 0: its number, and the start of the loop that it runs.
+    pub(crate) fn leader(&self) -> Option<(u64, Option<String>)> {
+        self.read(0).map(|heartbeat| (heartbeat.beat, heartbeat.run_id))
+    }
+
     fn write(&self) {
         let heartbeat = Heartbeat {
             host: host_name(),
             process: std::process::id(),
             beat: self.read(self.own.number).map_or(0, |last| last.beat + 1),
+            run_id: self.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             job: self.job.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         };
         if let Err(error) = loop_state::write_json(&self.path(self.own.number), &heartbeat) {

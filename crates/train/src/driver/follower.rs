@@ -6,7 +6,7 @@ use store::loop_state::{IterationState, LoopState, LoopStatus, Phase, PhaseStatu
 
 use super::worker::Worker;
 use super::{LoopError, LoopOutcome, PhaseError};
-use crate::ranks::{Job, JobStatus};
+use crate::ranks::{Job, JobStatus, Ranks};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
@@ -18,13 +18,12 @@ pub(super) async fn follow(mut worker: Worker) -> Result<LoopOutcome, LoopError>
 
 async fn follow_state(worker: &mut Worker) -> Result<LoopOutcome, LoopError> {
     let (stop, ranks) = (worker.launcher.stop.soft.clone(), worker.ranks.clone());
-    // A state of an earlier start of the loop says nothing; its leader may have failed or finished.
-    let stale = LoopState::read(&worker.save_path)?.map(|state| state.run_id);
+    let mut joined =
+        Joined { ranks: ranks.clone(), first_beat: ranks.leader().map(|(beat, _)| beat), run_id: None };
     let mut done: Option<Job> = None;
     let mut leader = std::pin::pin!(ranks.watch_leader());
     loop {
-        let state = LoopState::read(&worker.save_path)?;
-        let state = state.filter(|state| is_live(state) || Some(&state.run_id) != stale.as_ref());
+        let state = LoopState::read(&worker.save_path)?.filter(|state| joined.is_current(state));
         match state.as_ref().map(|state| (state.status, current_job(state))) {
             Some((LoopStatus::Finished, _)) => return Ok(LoopOutcome::Finished),
             Some((LoopStatus::Stopped, _)) => return Ok(LoopOutcome::Stopped),
@@ -48,8 +47,24 @@ async fn follow_state(worker: &mut Worker) -> Result<LoopOutcome, LoopError> {
     }
 }
 
-const fn is_live(state: &LoopState) -> bool {
-    matches!(state.status, LoopStatus::Running)
+/// Which start of the loop this rank follows. The state on disk may be that of a leader that was killed.
+struct Joined {
+    ranks: Ranks,
+    /// The leader's heartbeat when this rank started, which may be a dead one's.
+    first_beat: Option<u64>,
+    run_id: Option<String>,
+}
+
+impl Joined {
+    /// Returns whether a state is that of a leader that lives, or lived after this rank had joined it.
+    fn is_current(&mut self, state: &LoopState) -> bool {
+        if let Some((beat, run_id)) = self.ranks.leader()
+            && Some(beat) != self.first_beat
+        {
+            self.run_id = run_id.or_else(|| self.run_id.take());
+        }
+        self.run_id.as_deref() == Some(&*state.run_id)
+    }
 }
 
 /// The phase that runs now.

@@ -19,6 +19,7 @@ struct Leader {
 pub(super) async fn lead(worker: Worker) -> Result<LoopOutcome, LoopError> {
     let saved = LoopState::read(&worker.save_path)?;
     let state = place::find(&worker.config, &worker.save_path, &worker.checkpoints, saved, worker.resume)?;
+    worker.ranks.set_run_id(&state.run_id);
     let mut leader = Leader { worker, state };
     let ended = leader.walk().await;
     leader.worker.server.stop().await;

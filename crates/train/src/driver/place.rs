@@ -20,7 +20,7 @@ pub(super) fn find(
     resume: bool,
 ) -> Result<LoopState, PlaceError> {
     let mut state = match saved {
-        Some(state) if resume => resumed(config, state)?,
+        Some(state) if resume => resumed(config, state),
         Some(state) => return Err(not_resumed(config, save_path, &state)),
         None => from_files(config, save_path, checkpoints)?,
     };
@@ -36,7 +36,8 @@ fn not_resumed(config: &LoopConfig, save_path: &SavePath, state: &LoopState) -> 
     PlaceError::Unfinished { save_path: save_path.root().to_owned(), iteration }
 }
 
-fn resumed(config: &LoopConfig, mut state: LoopState) -> Result<LoopState, PlaceError> {
+/// Continues a state. If all is done, the loop may have been killed before it recorded that, so this is no error.
+fn resumed(config: &LoopConfig, mut state: LoopState) -> LoopState {
     state.iterations_planned = config.iterations;
     // After more iterations were asked for, the closing one becomes one that trains.
     if let Some(last) = state.iterations.last_mut() {
@@ -47,11 +48,14 @@ fn resumed(config: &LoopConfig, mut state: LoopState) -> Result<LoopState, Place
         schedule::resume(last);
     }
     if schedule::next(&state, config) == schedule::Next::Finished {
-        return Err(PlaceError::AllDone { iterations: config.iterations });
+        tracing::info!(
+            "all {} iterations are done; set `iterations` to a higher number to continue",
+            config.iterations
+        );
     }
     (state.status, state.reason) = (LoopStatus::Running, None);
     state.dead_ranks.clear();
-    Ok(state)
+    state
 }
 
 /// Finds the place from the files: after the last iteration that was collected, or, if no checkpoint is newer than that one, at
@@ -190,7 +194,9 @@ mod tests {
         closing.phases.iter_mut().for_each(|phase| phase.status = PhaseStatus::Done);
         state.iterations.push(closing);
         state.status = LoopStatus::Finished;
-        assert!(matches!(files.find(Some(state.clone()), true), Err(PlaceError::AllDone { .. })));
+        assert!(matches!(files.find(Some(state.clone()), false), Err(PlaceError::AllDone { .. })));
+        let done = files.find(Some(state.clone()), true).unwrap();
+        assert_eq!(schedule::next(&done, &files.config), schedule::Next::Finished);
         files.config.iterations = 2;
         let continued = files.find(Some(state), true).unwrap();
         assert_eq!(continued.current().unwrap().current().unwrap().phase, Phase::Serve);
