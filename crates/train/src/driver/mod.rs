@@ -1,4 +1,4 @@
-//! Runs a loop. [`worker::Worker`] does the part of one rank in a phase, [`leader`] decides and records, and `follower` does
+//! Runs a loop. `worker` does the part of one rank in a phase, `leader` decides and records, and `follower` does
 //! what the leader's state says.
 
 mod dry_run;

@@ -1,5 +1,5 @@
 //! Runs a program under a supervisor: a process of our own binary that starts the program, and ends all of its descendants when
-//! the program ends, when the loop asks for it, and when the loop is gone. [`Supervised`] is the loop's side, [`process`] the
+//! the program ends, when the loop asks for it, and when the loop is gone. `Supervised` is the loop's side, `process` the
 //! supervisor itself.
 
 mod descendants;
