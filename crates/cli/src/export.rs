@@ -8,6 +8,7 @@ use rollout::plan::SharedPlan;
 use store::{
     SavePath, Split,
     aggregate::{AggregateOptions, aggregate},
+    durable::Existing,
     export::{Advantage, ExportOptions, Format, Recency, TrainConfig, export},
 };
 
@@ -132,7 +133,7 @@ pub(crate) fn run_export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let report = export(&SavePath::new(&args.save_path), args.split, &args.out, &options)?;
     print!("{report}");
     if let Some(path) = &args.report {
-        let written = store::loop_state::write_json(path, &report);
+        let written = store::durable::write_json(path, &report, Existing::Replace);
         written.with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)

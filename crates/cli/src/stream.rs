@@ -48,7 +48,7 @@ impl StreamArgs {
         let env = &config.env_config;
         if let (false, Some(max)) = (self.stream, env.max_staleness) {
             bail!(
-                "env_config.max_staleness is {max}, but without --stream nobody can acknowledge trajectories; add --stream, \
+                "env_config.max_staleness is {max}, but trajectories can be acknowledged only with --stream; add --stream, \
                  or set env_config.max_staleness=null"
             );
         }

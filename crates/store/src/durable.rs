@@ -155,6 +155,17 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
+/// Writes a JSON file and creates missing directories. Readers see the old or the new content.
+pub fn write_json(path: &Path, value: &impl serde::Serialize, existing: Existing) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut file = AtomicFile::create(path)?;
+    serde_json::to_writer_pretty(&mut file, value)?;
+    file.write_all(b"\n")?;
+    file.commit(existing)
+}
+
 /// Appends text in a single write, so that lines from several processes do not interleave. Creates missing
 /// directories.
 pub fn append(path: &Path, text: &str) -> io::Result<()> {

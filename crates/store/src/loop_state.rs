@@ -1,13 +1,13 @@
 //! The state of a training loop, in `loop/state.json` below the save path: which phase of which iteration has ended and how.
 //! `webgym loop` writes it before and after every phase; the viewer only reads it.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::SavePath;
-use crate::durable::{AtomicFile, Existing};
+use crate::durable::{self, Existing};
 
 /// The format version that this code writes. Files with a later version are refused.
 pub const FORMAT: u32 = 1;
@@ -206,24 +206,14 @@ impl LoopState {
     /// Replaces the file. A crash leaves the old or the new one.
     pub fn write(&self, save_path: &SavePath) -> Result<(), LoopStateError> {
         let path = Self::path(save_path);
-        write_json(&path, self).map_err(|source| LoopStateError::Write { path, source })
+        durable::write_json(&path, self, Existing::Replace)
+            .map_err(|source| LoopStateError::Write { path, source })
     }
 
     /// The iteration that is not over, which is the last one.
     pub fn current(&self) -> Option<&IterationState> {
         self.iterations.last()
     }
-}
-
-/// Writes a small JSON file so that readers see the old or the new content.
-pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    let mut file = AtomicFile::create(path)?;
-    serde_json::to_writer_pretty(&mut file, value)?;
-    file.write_all(b"\n")?;
-    file.commit(Existing::Replace)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use store::loop_state::{self, DeadRank, Phase};
+use store::durable::{self, Existing};
+use store::loop_state::{DeadRank, Phase};
 
 const MAX_BEAT_INTERVAL: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -124,7 +125,7 @@ impl Ranks {
             run_id: self.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             job: self.job.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         };
-        if let Err(error) = loop_state::write_json(&self.path(self.own.number), &heartbeat) {
+        if let Err(error) = durable::write_json(&self.path(self.own.number), &heartbeat, Existing::Replace) {
             tracing::warn!("cannot write the heartbeat of rank {}: {error}", self.own.number);
         }
     }

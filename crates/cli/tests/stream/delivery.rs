@@ -1,4 +1,4 @@
-//! Every finished trajectory is delivered, with a cursor that always names the same one, whoever is killed.
+//! Every finished trajectory is delivered, with a cursor that always names the same one, also after the consumer or the collector was killed.
 
 use std::{collections::BTreeMap, time::Duration};
 

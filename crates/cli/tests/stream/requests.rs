@@ -78,7 +78,7 @@ async fn assert_refused(mut webgym: Webgym, reason: &str) {
 async fn settings_that_cannot_work_are_refused() {
     let test = StreamTest::new(1, SimFarmOptions::default(), |_| ModelReply::answer("42")).await;
     let stale = ["env_config.max_staleness=1", "env_config.stream_batch=2"];
-    assert_refused(test.spawn(&stale), "without --stream nobody can acknowledge").await;
+    assert_refused(test.spawn(&stale), "can be acknowledged only with --stream").await;
     let alone = ["--stream", "env_config.max_staleness=1"];
     assert_refused(test.spawn(&alone), "needs env_config.stream_batch").await;
     let zero = ["--stream", "env_config.stream_batch=0"];

@@ -161,7 +161,7 @@ impl ModelClient {
         Ok((completion, stored.unwrap_or_else(|| body.messages().to_owned())))
     }
 
-    /// Waits for a session while the gate is open. Whoever holds a session may send one request.
+    /// Waits for a session while the gate is open. A session permits one request.
     async fn session(&self, deadline: Deadline) -> Result<SessionPermit<'_>, ModelError> {
         let timeout = || ModelError::Timeout { doing: "waiting for a session" };
         let session = async {

@@ -1,5 +1,5 @@
 //! Stops and restarts the policy calls of a run, for example while a trainer sends new weights to the policy server. Episodes
-//! keep their browsers, and the time of their tasks does not run. Every pause has an end, in case nobody asks for it.
+//! keep their browsers, and the time of their tasks does not run. Every pause has a deadline, after which the run goes on by itself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -100,7 +100,7 @@ impl Pause {
                 () = tokio::time::sleep_until(current.until) => {
                     if let Some(duration) = self.end(|current| current.until <= Instant::now()) {
                         tracing::warn!(
-                            "nobody resumed the run within {:.0} s of the pause, so policy calls go on; \
+                            "there was no POST /resume within {:.0} s of the pause, so policy calls go on; \
                              to pause longer, send POST /pause again or with a longer deadline",
                             duration.as_secs_f64()
                         );

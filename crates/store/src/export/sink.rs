@@ -7,7 +7,7 @@ use proto::trajectory::Trajectory;
 use serde_json::Value;
 
 use super::ExportError;
-use crate::durable::{AtomicFile, Existing};
+use crate::durable::{self, AtomicFile, Existing};
 use crate::layout::IterationId;
 
 /// The subset of an export that an example belongs to.
@@ -108,11 +108,5 @@ impl JsonFile {
 
 /// Writes a JSON file.
 pub(super) fn write_json(path: &Path, value: &Value, existing: Existing) -> Result<(), ExportError> {
-    let write = || {
-        let mut file = AtomicFile::create(path)?;
-        serde_json::to_writer_pretty(&mut file, value)?;
-        file.write_all(b"\n")?;
-        file.commit(existing)
-    };
-    write().map_err(|error| ExportError::io(path, error))
+    durable::write_json(path, value, existing).map_err(|error| ExportError::io(path, error))
 }
