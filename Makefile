@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps web setup lint check-deploy bench bench-instance bench-collector bench-master bench-env chaos chaos-farm soak fuzz audit release wheel clean help
+.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps test-archive web setup lint check-deploy bench bench-instance bench-collector bench-master bench-env chaos chaos-farm soak fuzz audit release wheel clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ test-miniwob: ## Solve MiniWoB tasks (drags, sliders, dates, clipboard) through 
 
 test-apps: ## Test with real web applications: is the first observation complete? (PARTS="…", TRIES=26); installs about 1 GB below target/apps
 	@PARTS="$(PARTS)" TRIES="$(TRIES)" WEBGYM="$(WEBGYM)" scripts/test-apps
+
+test-archive: ## Check archives with warcio, wacz, pywb and Playwright (WEBGYM=path)
+	@WEBGYM="$(WEBGYM)" scripts/test-archive
 
 setup: ## Install what is needed to run and test
 	@scripts/setup --tests

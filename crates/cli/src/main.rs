@@ -1,5 +1,6 @@
 //! The `webgym` command. Every subcommand has its own file; this one parses the command line and reports errors.
 
+mod archive;
 mod baseline;
 mod bench;
 mod browser_args;
@@ -97,6 +98,9 @@ enum Command {
     Export(export::ExportArgs),
     /// Merge the files of several ranks into one iteration file.
     Aggregate(export::AggregateArgs),
+    /// List, check, compare, pack, import and export archives of network traffic.
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// Print an nginx configuration for one or more masters.
     NginxConfig(nginx_config::NginxArgs),
     /// Check that this machine has what webgym needs, and how to fix what is missing.
@@ -174,6 +178,7 @@ async fn run(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Plot(args) => plot::run(&args),
         Command::Export(args) => export::run_export(&args),
         Command::Aggregate(args) => export::run_aggregate(&args),
+        Command::Archive(command) => archive::run(&command),
         Command::NginxConfig(args) => Ok(nginx_config::run(&args)),
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Demo(args) => Box::pin(demo::demo(args, quiet)).await,
