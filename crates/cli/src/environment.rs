@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use client::{farm::FarmClient, http::Deadline};
+use client::{
+    farm::FarmClient,
+    http::{Deadline, KeepAlive},
+};
 use env::{EnvOptions, EnvServer, Environment, Recorder, ServerOptions, TaskCatalog};
 use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
 use proto::ImageFormat;
@@ -211,6 +214,7 @@ impl EnvArgs {
             policy: None,
             judge_slots: prepared.max_sessions,
             farm: Some(prepared.client.clone()),
+            save_path: None,
         };
         self.monitor.serve(prepared.monitor_port?, monitored).await
     }
@@ -389,7 +393,8 @@ impl EpisodeArgs {
             (None, None) => anyhow::bail!("no farm to use"),
         };
         let key = key.filter(|key| !key.is_empty()).unwrap_or_else(|| farm::DEFAULT_KEY.to_owned());
-        Ok(farm_client(config, &url, &key)?)
+        // Sessions wait for their models most of the time, so a connection per request is cheaper than one per session.
+        Ok(farm_client(config, &url, &key, KeepAlive::Never)?)
     }
 
     /// Returns how many episodes may run at the same time, after checking that the farm answers.

@@ -1,5 +1,7 @@
 //! One episode of a client: its task, its browser, its steps and, at the end, its reward.
 
+use std::path::PathBuf;
+
 use proto::{
     InteractionMode,
     trajectory::{
@@ -55,6 +57,8 @@ pub(crate) struct Episode {
     progress: Option<Progress>,
     /// Whether observations have the screenshot. It may be taken for the judge or the record only.
     sends_screenshot: bool,
+    /// The file of the page's screenshot once it is put away; empty if screenshots are not kept.
+    image_path: Option<PathBuf>,
     /// The last screenshot, to compare the next one with; only for recorded episodes.
     fingerprint: Option<Fingerprint>,
     ended: Option<Ended>,
@@ -111,6 +115,7 @@ impl StartedEpisode {
             recording,
             progress: Some(progress),
             sends_screenshot,
+            image_path: None,
             fingerprint: None,
             ended: None,
             tasks,
@@ -163,22 +168,21 @@ impl Episode {
             progress.enter(Stage::Execute);
         }
         let observed = match &action.effect {
-            Effect::Act(intents) => browser.act(intents).await,
+            Effect::Act(intents) => match browser.act(intents).await {
+                // An agent may try a forbidden page; it stays where it is.
+                Err(SessionError::Refused(reason)) => Ok(self.unchanged_page(browser, Some(reason)).await),
+                other => other,
+            },
             Effect::Unusable(reason) => {
                 browser.observe().await.map(|page| Page { failure: Some(reason.clone()), ..page })
             }
-            // An answer does not change the page.
-            Effect::Answer(_) => Ok(Page { failure: None, result: None, ..self.page.clone() }),
+            Effect::Answer(_) => Ok(self.unchanged_page(browser, None).await),
         };
         let is_answer = matches!(action.effect, Effect::Answer(_));
         self.record(action).await?;
         match observed {
-            Ok(page) => self.page = page,
-            Err(SessionError::Lost(reason)) => {
-                return self.lose(environment, reason).await;
-            }
-            // An agent may try a forbidden page; it stays where it is.
-            Err(SessionError::Refused(reason)) => self.page.failure = Some(reason),
+            Ok(page) => self.show(page),
+            Err(error) => return self.lose(environment, error.to_string()).await,
         }
         if is_answer || self.is_out_of_steps() || self.is_solved(environment).await {
             return self.judge(environment).await;
@@ -193,9 +197,47 @@ impl Episode {
     pub(crate) async fn observe(&mut self, environment: &Environment) -> Result<(), EnvError> {
         let Some(browser) = &self.browser else { return Err(EnvError::EpisodeEnded) };
         match browser.observe().await {
-            Ok(page) => self.page = page,
+            Ok(page) => self.show(page),
             Err(error) => return self.lose(environment, error.to_string()).await,
         }
+        Ok(())
+    }
+
+    fn show(&mut self, page: Page) {
+        self.page = page;
+        self.image_path = None;
+    }
+
+    /// Returns the page after an action that did not change it. Its screenshot may have been put away and is then taken again.
+    async fn unchanged_page(&self, browser: &BrowserSession, failure: Option<String>) -> Page {
+        let is_put_away = self.sends_screenshot && self.page.screenshot.is_none();
+        let seen_again = if is_put_away { browser.observe().await.ok() } else { None };
+        let page = seen_again.unwrap_or_else(|| self.page.clone());
+        Page { failure, result: None, ..page }
+    }
+
+    /// Saves the screenshot if files are kept, and drops the image: models take seconds to answer, and an image is larger than
+    /// all else that a session holds. If it cannot be saved, the next step reports it.
+    pub(crate) async fn put_screenshot_away(&mut self) {
+        let _ = self.save_screenshot().await;
+    }
+
+    /// Saves the screenshot of the next step, unless that was done before.
+    async fn save_screenshot(&mut self) -> Result<(), EnvError> {
+        if self.ended.is_some() {
+            // No step follows.
+            self.page.screenshot = None;
+        }
+        let Some(screenshot) = &self.page.screenshot else { return Ok(()) };
+        self.image_path = Some(self.screenshots.save(self.steps.len(), Some(screenshot)).await?);
+        if self.recording.is_some() {
+            let fingerprint = Fingerprint::of(&screenshot.data);
+            if let (Some(last), Some(before)) = (self.steps.last_mut(), self.fingerprint) {
+                last.same_as_next_screenshot = Some(before == fingerprint);
+            }
+            self.fingerprint = Some(fingerprint);
+        }
+        self.page.screenshot = None;
         Ok(())
     }
 
@@ -205,16 +247,10 @@ impl Episode {
 
     /// Records what the agent saw and did.
     async fn record(&mut self, action: AgentAction) -> Result<(), EnvError> {
-        let path = self.screenshots.save(self.steps.len(), self.page.screenshot.as_ref()).await?;
+        self.save_screenshot().await?;
+        let path = self.image_path.take().unwrap_or_default();
         if let Some(progress) = &mut self.progress {
             progress.record_step(&self.page.url, &path, &action.raw);
-        }
-        if let (Some(_), Some(screenshot)) = (&self.recording, &self.page.screenshot) {
-            let fingerprint = Fingerprint::of(&screenshot.data);
-            if let (Some(last), Some(before)) = (self.steps.last_mut(), self.fingerprint) {
-                last.same_as_next_screenshot = Some(before == fingerprint);
-            }
-            self.fingerprint = Some(fingerprint);
         }
         let observation = Observation {
             image_path: path.display().to_string(),
@@ -329,12 +365,17 @@ impl Episode {
             observation.insert("result".to_owned(), result.clone());
         }
         if let Some((data, format)) = page.encoded_screenshot().filter(|_| self.sends_screenshot) {
-            observation.insert("screenshot_base64".to_owned(), json!(data));
+            observation.insert("screenshot_base64".to_owned(), Value::String(data));
             observation.insert("screenshot_format".to_owned(), json!(format.as_str()));
         }
         let metadata = self.metadata();
         observation.insert("metadata".to_owned(), metadata.clone());
-        json!({"observation": observation, "reward": self.reward(), "done": self.ended.is_some(), "metadata": metadata})
+        Value::Object(Map::from_iter([
+            ("observation".to_owned(), Value::Object(observation)),
+            ("reward".to_owned(), json!(self.reward())),
+            ("done".to_owned(), json!(self.ended.is_some())),
+            ("metadata".to_owned(), metadata),
+        ]))
     }
 
     /// Returns the reward of the last step: none before the first, 0 until the end, then what the judge decided.

@@ -36,6 +36,23 @@ async fn right_answer_has_reward_one_and_wrong_answer_zero() {
     assert_eq!(wrong["metadata"]["reason"], "the episode was judged");
 }
 
+/// The image is dropped between steps, so actions that leave the page as it is need a new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_observation_has_a_screenshot() {
+    let server = Server::start(&[]).await;
+    let mut client = server.client().await;
+    let mut screenshots = vec![client.observe("reset", &json!({"task_id": "wiki"})).await];
+    for action in ["noop(1)", "goto('file:///etc/hostname')", "no_such_action()", "send_msg_to_user('42')"] {
+        screenshots.push(client.observe("step", &json!({"action_str": action})).await);
+    }
+    assert_eq!(screenshots[2]["observation"]["last_action_error"], true, "{}", screenshots[2]["metadata"]);
+    assert_eq!(screenshots[4]["done"], true);
+    for observed in screenshots {
+        let image = observed["observation"]["screenshot_base64"].as_str().unwrap_or_default();
+        assert!(STANDARD.decode(image).unwrap().starts_with(b"\x89PNG"), "{}", observed["metadata"]);
+    }
+}
+
 /// A task with a check of its page is prepared by its script, ends when the check holds, and fails if it never does.
 #[tokio::test(flavor = "multi_thread")]
 async fn check_of_the_page_ends_the_episode() {

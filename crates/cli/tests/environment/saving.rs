@@ -53,6 +53,8 @@ async fn episodes_are_saved_with_steps_screenshots_and_outcome() {
         assert!(image.starts_with(b"\x89PNG"));
     }
     assert_eq!(std::fs::read_dir(folder.path().join("images")).unwrap().count(), 2);
+    let images = Path::new(&first.steps[0].observation.image_path).parent().unwrap();
+    assert_eq!(std::fs::read_dir(images).unwrap().count(), 2, "one file per step");
     assert!(folder.path().join("hyperparameters.yaml").exists());
 }
 

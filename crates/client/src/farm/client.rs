@@ -9,7 +9,7 @@ use std::{
 use reqwest::{Client, RequestBuilder, header::HeaderValue};
 
 use super::ClientError;
-use crate::http::{self, Deadline, HttpResponse, RetryAdvice, RetryPolicy, Retryable, retry};
+use crate::http::{self, Deadline, HttpResponse, KeepAlive, RetryAdvice, RetryPolicy, Retryable, retry};
 
 #[derive(Clone, Debug)]
 pub struct FarmClientOptions {
@@ -17,6 +17,7 @@ pub struct FarmClientOptions {
     pub operation_timeout: Duration,
     pub retry: RetryPolicy,
     pub max_response_bytes: usize,
+    pub keep_alive: KeepAlive,
 }
 
 impl Default for FarmClientOptions {
@@ -25,6 +26,7 @@ impl Default for FarmClientOptions {
             operation_timeout: Duration::from_secs(120),
             retry: RetryPolicy::default(),
             max_response_bytes: 64 << 20,
+            keep_alive: KeepAlive::Short,
         }
     }
 }
@@ -92,7 +94,7 @@ impl FarmClient {
         key.set_sensitive(true);
         let root = root.trim_end_matches('/');
         Ok(Self {
-            http: http::client(root).map_err(ClientError::Other)?,
+            http: http::client_keeping(root, options.keep_alive).map_err(ClientError::Other)?,
             root: root.into(),
             key,
             options: Arc::new(options),

@@ -19,16 +19,39 @@ pub use deadline::Deadline;
 pub use retry::{RetryAdvice, RetryPolicy};
 pub(crate) use retry::{Retryable, retry};
 
-/// Creates a client for the server at `base`. Clones share its connections.
-pub fn client(base: &str) -> Result<Client, String> {
-    client_trusting(base, tls::roots(base.starts_with("https://"))?)
+/// Whether connections stay open for the next request. An open connection keeps the largest buffer it ever needed, which for
+/// screenshots is about 300 KiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// They are closed after a few seconds without a request: fast for steady traffic.
+    #[default]
+    Short,
+    /// Each request has its own: small, for many sessions that wait most of the time.
+    Never,
 }
 
-fn client_trusting(base: &str, roots: rustls::RootCertStore) -> Result<Client, String> {
+/// Creates a client for the server at `base`. Clones share its connections.
+pub fn client(base: &str) -> Result<Client, String> {
+    client_keeping(base, KeepAlive::Short)
+}
+
+pub(crate) fn client_keeping(base: &str, keep_alive: KeepAlive) -> Result<Client, String> {
+    client_trusting(base, tls::roots(base.starts_with("https://"))?, keep_alive)
+}
+
+fn client_trusting(
+    base: &str,
+    roots: rustls::RootCertStore,
+    keep_alive: KeepAlive,
+) -> Result<Client, String> {
+    let max_idle = match keep_alive {
+        KeepAlive::Short => usize::MAX,
+        KeepAlive::Never => 0,
+    };
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls::config(roots)?)
         .connect_timeout(Duration::from_secs(10))
-        // An idle connection keeps the largest buffer it ever needed, so connections left from a burst are closed soon.
+        .pool_max_idle_per_host(max_idle)
         .pool_idle_timeout(Duration::from_secs(10))
         .tcp_keepalive(Duration::from_secs(30))
         .tcp_nodelay(true)

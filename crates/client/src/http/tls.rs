@@ -34,7 +34,7 @@ mod tests {
     use rustls::{RootCertStore, ServerConfig, crypto::ring, pki_types::PrivatePkcs8KeyDer};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    use super::super::{TransportError, client_trusting, send_request};
+    use super::super::{KeepAlive, TransportError, client_trusting, send_request};
 
     /// Starts a TLS server that answers one request per connection.
     async fn serve(cert: &rcgen::Certificate, key: &rcgen::KeyPair) -> String {
@@ -68,7 +68,7 @@ mod tests {
         trusting.add(certified.cert.der().clone()).unwrap();
         let url = serve(&certified.cert, &certified.signing_key).await;
         let get = |roots| {
-            let request = client_trusting(&url, roots).unwrap().get(&url);
+            let request = client_trusting(&url, roots, KeepAlive::Short).unwrap().get(&url);
             async move { send_request(request, Duration::from_secs(20), 100).await }
         };
         assert_eq!(&get(trusting).await.unwrap().body[..], b"hi");
@@ -92,7 +92,7 @@ mod tests {
         let url = serve(&params.signed_by(&key, &issuer).unwrap(), &key).await;
         let mut roots = RootCertStore::empty();
         roots.add(authority.der().clone()).unwrap();
-        let request = client_trusting(&url, roots).unwrap().get(&url);
+        let request = client_trusting(&url, roots, KeepAlive::Short).unwrap().get(&url);
         match send_request(request, Duration::from_secs(20), 100).await {
             Ok(_) => "fine".to_owned(),
             Err(TransportError::Unreachable(reason)) => reason,

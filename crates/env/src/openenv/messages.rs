@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use proto::{ImageFormat, InteractionMode};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::{catalog::TaskChoice, error::EnvError};
 
@@ -127,9 +128,29 @@ impl Fields<'_> {
     }
 }
 
+/// Room for a message without its screenshot; longer ones grow.
+const SMALL_MESSAGE_BYTES: usize = 4 << 10;
+
+/// A message to the client. It borrows the data: a copy of a screenshot would cost more than all else in the message.
+#[derive(Serialize)]
+struct ServerMessage<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    data: &'a Value,
+}
+
 /// Formats a message of the server.
 pub(crate) fn response(kind: &str, data: &Value) -> String {
-    json!({"type": kind, "data": data}).to_string()
+    let message = ServerMessage { kind, data };
+    let mut text = Vec::with_capacity(image_bytes(data) + SMALL_MESSAGE_BYTES);
+    // Writing values to memory does not fail.
+    let _ = serde_json::to_writer(&mut text, &message);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Returns the length of an observation's screenshot, which is most of the message.
+fn image_bytes(data: &Value) -> usize {
+    data.pointer("/observation/screenshot_base64").and_then(Value::as_str).map_or(0, str::len)
 }
 
 pub(crate) fn error_response(error: &EnvError) -> String {

@@ -1,5 +1,6 @@
 //! The OpenEnv protocol, version 0.10: messages over a WebSocket, pages that describe the environment, and the task API.
 
+mod connection;
 mod description;
 mod messages;
 mod socket;

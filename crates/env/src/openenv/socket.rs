@@ -4,20 +4,21 @@
 use std::{sync::Arc, time::Instant};
 
 use axum::{
-    extract::{
-        State, WebSocketUpgrade,
-        ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code},
-    },
-    response::Response,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
 };
-use futures_util::{
-    SinkExt, StreamExt,
-    stream::{SplitSink, SplitStream},
-};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::{
+    Error, Message, Utf8Bytes,
+    protocol::{CloseFrame, frame::coding::CloseCode},
+};
 
-use super::messages::{ClientMessage, error_response, response};
+use super::{
+    connection::{self, Incoming, Outgoing, Socket},
+    messages::{ClientMessage, error_response, response},
+};
 use crate::{
     catalog::TaskChoice,
     environment::Environment,
@@ -30,36 +31,40 @@ use crate::{
 /// Messages that may wait while one is handled.
 const MAX_PENDING: usize = 16;
 
-pub(super) async fn open(State(shared): State<Arc<Shared>>, upgrade: WebSocketUpgrade) -> Response {
-    let max = shared.max_message_bytes;
-    let upgrade =
-        upgrade.max_message_size(max).max_frame_size(max).read_buffer_size(4 << 10).write_buffer_size(0);
-    upgrade.on_upgrade(move |socket| async move {
+pub(super) async fn open(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (response, upgrade) = match connection::accept(request, shared.max_message_bytes) {
+        Ok(accepted) => accepted,
+        Err(refusal) => return refusal.into_response(),
+    };
+    tokio::spawn(async move {
+        let Some(socket) = upgrade.await else { return };
         let serve = serve(socket, &shared);
         shared.sessions.track_future(serve).await;
-    })
+    });
+    response
 }
 
 /// Why the server closes a socket.
 struct Closing {
-    code: u16,
+    code: CloseCode,
     reason: String,
 }
 
 impl Closing {
-    fn new(code: u16, reason: impl Into<String>) -> Self {
+    fn new(code: CloseCode, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
     }
 }
 
-async fn serve(socket: WebSocket, shared: &Shared) {
-    let (mut sink, stream) = socket.split();
+async fn serve(socket: Socket, shared: &Shared) {
+    let (sink, stream) = socket.split();
+    let mut sink = Outgoing(sink);
     let Ok(_permit) = shared.sockets.try_acquire() else {
         let environment = &shared.environment;
         let max_sessions = shared.max_connections;
         let error = EnvError::Capacity { active_sessions: environment.active_sessions(), max_sessions };
-        let _ = sink.send(text(error_response(&error))).await;
-        return close(&mut sink, Closing::new(close_code::AGAIN, "too many connections")).await;
+        let _ = sink.send(error_response(&error)).await;
+        return close(sink, Closing::new(CloseCode::Again, "too many connections")).await;
     };
     let _counted = shared.environment.metrics.count_connection();
     let (sender, receiver) = mpsc::channel(MAX_PENDING);
@@ -67,37 +72,27 @@ async fn serve(socket: WebSocket, shared: &Shared) {
     let closing = tokio::select! {
         closing = read(stream, sender, shared.max_message_bytes) => closing,
         closing = session.handle_all(&mut sink, receiver) => closing,
-        () = shared.stop.cancelled() => Some(Closing::new(close_code::AWAY, "the server is stopping")),
+        () = shared.stop.cancelled() => Some(Closing::new(CloseCode::Away, "the server is stopping")),
     };
     // Before the goodbye: a client that is gone must not delay the release.
     drop(session);
     if let Some(closing) = closing {
-        close(&mut sink, closing).await;
+        close(sink, closing).await;
     }
 }
 
-fn text(message: String) -> Message {
-    Message::Text(message.into())
-}
-
-async fn close(sink: &mut SplitSink<WebSocket, Message>, closing: Closing) {
-    let frame = CloseFrame { code: closing.code, reason: Utf8Bytes::from(closing.reason) };
-    let _ = sink.send(Message::Close(Some(frame))).await;
-    let _ = sink.close().await;
+async fn close(sink: Outgoing, closing: Closing) {
+    sink.close(CloseFrame { code: closing.code, reason: Utf8Bytes::from(closing.reason) }).await;
 }
 
 /// Passes messages on until the client closes the socket or breaks a limit.
-async fn read(
-    mut stream: SplitStream<WebSocket>,
-    messages: mpsc::Sender<Utf8Bytes>,
-    max_bytes: usize,
-) -> Option<Closing> {
+async fn read(mut stream: Incoming, messages: mpsc::Sender<Utf8Bytes>, max_bytes: usize) -> Option<Closing> {
     while let Some(message) = stream.next().await {
         let message = match message {
             Ok(message) => message,
-            Err(error) if is_too_large(&error) => {
+            Err(Error::Capacity(_)) => {
                 let reason = format!("the message is larger than {max_bytes} bytes");
-                return Some(Closing::new(close_code::SIZE, reason));
+                return Some(Closing::new(CloseCode::Size, reason));
             }
             Err(_) => return None,
         };
@@ -105,23 +100,17 @@ async fn read(
             Message::Text(text) => {
                 if messages.try_send(text).is_err() {
                     let reason = EnvError::TooManyPending(MAX_PENDING).to_string();
-                    return Some(Closing::new(close_code::POLICY, reason));
+                    return Some(Closing::new(CloseCode::Policy, reason));
                 }
             }
             Message::Binary(_) => {
-                return Some(Closing::new(close_code::UNSUPPORTED, "messages must be text"));
+                return Some(Closing::new(CloseCode::Unsupported, "messages must be text"));
             }
             Message::Close(_) => return None,
-            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
         }
     }
     None
-}
-
-/// Returns whether a message was larger than the limit. axum offers only the text of the error.
-fn is_too_large(error: &axum::Error) -> bool {
-    let text = error.to_string();
-    text.contains("too long") || text.contains("too big")
 }
 
 /// The session of one socket.
@@ -134,7 +123,7 @@ impl Session<'_> {
     /// Handles messages in order until the client asks to close.
     async fn handle_all(
         &mut self,
-        sink: &mut SplitSink<WebSocket, Message>,
+        sink: &mut Outgoing,
         mut messages: mpsc::Receiver<Utf8Bytes>,
     ) -> Option<Closing> {
         loop {
@@ -145,18 +134,21 @@ impl Session<'_> {
                     continue;
                 }
                 let error = EnvError::Idle(idle.as_secs());
-                let _ = sink.send(text(error_response(&error))).await;
-                return Some(Closing::new(close_code::POLICY, error.to_string()));
+                let _ = sink.send(error_response(&error)).await;
+                return Some(Closing::new(CloseCode::Policy, error.to_string()));
             };
             let message = message?;
             let reply = match ClientMessage::parse(&message) {
-                Ok(ClientMessage::Close) => return Some(Closing::new(close_code::NORMAL, "")),
+                Ok(ClientMessage::Close) => return Some(Closing::new(CloseCode::Normal, "")),
                 Ok(message) => self.handle(message).await,
                 Err(error) => Err(error),
             };
             let reply = reply.unwrap_or_else(|error| error_response(&error));
-            if sink.send(text(reply)).await.is_err() {
+            if sink.send(reply).await.is_err() {
                 return None;
+            }
+            if let Some(episode) = &mut self.episode {
+                episode.put_screenshot_away().await;
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use client::{chat::ModelClient, farm::ClientError};
+use client::{chat::ModelClient, farm::ClientError, http::KeepAlive};
 use store::{IterationId, JournalError, SavePath};
 
 use super::{
@@ -117,7 +117,7 @@ impl Run {
         for (index, outcome) in &plan.finished {
             state.add_finished(usize::try_from(*index).unwrap_or(0), *outcome);
         }
-        let farm = preflight::farm_client(&config, farm_url, &farm_key)?;
+        let farm = preflight::farm_client(&config, farm_url, &farm_key, KeepAlive::Short)?;
         let sessions = SessionSource::for_tasks(&config, &plan.tasks)?;
         let root = plan.save_path.root();
         let leases_error = |source| AssemblyError::Leases { save_path: root.to_owned(), source };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use client::{
     chat::{ModelClient, ModelError, ModelOptions},
     farm::{ClientError, FarmClient, FarmClientOptions},
-    http::{Deadline, RetryPolicy},
+    http::{Deadline, KeepAlive, RetryPolicy},
 };
 
 use super::queue::{self, QueueError};
@@ -146,7 +146,7 @@ fn policy_options(config: &Config) -> Result<ModelOptions, PreflightError> {
 }
 
 async fn check_farm(config: &Config, url: &str, key: &str) -> Result<(), PreflightError> {
-    let farm = farm_client(config, url, key).map_err(PreflightError::FarmClient)?;
+    let farm = farm_client(config, url, key, KeepAlive::Short).map_err(PreflightError::FarmClient)?;
     match farm.info(Deadline::after(RESPONSE_TIMEOUT)).await {
         Ok(info) => {
             if info.nodes.iter().all(|node| node.capacity == 0) {
@@ -163,11 +163,17 @@ async fn check_farm(config: &Config, url: &str, key: &str) -> Result<(), Preflig
 }
 
 /// Creates a client of the farm at `url` with the limits of the configuration.
-pub fn farm_client(config: &Config, url: &str, key: &str) -> Result<FarmClient, ClientError> {
+pub fn farm_client(
+    config: &Config,
+    url: &str,
+    key: &str,
+    keep_alive: KeepAlive,
+) -> Result<FarmClient, ClientError> {
     let env = &config.env_config;
     let options = FarmClientOptions {
         operation_timeout: seconds(env.operation_timeout),
         retry: RetryPolicy { max_retries: env.max_retries, ..RetryPolicy::default() },
+        keep_alive,
         ..FarmClientOptions::default()
     };
     FarmClient::new(url, key, options)
