@@ -1,7 +1,9 @@
-//! The monitor that `webgym rollout` starts for its run, and `webgym monitor`, which shows a run on another machine.
+//! The monitor that `webgym rollout` starts for its run, and `webgym monitor`, which shows a run on another machine or the
+//! training loop of a save path.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -10,9 +12,11 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use rollout::{config::Config, episode::EpisodeContext, plan::Plan, run::state::RunState};
+use store::SavePath;
 use web::{
     monitor::{Monitor, MonitoredRun, RunInfo, relay},
-    server,
+    server::{self, PageServer},
+    training_loop::{self, LoopView},
 };
 
 use crate::signals::Signals;
@@ -52,6 +56,7 @@ impl RunMonitorArgs {
             policy: Some(context.policy.clone()),
             judge_slots: config.env_config.evaluation_workers,
             farm: Some(context.farm.clone()),
+            save_path: Some(plan.save_path.clone()),
         })
         .await
     }
@@ -97,32 +102,73 @@ pub(crate) fn judge_name(config: &Config) -> String {
 
 #[derive(Args)]
 pub(crate) struct MonitorArgs {
-    /// Address of the run's monitor as printed by that run, including its ?token=… if there is one.
+    /// The save path of a training loop (webgym loop) to watch.
+    #[arg(value_name = "SAVE_PATH", required_unless_present = "url", conflicts_with = "url")]
+    save_path: Option<PathBuf>,
+    /// Address of a run's monitor as printed by that run, including its ?token=… if there is one.
     #[arg(long, value_name = "http://HOST:5000")]
-    url: String,
+    url: Option<String>,
     /// Address to listen on. Outside loopback, a token is required.
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     host: IpAddr,
     /// Port to listen on; 0 picks a free port.
     #[arg(long, default_value_t = 5002)]
     port: u16,
-    /// Token of the run's monitor.
+    /// Token of the run's monitor; with SAVE_PATH, the token that this page requires outside loopback.
     #[arg(long, env = "WEBGYM_MONITOR_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
 }
 
 pub(crate) async fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
-    check_address(&args.url)?;
-    let routes = relay(&args.url, args.token.as_deref())?;
-    let mut signals = Signals::listen()?;
-    let mut server = server::serve(SocketAddr::new(args.host, args.port), None, routes)
-        .await
-        .context("cannot serve the monitor")?;
-    let target = args.url.split('?').next().unwrap_or_default();
-    println!("Watching {target} at {}", server.shown_link());
-    if let Err(reason) = check_reachable(&args.url, args.token.as_deref()).await {
+    match (&args.url, &args.save_path) {
+        (Some(url), _) => watch_run(args, url).await,
+        (None, Some(save_path)) => watch_loop(args, save_path).await,
+        (None, None) => anyhow::bail!("give a save path, or --url with the address of a run's monitor"),
+    }
+}
+
+async fn watch_run(args: &MonitorArgs, url: &str) -> anyhow::Result<ExitCode> {
+    check_address(url)?;
+    let routes = relay(url, args.token.as_deref())?;
+    let target = url.split('?').next().unwrap_or_default();
+    let signals = Signals::listen()?;
+    let server = serve(args, None, routes, target).await?;
+    if let Err(reason) = check_reachable(url, args.token.as_deref()).await {
         tracing::warn!("cannot reach {target}: {reason}. The page keeps trying");
     }
+    wait(signals, server).await
+}
+
+async fn watch_loop(args: &MonitorArgs, save_path: &Path) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        save_path.is_dir(),
+        "{} is not a folder; give the save path of a loop",
+        save_path.display()
+    );
+    let save_path = std::path::absolute(save_path)?;
+    let target = format!("the loop of {}", save_path.display());
+    let view = LoopView::new(SavePath::new(save_path), false);
+    if !view.has_loop() {
+        tracing::warn!("there is no loop yet; the page shows it as soon as webgym loop has started");
+    }
+    let signals = Signals::listen()?;
+    let server = serve(args, args.token.clone(), training_loop::router(view), &target).await?;
+    wait(signals, server).await
+}
+
+async fn serve(
+    args: &MonitorArgs,
+    token: Option<String>,
+    routes: axum::Router,
+    target: &str,
+) -> anyhow::Result<PageServer> {
+    let address = SocketAddr::new(args.host, args.port);
+    let server = server::serve(address, token, routes).await.context("cannot serve the monitor")?;
+    println!("Watching {target} at {}", server.shown_link());
+    Ok(server)
+}
+
+async fn wait(mut signals: Signals, mut server: PageServer) -> anyhow::Result<ExitCode> {
     tokio::select! {
         () = signals.next() => {}
         () = server.wait() => {}

@@ -19,6 +19,8 @@ struct BuiltPages;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
     Monitor,
+    /// The page of a training loop.
+    Loop,
     Viewer,
 }
 
@@ -26,6 +28,7 @@ impl Page {
     const fn file(self) -> &'static str {
         match self {
             Self::Monitor => "monitor.html",
+            Self::Loop => "loop.html",
             Self::Viewer => "viewer.html",
         }
     }
@@ -44,6 +47,11 @@ pub fn router(page: Page) -> Router {
     Router::new()
         .route("/", get(async move || document(page)))
         .route("/assets/{*path}", get(async |Path(path): Path<String>| asset(&path)))
+}
+
+/// Returns the page of a training loop beside that of a run, at `/loop`. Its URLs are relative to the same folder.
+pub(crate) fn loop_page() -> Router {
+    Router::new().route("/loop", get(async || document(Page::Loop)))
 }
 
 fn document(page: Page) -> Response {

@@ -80,7 +80,8 @@ impl Drop for PageServer {
     }
 }
 
-fn host_name() -> String {
+/// Returns the name of this machine.
+pub(crate) fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }

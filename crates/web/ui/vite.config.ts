@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-// One project with two pages. URLs are relative, so that the pages work under any path prefix; nothing is inlined, so that
+// One project with three pages. URLs are relative, so that the pages work under any path prefix; nothing is inlined, so that
 // the pages work with a strict Content-Security-Policy.
 export default defineConfig({
   base: './',
@@ -9,7 +9,7 @@ export default defineConfig({
     target: 'es2022',
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    rolldownOptions: { input: { monitor: 'monitor.html', viewer: 'viewer.html' } },
+    rolldownOptions: { input: { monitor: 'monitor.html', loop: 'loop.html', viewer: 'viewer.html' } },
   },
   test: { include: ['src/**/*.test.ts'] },
 });

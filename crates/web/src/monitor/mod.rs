@@ -23,12 +23,14 @@ use client::{chat::ModelClient, farm::FarmClient};
 use rollout::run::state::RunState;
 use serde::Serialize;
 use serde_json::json;
+use store::SavePath;
 
 pub use relay::{RelayError, relay};
 
 use crate::{
     page::{self, Page},
     server::{self, PageServer},
+    training_loop::{self, LoopView},
 };
 use feed::Feed;
 
@@ -52,6 +54,8 @@ pub struct MonitoredRun {
     /// Number of episodes that may be judged concurrently.
     pub judge_slots: usize,
     pub farm: Option<FarmClient>,
+    /// Where the run saves. If a training loop works there, the monitor shows it, too.
+    pub save_path: Option<SavePath>,
 }
 
 /// A running monitor; it stops when dropped.
@@ -68,8 +72,13 @@ impl Monitor {
         address: SocketAddr,
         token: Option<String>,
     ) -> std::io::Result<Self> {
-        let feed = Feed::new(monitored);
-        let server = server::serve(address, token, routes(Arc::clone(&feed))).await?;
+        let loop_view = loop_of(&monitored);
+        let feed = Feed::new(monitored, loop_view.is_some());
+        let mut routes = routes(Arc::clone(&feed));
+        if let Some(view) = loop_view {
+            routes = routes.merge(training_loop::api(Arc::new(view))).merge(page::loop_page());
+        }
+        let server = server::serve(address, token, routes).await?;
         Ok(Self { feed, server })
     }
 
@@ -92,6 +101,12 @@ impl Drop for Monitor {
     fn drop(&mut self) {
         self.feed.close();
     }
+}
+
+/// The loop that the run belongs to, if there is one.
+fn loop_of(monitored: &MonitoredRun) -> Option<LoopView> {
+    let view = LoopView::new(monitored.save_path.clone()?, true);
+    view.has_loop().then_some(view)
 }
 
 fn routes(feed: Arc<Feed>) -> Router {

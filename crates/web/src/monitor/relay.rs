@@ -52,7 +52,7 @@ pub fn relay(url: &str, token: Option<&str>) -> Result<Router, RelayError> {
         .route("/status", get(forward))
         .route("/healthz", get(async || Json(json!({"status": "ok"}))))
         .with_state(Arc::new(remote));
-    Ok(forwarded.merge(page::router(Page::Monitor)))
+    Ok(forwarded.merge(page::router(Page::Monitor)).merge(page::loop_page()))
 }
 
 /// Request headers that are forwarded.

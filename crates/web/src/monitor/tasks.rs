@@ -34,7 +34,7 @@ fn encode_list(feed: &Feed, revision: u64) -> Value {
     let monitored = feed.monitored();
     let tasks = monitored.run.tasks();
     json!({
-        "run": feed.run_id(), "revision": revision, "about": monitored.info,
+        "run": feed.run_id(), "revision": revision, "about": monitored.info, "has_loop": feed.has_loop,
         "index": tasks.iter().map(|task| task.index).collect::<Vec<_>>(),
         "id": tasks.iter().map(|task| task.task_id.as_str()).collect::<Vec<_>>(),
         "name": tasks.iter().map(|task| truncate(&task.name)).collect::<Vec<_>>(),

@@ -99,7 +99,14 @@ impl FakeRun {
             judge: "reference".into(),
             version: "0.1.0".into(),
         };
-        MonitoredRun { run: Arc::clone(&self.state), info, policy: None, judge_slots: 64, farm: None }
+        MonitoredRun {
+            run: Arc::clone(&self.state),
+            info,
+            policy: None,
+            judge_slots: 64,
+            farm: None,
+            save_path: None,
+        }
     }
 
     pub(crate) async fn monitor(&self) -> Monitor {

@@ -46,6 +46,8 @@ struct State {
 /// The event stream of one run.
 pub(super) struct Feed {
     monitored: MonitoredRun,
+    /// Whether the run belongs to a training loop.
+    pub(super) has_loop: bool,
     /// Distinguishes this run from a later one at the same address.
     run_id: String,
     nodes: Arc<Nodes>,
@@ -56,7 +58,7 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    pub(super) fn new(monitored: MonitoredRun) -> Arc<Self> {
+    pub(super) fn new(monitored: MonitoredRun, has_loop: bool) -> Arc<Self> {
         let state = State {
             codes: Vec::new(),
             history: History::default(),
@@ -68,6 +70,7 @@ impl Feed {
         Arc::new(Self {
             nodes: Nodes::new(monitored.farm.clone()),
             monitored,
+            has_loop,
             run_id: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
             sender: broadcast::channel(MAX_LAG).0,
             state: Mutex::new(state),

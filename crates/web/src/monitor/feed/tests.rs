@@ -12,7 +12,17 @@ use crate::monitor::RunInfo;
 
 fn feed(tasks: usize) -> Arc<Feed> {
     let run = Arc::new(RunState::new(0..tasks));
-    Feed::new(MonitoredRun { run, info: RunInfo::default(), policy: None, judge_slots: 1, farm: None })
+    Feed::new(
+        MonitoredRun {
+            run,
+            info: RunInfo::default(),
+            policy: None,
+            judge_slots: 1,
+            farm: None,
+            save_path: None,
+        },
+        false,
+    )
 }
 
 fn step(feed: &Feed, index: usize, step: usize) {
@@ -102,8 +112,17 @@ async fn updates_stop_without_pages_and_end_is_sent() {
 async fn added_task_is_sent_with_the_whole_grid_and_a_new_revision() {
     let run = Arc::new(RunState::open_ended());
     let info = RunInfo::default();
-    let feed =
-        Feed::new(MonitoredRun { run: Arc::clone(&run), info, policy: None, judge_slots: 1, farm: None });
+    let feed = Feed::new(
+        MonitoredRun {
+            run: Arc::clone(&run),
+            info,
+            policy: None,
+            judge_slots: 1,
+            farm: None,
+            save_path: None,
+        },
+        false,
+    );
     let add = |index: usize| {
         let task = TaskInfo { index, ..TaskInfo::default() };
         run.on_event(&Event::TaskAdded { task: Box::new(task) });

@@ -66,6 +66,7 @@ export function App({ store }: { store: Store }) {
         {tasks && <span class="run small"><UntrustedText text={tasks.about.name} /> <span class="muted">· {tasks.about.split}{tasks.about.iteration !== null && ` iteration ${tasks.about.iteration}`} · <UntrustedText text={tasks.about.model} /></span></span>}
         <StatusBadge status={store.status} />
         <span class="grow" />
+        {tasks?.has_loop && <a class="button loop-link" href="./loop">Training loop</a>}
         <KeyboardHelp keys={KEYS} />
         <ThemeToggle />
       </header>

@@ -3,7 +3,7 @@ import { patch, unpack } from './cells';
 export interface About { name: string; split: string; iteration: number | null; model: string; judge: string; version: string }
 interface Dictionary { names: string[]; of: number[] }
 /** The properties of the tasks, by column. */
-export interface Tasks { run: string; revision: number; about: About; index: number[]; id: string[]; name: string[]; difficulty: number[]; domain: Dictionary; website: Dictionary }
+export interface Tasks { run: string; revision: number; about: About; has_loop?: boolean; index: number[]; id: string[]; name: string[]; difficulty: number[]; domain: Dictionary; website: Dictionary }
 export interface Queue { busy: number; slots: number; waiting: number }
 export interface FarmNode { name: string; healthy: boolean; capacity: number; available: number; in_use: number; starting: number; dead: number }
 export interface Statistics {
