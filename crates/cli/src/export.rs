@@ -85,6 +85,9 @@ struct TrainConfigArgs {
     /// Where the trainer writes.
     #[arg(long, value_name = "DIR", requires = "train_config")]
     train_output: Option<PathBuf>,
+    /// Where the trainer finds the data, if --out is renamed before it reads it.
+    #[arg(long, value_name = "DIR", requires = "train_config")]
+    train_data: Option<PathBuf>,
     /// A DeepSpeed configuration: zero1, zero2, zero3 or a file.
     #[arg(long, value_name = "NAME", requires = "train_config")]
     deepspeed: Option<String>,
@@ -98,6 +101,7 @@ impl TrainConfigArgs {
         self.train_config.then(|| TrainConfig {
             model: self.model.clone(),
             output: self.train_output.clone(),
+            data: self.train_data.clone(),
             settings: self.train_setting.clone(),
             deepspeed: self.deepspeed.clone(),
             devices: self.devices,

@@ -1,8 +1,9 @@
 //! The state of a training loop, in `loop/state.json` below the save path: which phase of which iteration has ended and how.
-//! `webgym loop` writes it before and after every phase; the viewer only reads it.
+//! `webgym loop` writes it before and after every phase; the monitor only reads it, with the heartbeats in `loop/ranks`.
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +151,43 @@ pub struct DeadRank {
     pub host: String,
 }
 
+/// An attempt at a phase that failed, or a checkpoint that was rolled back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub iteration: u64,
+    pub phase: Phase,
+    pub at: jiff::Timestamp,
+    pub reason: String,
+    #[serde(default)]
+    pub is_rollback: bool,
+}
+
+/// What each rank of a loop writes again and again while it runs. No clock is compared between machines: a rank lives while
+/// its `beat` changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    pub host: String,
+    pub process: u32,
+    pub beat: u64,
+    /// The start of the loop that rank 0 runs.
+    #[serde(default)]
+    pub run_id: Option<String>,
+}
+
+impl Heartbeat {
+    /// The longest time between two heartbeats.
+    pub const MAX_INTERVAL: Duration = Duration::from_secs(5);
+
+    pub fn path(save_path: &SavePath, rank: usize) -> PathBuf {
+        save_path.loop_directory().join("ranks").join(format!("rank_{rank}.json"))
+    }
+
+    /// Reads the heartbeat of a rank; `None` if there is none, or none that can be read.
+    pub fn read(save_path: &SavePath, rank: usize) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(Self::path(save_path, rank)).ok()?).ok()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopState {
     pub format: u32,
@@ -166,6 +204,9 @@ pub struct LoopState {
     pub iterations: Vec<IterationState>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dead_ranks: Vec<DeadRank>,
+    /// What failed last, also if another attempt succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Failure>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -230,6 +271,7 @@ mod tests {
             iterations_planned: 3,
             iterations: vec![IterationState::new(0, "base".into(), Phase::ALL)],
             dead_ranks: Vec::new(),
+            last_failure: None,
         }
     }
 

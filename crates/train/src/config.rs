@@ -6,6 +6,7 @@ use std::time::Duration;
 use hydra::{ConfigError, Problem, SearchPath};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::command::Template;
 use crate::preset::Preset;
@@ -16,7 +17,7 @@ pub const DEFAULT_NAME: &str = "loop";
 const EMBEDDED: &[hydra::EmbeddedFile] = &[("loop", include_str!("../../../config/main/loop.yaml"))];
 
 pub const SERVE_PLACEHOLDERS: &[&str] = &["model", "port", "iteration", "rank", "save_path"];
-pub const EXPORT_PLACEHOLDERS: &[&str] = &["model", "output", "iteration", "save_path"];
+pub const EXPORT_PLACEHOLDERS: &[&str] = &["data", "model", "output", "iteration", "save_path"];
 pub const TRAIN_PLACEHOLDERS: &[&str] =
     &["data", "model", "output", "iteration", "rank", "ranks", "save_path"];
 
@@ -103,6 +104,8 @@ pub enum TrainRanks {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainConfig {
     pub preset: Option<Preset>,
+    /// Settings of the preset's trainer.
+    pub settings: IndexMap<String, Value>,
     pub command: Option<Template>,
     /// Where the checkpoint is below the output: a path in which `*` stands for the highest number.
     pub checkpoint: Option<String>,
@@ -173,6 +176,7 @@ impl Default for TrainConfig {
     fn default() -> Self {
         Self {
             preset: None,
+            settings: IndexMap::new(),
             command: None,
             checkpoint: None,
             ranks: TrainRanks::First,
@@ -189,7 +193,7 @@ impl Default for TrainConfig {
 impl TrainConfig {
     /// The trainer's command: the user's, or that of the preset.
     pub fn command(&self) -> Option<Template> {
-        self.command.clone().or_else(|| self.preset.map(Preset::train_command))
+        self.command.clone().or_else(|| self.preset.map(|preset| preset.train_command(&self.settings)))
     }
 
     pub fn checkpoint(&self) -> Option<&str> {
@@ -199,7 +203,7 @@ impl TrainConfig {
 
 impl LoopConfig {
     pub fn export_arguments(&self) -> Vec<String> {
-        let preset = || self.train.preset.map(Preset::export_arguments);
+        let preset = || self.train.preset.map(|preset| preset.export_arguments(&self.train.settings));
         self.export.arguments.clone().or_else(preset).unwrap_or_default()
     }
 }
@@ -251,6 +255,7 @@ fn problems(config: &LoopConfig) -> Vec<(String, String)> {
             }
         },
     );
+    check("train.settings", unused_settings(config));
     let export = config.export_arguments();
     check(
         "export.arguments",
@@ -295,6 +300,22 @@ fn problems(config: &LoopConfig) -> Vec<(String, String)> {
     found
 }
 
+/// Settings reach the trainer through what a preset runs. Beside own commands they would be ignored.
+fn unused_settings(config: &LoopConfig) -> Option<String> {
+    let replaced = match config.train.preset {
+        _ if config.train.settings.is_empty() => None,
+        None => Some("train.preset, which is not set"),
+        Some(Preset::LlamaFactory) if config.export.arguments.is_some() => {
+            Some("the preset's export.arguments; remove yours, or add --train-setting KEY=VALUE to them")
+        }
+        Some(Preset::Verl) if config.train.command.is_some() => {
+            Some("the preset's train.command; remove yours, or add the settings to it")
+        }
+        Some(_) => None,
+    };
+    replaced.map(|needed| format!("are settings of {needed}"))
+}
+
 fn url_problem(url: &str) -> Option<String> {
     let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let is_valid = host.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && !host.contains(' '));
@@ -319,6 +340,21 @@ mod tests {
             ..LoopConfig::default()
         };
         assert_eq!(config, default);
+    }
+
+    #[test]
+    fn settings_that_would_be_ignored_are_refused() {
+        let common = ["save_path=/runs/a", "+train.settings.bf16=false"];
+        for (more, part) in [
+            (&["train.command=[t]", "export.arguments=[--to,jsonl]"][..], "train.preset, which is not set"),
+            (&["train.preset=llamafactory", "export.arguments=[--to,jsonl]"][..], "--train-setting"),
+            (&["train.preset=verl", "train.command=[t]"][..], "train.command"),
+        ] {
+            let error = load_with(&[&common[..], more].concat()).unwrap_err().to_string();
+            assert!(error.contains("train.settings") && error.contains(part), "{part}: {error}");
+        }
+        let config = load_with(&[&common[..], &["train.preset=llamafactory"]].concat()).unwrap();
+        assert!(config.export_arguments().contains(&"bf16=false".to_owned()));
     }
 
     #[test]

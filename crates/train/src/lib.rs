@@ -12,6 +12,7 @@ pub mod config;
 pub mod driver;
 mod launcher;
 mod lock;
+mod original;
 mod phases;
 /// Commands of well-known trainers.
 pub mod preset;

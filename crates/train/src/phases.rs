@@ -97,14 +97,15 @@ impl Programs<'_> {
     }
 
     /// `webgym export` into a folder that gets its final name when it is complete.
-    pub(crate) fn export(&self, data: &Path, output: &Path) -> Program {
+    pub(crate) fn export(&self, partial: &Path, output: &Path) -> Program {
         let mut arguments = self.webgym_arguments("export");
         arguments.push(self.save_path.root().display().to_string());
-        arguments.extend(["--out".to_owned(), data.display().to_string(), "--overwrite".to_owned()]);
-        let report = data.join(EXPORT_REPORT).display().to_string();
+        arguments.extend(["--out".to_owned(), partial.display().to_string(), "--overwrite".to_owned()]);
+        let report = partial.join(EXPORT_REPORT).display().to_string();
         arguments.extend(["--report".to_owned(), report]);
         arguments.extend(["--seed".to_owned(), self.config.seed.wrapping_add(self.iteration).to_string()]);
         let values = [
+            ("data", data_folder(self.save_path, self.iteration).display().to_string()),
             ("model", self.model.to_owned()),
             ("output", output.display().to_string()),
             ("iteration", self.iteration.to_string()),

@@ -3,15 +3,14 @@
 //! its heartbeat has not changed for a while.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use store::SavePath;
 use store::durable::{self, Existing};
-use store::loop_state::{DeadRank, Phase};
+use store::loop_state::{DeadRank, Heartbeat, Phase};
 
-const MAX_BEAT_INTERVAL: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The rank of this process.
@@ -46,15 +45,11 @@ pub(crate) enum JobStatus {
     Failed(String),
 }
 
-/// What a rank writes again and again.
+/// What a rank writes again and again: its heartbeat with what it works on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Heartbeat {
-    host: String,
-    process: u32,
-    beat: u64,
-    /// The start of the loop that rank 0 runs.
-    #[serde(default)]
-    run_id: Option<String>,
+struct RankReport {
+    #[serde(flatten)]
+    heartbeat: Heartbeat,
     job: Option<(Job, JobStatus)>,
 }
 
@@ -75,7 +70,7 @@ pub enum RankError {
 #[derive(Clone, Debug)]
 pub(crate) struct Ranks {
     pub(crate) own: RankId,
-    folder: PathBuf,
+    save_path: SavePath,
     stale_after: Duration,
     job: Arc<Mutex<Option<(Job, JobStatus)>>>,
     run_id: Arc<Mutex<Option<String>>>,
@@ -85,18 +80,8 @@ pub(crate) struct Ranks {
 type Seen = BTreeMap<usize, (u64, Instant)>;
 
 impl Ranks {
-    pub(crate) fn new(own: RankId, loop_folder: &Path, stale_after: Duration) -> Self {
-        Self {
-            own,
-            folder: loop_folder.join("ranks"),
-            stale_after,
-            job: Arc::default(),
-            run_id: Arc::default(),
-        }
-    }
-
-    fn path(&self, rank: usize) -> PathBuf {
-        self.folder.join(format!("rank_{rank}.json"))
+    pub(crate) fn new(own: RankId, save_path: SavePath, stale_after: Duration) -> Self {
+        Self { own, save_path, stale_after, job: Arc::default(), run_id: Arc::default() }
     }
 
     pub(crate) fn report(&self, job: Job, status: JobStatus) {
@@ -107,39 +92,35 @@ impl Ranks {
     /// Names the start of the loop, so that other ranks know which state is current.
     pub(crate) fn set_run_id(&self, run_id: &str) {
         *self.run_id.lock().unwrap_or_else(PoisonError::into_inner) = Some(run_id.to_owned());
-        if self.own.count > 1 {
-            self.write();
-        }
+        self.write();
     }
 
     /// Returns the heartbeat of rank 0: its number, and the start of the loop that it runs.
     pub(crate) fn leader(&self) -> Option<(u64, Option<String>)> {
-        self.read(0).map(|heartbeat| (heartbeat.beat, heartbeat.run_id))
+        Heartbeat::read(&self.save_path, 0).map(|heartbeat| (heartbeat.beat, heartbeat.run_id))
     }
 
     fn write(&self) {
+        let (path, own) = (Heartbeat::path(&self.save_path, self.own.number), self.own.number);
         let heartbeat = Heartbeat {
             host: host_name(),
             process: std::process::id(),
-            beat: self.read(self.own.number).map_or(0, |last| last.beat + 1),
+            beat: Heartbeat::read(&self.save_path, own).map_or(0, |last| last.beat + 1),
             run_id: self.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            job: self.job.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         };
-        if let Err(error) = durable::write_json(&self.path(self.own.number), &heartbeat, Existing::Replace) {
+        let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Err(error) = durable::write_json(&path, &RankReport { heartbeat, job }, Existing::Replace) {
             tracing::warn!("cannot write the heartbeat of rank {}: {error}", self.own.number);
         }
     }
 
-    fn read(&self, rank: usize) -> Option<Heartbeat> {
-        serde_json::from_slice(&std::fs::read(self.path(rank)).ok()?).ok()
+    fn read(&self, rank: usize) -> Option<RankReport> {
+        serde_json::from_slice(&std::fs::read(Heartbeat::path(&self.save_path, rank)).ok()?).ok()
     }
 
     /// Writes heartbeats until it is dropped.
     pub(crate) async fn beat(self) {
-        if self.own.count == 1 {
-            return;
-        }
-        let interval = (self.stale_after / 5).min(MAX_BEAT_INTERVAL);
+        let interval = (self.stale_after / 5).min(Heartbeat::MAX_INTERVAL);
         loop {
             self.write();
             tokio::time::sleep(interval).await;
@@ -162,9 +143,10 @@ impl Ranks {
     }
 
     fn has_done(&self, rank: usize, job: &Job, seen: &mut Seen, started: Instant) -> Result<bool, RankError> {
-        let heartbeat = self.read(rank);
-        self.check_alive(rank, heartbeat.as_ref(), seen, started)?;
-        let Some(Heartbeat { host, job: Some((reported, status)), .. }) = heartbeat else { return Ok(false) };
+        let report = self.read(rank);
+        self.check_alive(rank, report.as_ref().map(|report| &report.heartbeat), seen, started)?;
+        let Some(RankReport { heartbeat, job: Some((reported, status)) }) = report else { return Ok(false) };
+        let host = heartbeat.host;
         match status {
             _ if reported != *job => Ok(false),
             JobStatus::Running => Ok(false),
@@ -210,7 +192,7 @@ impl Ranks {
         let (mut seen, started) = (Seen::new(), Instant::now());
         loop {
             for rank in ranks.clone().filter(|rank| *rank != self.own.number) {
-                let heartbeat = self.read(rank);
+                let heartbeat = Heartbeat::read(&self.save_path, rank);
                 if let Err(error) = self.check_alive(rank, heartbeat.as_ref(), &mut seen, started) {
                     return error;
                 }
@@ -232,8 +214,8 @@ mod tests {
         Job { run_id: "run".into(), iteration: 1, phase: Phase::Train, attempt }
     }
 
-    fn ranks(folder: &Path, number: usize) -> Ranks {
-        Ranks::new(RankId { number, count: 2 }, folder, Duration::from_millis(300))
+    fn ranks(folder: &std::path::Path, number: usize) -> Ranks {
+        Ranks::new(RankId { number, count: 2 }, SavePath::new(folder), Duration::from_millis(300))
     }
 
     #[tokio::test]

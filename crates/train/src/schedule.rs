@@ -101,6 +101,7 @@ mod tests {
             iterations_planned: 3,
             iterations: Vec::new(),
             dead_ranks: Vec::new(),
+            last_failure: None,
         };
         let mut walked: Vec<String> = Vec::new();
         loop {

@@ -5,5 +5,6 @@
 mod failures;
 mod harness;
 mod kills;
+mod original;
 mod ranks;
 mod servers;

@@ -17,6 +17,8 @@ pub struct TrainConfig {
     pub model: Option<String>,
     /// Where the trainer writes.
     pub output: Option<PathBuf>,
+    /// Where the trainer finds the data; unset for the folder that is written to.
+    pub data: Option<PathBuf>,
     /// Settings that replace or complement the defaults.
     pub settings: Vec<(String, Value)>,
     /// A DeepSpeed configuration: zero1, zero2, zero3, or a file.
@@ -34,10 +36,13 @@ impl TrainConfig {
         examples: u64,
         existing: Existing,
     ) -> Result<Vec<PathBuf>, ExportError> {
-        let mut config = self.defaults(out, subsets);
+        let data = self.data.as_deref().unwrap_or(out);
+        let mut config = self.defaults(data, subsets);
         let mut files = Vec::new();
         if let Some(name) = &self.deepspeed {
             let path = write_deepspeed(name, out, existing, &mut files)?;
+            // A file of the user stays where it is.
+            let path = path.strip_prefix(out).map(|name| data.join(name)).unwrap_or(path);
             config.insert("deepspeed".to_owned(), json!(path));
         }
         for (key, value) in &self.settings {
@@ -50,12 +55,12 @@ impl TrainConfig {
         Ok(files)
     }
 
-    fn defaults(&self, out: &Path, subsets: &[Subset]) -> Map<String, Value> {
+    fn defaults(&self, data: &Path, subsets: &[Subset]) -> Map<String, Value> {
         let is_thinking =
             self.model.as_deref().is_some_and(|model| model.to_lowercase().contains("thinking"));
         let mut config = json!({
             "stage": "sft", "do_train": true, "finetuning_type": "full",
-            "dataset": "webgym_train", "dataset_dir": out,
+            "dataset": "webgym_train", "dataset_dir": data,
             "template": if is_thinking { "qwen3_vl" } else { "qwen3_vl_nothink" },
             "mask_history": true, "overwrite_output_dir": true, "trust_remote_code": true,
             "cutoff_len": 16384, "per_device_train_batch_size": 3, "gradient_accumulation_steps": 4,
@@ -100,7 +105,9 @@ impl TrainConfig {
         let batch = number("per_device_train_batch_size") * number("gradient_accumulation_steps");
         let batch = (batch * self.devices.max(1) as f64).max(1.0);
         let done = |key: &str| state.get(key).and_then(Value::as_f64).unwrap_or(0.0);
-        let steps = ((examples as f64 / batch).floor() * epochs).max(1.0);
+        // A limit of the user is one for each training, not for the sum of all.
+        let own_steps = config.get("max_steps").and_then(Value::as_f64).filter(|steps| *steps > 0.0);
+        let steps = own_steps.unwrap_or(((examples as f64 / batch).floor() * epochs).max(1.0));
         config.insert("num_train_epochs".to_owned(), json!(done("epoch") + epochs));
         config.insert("max_steps".to_owned(), json!((done("global_step") + steps) as u64));
     }
@@ -217,6 +224,37 @@ mod tests {
         for line in ["num_train_epochs: 4.5", "max_steps: 695", "ignore_data_skip: true"] {
             assert!(lines.iter().any(|found| found == line), "{line}: {lines:#?}");
         }
+    }
+
+    #[test]
+    fn own_limit_of_steps_counts_from_the_checkpoint() {
+        let (out, model) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(model.path().join("trainer_state.json"), r#"{"epoch": 1.0, "global_step": 10}"#)
+            .unwrap();
+        std::fs::write(model.path().join("optimizer.pt"), "").unwrap();
+        let config = TrainConfig {
+            model: Some(model.path().display().to_string()),
+            settings: vec![("max_steps".into(), json!(2))],
+            ..TrainConfig::default()
+        };
+        let lines = written(&config, out.path(), 240);
+        assert!(lines.iter().any(|line| line == "max_steps: 12"), "{lines:#?}");
+    }
+
+    #[test]
+    fn paths_name_the_folder_that_the_trainer_reads() {
+        let out = tempfile::tempdir().unwrap();
+        let config = TrainConfig {
+            data: Some("/runs/a/final".into()),
+            deepspeed: Some("zero1".into()),
+            ..TrainConfig::default()
+        };
+        let lines = written(&config, out.path(), 1);
+        for line in [r#"dataset_dir: "/runs/a/final""#, r#"deepspeed: "/runs/a/final/deepspeed_zero1.json""#]
+        {
+            assert!(lines.iter().any(|found| found == line), "{line}: {lines:#?}");
+        }
+        assert!(out.path().join("deepspeed_zero1.json").is_file());
     }
 
     #[test]

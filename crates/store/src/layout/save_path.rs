@@ -169,6 +169,20 @@ impl SavePath {
         Ok(files.iter().rfind(is_superseded).cloned())
     }
 
+    /// Renames unfinished collections of the Python system, which have the names of journals but are `PyTorch` files, so that
+    /// their iterations can be collected. Returns the new paths.
+    pub fn set_aside_unfinished_of_original(&self, split: Split) -> io::Result<Vec<PathBuf>> {
+        let mut renamed = Vec::new();
+        for file in self.files(split)?.into_iter().filter(|file| file.kind == FileKind::Journal) {
+            if is_zip(&file.path)? {
+                let target = set_aside_path(&file.path, "original");
+                std::fs::rename(&file.path, &target)?;
+                renamed.push(target);
+            }
+        }
+        Ok(renamed)
+    }
+
     /// The current path of a screenshot: the recorded one, or one below this save path if the directory was moved.
     pub fn resolve_image(&self, recorded: &str) -> PathBuf {
         let recorded = recorded.strip_prefix("file://").unwrap_or(recorded);
@@ -187,6 +201,15 @@ impl SavePath {
             }
         }
         path.to_path_buf()
+    }
+}
+
+/// Whether a file begins like an archive, as `PyTorch` files do.
+fn is_zip(path: &Path) -> io::Result<bool> {
+    let mut start = [0; 4];
+    match std::fs::File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start)) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| start == *b"PK\x03\x04"),
     }
 }
 
@@ -267,6 +290,21 @@ mod tests {
         assert_eq!(found(None), Some(3));
         assert_eq!(found(Some(1)), Some(5));
         assert_eq!(found(Some(0)), None);
+    }
+
+    #[test]
+    fn unfinished_collection_of_the_original_is_set_aside() {
+        let (_directory, save_path) = temporary_save_path();
+        let names =
+            ["train_trajectories.pt.iteration2.checkpoint", "train_trajectories.pt.iteration3.checkpoint"];
+        touch(&save_path, Split::Train, &names);
+        let folder = save_path.split_directory(Split::Train);
+        std::fs::write(folder.join(names[1]), b"PK\x03\x04 and more").unwrap();
+        let renamed = save_path.set_aside_unfinished_of_original(Split::Train).unwrap();
+        assert_eq!(renamed, [folder.join(format!("set_aside_{}.original", names[1]))]);
+        let left = save_path.unfinished_journal(Split::Train, None).unwrap().unwrap();
+        assert_eq!(left.id.iteration, 2, "a journal stays");
+        assert_eq!(save_path.files(Split::Train).unwrap().last().unwrap().kind, FileKind::SetAside);
     }
 
     #[test]

@@ -86,13 +86,7 @@ impl Checkpoints {
     pub fn switch_to(&self, checkpoint: &Path) -> Result<(), CheckpointError> {
         let link = self.link();
         self.keep_folder_of_others()?;
-        let temporary = self.save_path.root().join(format!(".{}.new", self.link));
-        let failed = |operation| CheckpointError::io(operation, link.clone());
-        let _ = std::fs::remove_file(&temporary);
-        let target = self.relative(checkpoint);
-        std::os::unix::fs::symlink(target, &temporary).map_err(failed("link"))?;
-        std::fs::rename(&temporary, &link).map_err(failed("replace"))?;
-        sync_parent(&link).map_err(failed("sync"))
+        replace_link(&link, &self.relative(checkpoint)).map_err(CheckpointError::io("replace", link))
     }
 
     /// Takes the link away: there is no checkpoint, only the first model.
@@ -149,6 +143,16 @@ impl Checkpoints {
         }
         Ok(())
     }
+}
+
+/// Makes a link, or replaces it in one step.
+pub(crate) fn replace_link(link: &Path, target: &Path) -> io::Result<()> {
+    let name = link.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = link.with_file_name(format!(".{name}.new"));
+    let _ = std::fs::remove_file(&temporary);
+    std::os::unix::fs::symlink(target, &temporary)?;
+    std::fs::rename(&temporary, link)?;
+    sync_parent(link)
 }
 
 fn name(iteration: u64) -> String {

@@ -9,6 +9,7 @@ mod verify;
 use std::io;
 use std::path::PathBuf;
 
+pub(crate) use current::replace_link;
 pub use current::{Checkpoints, PublishedBy};
 pub use locate::locate;
 pub use verify::verify;

@@ -8,6 +8,7 @@ use store::loop_state::Phase;
 use super::{PlaceError, RankId};
 use crate::checkpoint::Checkpoints;
 use crate::config::LoopConfig;
+use crate::original;
 use crate::phases::{self, Programs};
 use crate::schedule;
 
@@ -15,8 +16,9 @@ use crate::schedule;
 pub fn commands(config: &LoopConfig, webgym: &Path, rank: RankId) -> Result<Vec<String>, PlaceError> {
     let save_path = SavePath::new(config.save_path.clone().unwrap_or_default());
     let checkpoints = Checkpoints::new(save_path.clone(), &config.checkpoint.name);
-    let current = checkpoints.current().map(|(path, _)| path.display().to_string());
-    let model = current.or_else(|| config.model.clone());
+    let current = || checkpoints.current().map(|(path, _)| path);
+    let trained = original::uncopied_checkpoint(&save_path, &checkpoints).or_else(current);
+    let model = trained.map(|path| path.display().to_string()).or_else(|| config.model.clone());
     let mut model = model.ok_or_else(|| PlaceError::NoModel { checkpoint: checkpoints.link() })?;
     let mut lines = Vec::new();
     for iteration in config.first_iteration..=config.first_iteration + config.iterations {

@@ -1,7 +1,7 @@
 //! Rank 0: walks through the phases, records each before it starts and after it ends, tries failed ones again, and rolls a
 //! checkpoint back that cannot be served.
 
-use store::loop_state::{IterationState, LoopState, LoopStatus, Phase, PhaseStatus};
+use store::loop_state::{Failure, IterationState, LoopState, LoopStatus, Phase, PhaseStatus};
 
 use super::worker::{Done, Worker};
 use super::{LoopError, LoopOutcome, PhaseError, place};
@@ -208,6 +208,7 @@ impl Leader {
     /// Records a failed attempt. Returns the number of failures.
     fn mark_failed(&mut self, phase: Phase, error: &PhaseError) -> Result<u32, LoopError> {
         let is_server_lost = matches!(error, PhaseError::ServerLost(_));
+        self.record_failure(phase, error.to_string(), false);
         let Some(iteration) = self.iteration() else { return Ok(0) };
         let mut failures = 0;
         if let Some(state) = iteration.phase_mut(phase) {
@@ -228,6 +229,12 @@ impl Leader {
         }
         self.save()?;
         Ok(failures)
+    }
+
+    fn record_failure(&mut self, phase: Phase, reason: String, is_rollback: bool) {
+        let Some(iteration) = self.state.current().map(|iteration| iteration.number) else { return };
+        let at = jiff::Timestamp::now();
+        self.state.last_failure = Some(Failure { iteration, phase, at, reason, is_rollback });
     }
 
     /// The model of this iteration cannot be served. If the model before it can, the checkpoint is set aside and trained
@@ -258,6 +265,7 @@ impl Leader {
             Err(error) => Ok(Some(error)),
             Ok(error) => {
                 let rollbacks = self.state.iterations.last().map_or(0, |trained| trained.rollbacks);
+                self.record_failure(Phase::Train, error.to_string(), true);
                 self.save()?;
                 if rollbacks > self.worker.config.train.retries {
                     return Ok(Some(error));

@@ -76,6 +76,13 @@ pub enum PlaceError {
     AllDone { iterations: u64 },
     #[error("cannot list the iterations of {}: {source}", save_path.display())]
     List { save_path: PathBuf, source: std::io::Error },
+    #[error(
+        "iteration {iteration} of {path} has files of single ranks only. Merge them first: webgym aggregate {path} --iteration \
+         {iteration}", path = save_path.display()
+    )]
+    NotMerged { save_path: PathBuf, iteration: u64 },
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
 }
 
 /// Why a phase failed.

@@ -9,7 +9,7 @@ use store::{IterationId, SavePath, Split};
 use super::PlaceError;
 use crate::checkpoint::Checkpoints;
 use crate::config::LoopConfig;
-use crate::schedule;
+use crate::{original, schedule};
 
 /// Returns the state to continue with.
 pub(super) fn find(
@@ -65,6 +65,7 @@ fn from_files(
     save_path: &SavePath,
     checkpoints: &Checkpoints,
 ) -> Result<LoopState, PlaceError> {
+    take_over(save_path, checkpoints)?;
     let list_error = |source| PlaceError::List { save_path: save_path.root().to_owned(), source };
     let next = save_path.next_iteration(Split::Train, None).map_err(list_error)?;
     let current = checkpoints.current().map(|(path, _)| path);
@@ -79,10 +80,15 @@ fn from_files(
         iterations_planned: config.iterations,
         iterations: Vec::new(),
         dead_ranks: Vec::new(),
+        last_failure: None,
     };
     let collected = next.checked_sub(1).filter(|last| *last >= config.first_iteration);
+    let file = |number| save_path.iteration_file(IterationId::new(Split::Train, number));
+    if let Some(iteration) = collected.filter(|number| !file(*number).exists()) {
+        return Err(PlaceError::NotMerged { save_path: save_path.root().to_owned(), iteration });
+    }
     if let Some(number) = collected
-        && is_newer(&save_path.iteration_file(IterationId::new(Split::Train, number)), current.as_deref())
+        && is_newer(&file(number), current.as_deref())
     {
         tracing::info!(
             "iteration {number} was collected and not trained on yet: the loop begins with its training"
@@ -95,6 +101,29 @@ fn from_files(
         return Err(PlaceError::AllDone { iterations: config.iterations });
     }
     Ok(state)
+}
+
+/// Prepares what the original's scripts left when they were interrupted: a checkpoint that they had not copied to `model.pt`
+/// becomes the current one, and an unfinished collection, which only they could continue, is set aside.
+fn take_over(save_path: &SavePath, checkpoints: &Checkpoints) -> Result<(), PlaceError> {
+    if let Some(trained) = original::uncopied_checkpoint(save_path, checkpoints) {
+        tracing::info!(
+            "{} was not copied to {} yet: it becomes the current model",
+            trained.display(),
+            checkpoints.link().display()
+        );
+        checkpoints.switch_to(&trained)?;
+    }
+    for split in [Split::Train, Split::Test] {
+        let list_error = |source| PlaceError::List { save_path: save_path.root().to_owned(), source };
+        for path in save_path.set_aside_unfinished_of_original(split).map_err(list_error)? {
+            tracing::warn!(
+                "the unfinished collection of the original is now {}: its iteration is collected again",
+                path.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 fn collected_iteration(config: &LoopConfig, number: u64, model: String) -> IterationState {
@@ -171,6 +200,34 @@ mod tests {
         let iteration = state.current().unwrap();
         assert_eq!((iteration.number, iteration.current().unwrap().phase), (2, Phase::Export));
         assert_eq!(iteration.model, files.checkpoints.link().display().to_string());
+    }
+
+    #[test]
+    fn checkpoint_that_the_original_did_not_copy_becomes_current() {
+        let files = Files::new(1);
+        files.collected(1, 100);
+        let trained = files.save_path.checkpoints().join("model_20250115_143022/checkpoint-7");
+        std::fs::create_dir_all(&trained).unwrap();
+        std::fs::write(trained.join("config.json"), r#"{"model_type":"x"}"#).unwrap();
+        let header = r#"{"a":{"data_offsets":[0,4]}}"#;
+        let weights = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0; 4]].concat();
+        std::fs::write(trained.join("model.safetensors"), weights).unwrap();
+        // The script was killed while it copied.
+        std::fs::create_dir(files.checkpoints.link()).unwrap();
+        let state = files.find(None, false).unwrap();
+        assert_eq!((state.first_iteration, state.iterations.len()), (2, 0), "iteration 1 was trained");
+        assert_eq!(files.checkpoints.current().unwrap().0, trained);
+        assert!(files.checkpoints.folder_of_others().is_dir(), "what it had copied is kept");
+    }
+
+    #[test]
+    fn unmerged_ranks_are_refused_with_the_command_that_merges_them() {
+        let files = Files::new(1);
+        files.collected(1, 100);
+        let path = files.save_path.iteration_file(IterationId::new(Split::Train, 2).with_rank(Some(0)));
+        std::fs::write(path, b"").unwrap();
+        let error = files.find(None, false).unwrap_err().to_string();
+        assert!(error.contains("webgym aggregate") && error.contains("--iteration 2"), "{error}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::command::Program;
 use crate::config::{LoopConfig, TrainRanks, seconds};
 use crate::launcher::{Launcher, Limits};
 use crate::lock::LoopLock;
+use crate::original;
 use crate::phases::{self, EXPORT_REPORT, Programs};
 use crate::ranks::{Job, Ranks};
 use crate::server::{ModelServer, ServeError, Wanted};
@@ -62,7 +63,7 @@ impl Worker {
                 programs_lock: lock.programs.clone(),
                 stop: options.stop,
             },
-            ranks: Ranks::new(options.rank, &folder, seconds(config.rank_stale_after)),
+            ranks: Ranks::new(options.rank, save_path.clone(), seconds(config.rank_stale_after)),
             server,
             resume: options.resume,
             awaited: None,
@@ -175,8 +176,10 @@ impl Worker {
             let minutes = self.config.export.timeout_minutes;
             let limits = Limits { timeout: seconds(minutes * 60.0), grace: EXPORT_GRACE };
             self.launcher.run(&program, &self.log(number, Phase::Export), limits).await?;
+            original::add_names(&partial).map_err(PhaseError::io("add links to", &partial))?;
             std::fs::rename(&partial, &data).map_err(PhaseError::io("rename", partial))?;
         }
+        original::link_data(&self.save_path, &data).map_err(PhaseError::io("link", &data))?;
         Ok(exported(&data.join(EXPORT_REPORT)))
     }
 

@@ -68,6 +68,8 @@ pub struct Supervised {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
+    /// What was read of the report. A wait may be interrupted by another event, and must not lose it.
+    report: Vec<u8>,
 }
 
 impl Supervised {
@@ -87,18 +89,25 @@ impl Supervised {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("the supervisor has no pipes"));
         };
-        Ok(Self { name, log: placement.log.clone(), log_start, child, stdin: Some(stdin), stdout })
+        Ok(Self {
+            name,
+            log: placement.log.clone(),
+            log_start,
+            child,
+            stdin: Some(stdin),
+            stdout,
+            report: Vec::new(),
+        })
     }
 
-    /// Waits until the program and everything that it started have ended.
+    /// Waits until the program and everything that it started have ended. Can be dropped and called again.
     pub async fn wait(&mut self) -> Result<Report, ProgramError> {
-        let mut text = String::new();
-        let _ = self.stdout.read_to_string(&mut text).await;
+        while matches!(self.stdout.read_buf(&mut self.report).await, Ok(1..)) {}
         let _ = self.child.wait().await;
         // Kept until here, because its end is the order to stop.
         self.stdin = None;
         let program = self.name.clone();
-        let Ok(report) = serde_json::from_str::<Report>(&text) else {
+        let Ok(report) = serde_json::from_slice::<Report>(&self.report) else {
             descendants::end_orphans();
             return Err(ProgramError::SupervisorLost { program });
         };
