@@ -79,7 +79,9 @@ def write_export(folder: Path, rewards: list[int | None]) -> None:
         reply = {"response": {"raw_prompt": prompt}, "extras": {"logprobs": [math.log(0.5)]}}
         step = {**reply, "action": {"arguments": {"element_id": clicked}}}
         advantage = None if reward is None else reward - 0.5
-        fields = {"is_masked": reward is None, "advantage": advantage, "metadata": {"ending": "answered"}}
+        outcome = {1: "success", 0: "failure", None: "infra_lost"}[reward]
+        metadata = {"ending": "answered", "outcome": outcome}
+        fields = {"is_masked": reward is None, "advantage": advantage, "metadata": metadata}
         lines.append(json.dumps({"trajectory_index": number, "steps": [step], **fields}))
     (folder / "train.jsonl").write_text("\n".join(lines))
 
