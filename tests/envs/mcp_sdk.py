@@ -17,6 +17,7 @@ CALLS = [
     ("browser_mouse_wheel", {"deltaY": 100}),
     ("browser_mouse_click_xy", {"element": "the page", "x": 5, "y": 5}),
     ("browser_press_key", {"key": "Home"}),
+    ("browser_get_text", {}),
     ("browser_take_screenshot", {}),
     ("browser_wait_for", {"time": 0.1}),
     ("browser_tabs", {"action": "list"}),

@@ -26,6 +26,7 @@ use rollout::{
 };
 use serde_json::json;
 use store::{RunMetadata, SavePath};
+use tokio::sync::oneshot;
 use web::monitor::{Monitor, MonitoredRun, RunInfo};
 
 use crate::{
@@ -235,16 +236,23 @@ pub(crate) async fn run_mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
     let prepared = args.episodes.prepare(1, &["+env_config.session.tabs=many"], Announcer::default());
     let prepared = prepared.await?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let served = tokio::select! {
-        served = env::serve_stdio(&prepared.environment, args.task_id, input, output) => served,
-        () = signals.next() => Ok(()),
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut stop = Some(stop);
+    let stopped = async { drop(stopped.await) };
+    let serve = env::serve_stdio(&prepared.environment, args.task_id, input, output, stopped);
+    tokio::pin!(serve);
+    let served = loop {
+        tokio::select! {
+            served = &mut serve => break served,
+            () = signals.next() => match stop.take() {
+                // Dropping it stops the server, which then releases its browser.
+                Some(stop) => drop(stop),
+                None => return Ok(ExitCode::from(130)),
+            },
+        }
     };
     prepared.farm.stop().await;
-    // Closed output means that the client is gone.
-    match served {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    served.map(|()| ExitCode::SUCCESS).map_err(Into::into)
 }
 
 /// An environment that is connected to its farm.

@@ -81,7 +81,7 @@ enum Command {
     /// Write, check and show the prompt templates of policy and judge.
     #[command(subcommand)]
     Prompts(prompts::PromptsCommand),
-    /// Show the monitor of a run on another machine.
+    /// Show the training loop of a save path, or the monitor of a run on another machine.
     Monitor(monitor::MonitorArgs),
     /// Print metrics of the trajectories in a save path.
     Metrics(metrics::MetricsArgs),

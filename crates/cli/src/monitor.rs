@@ -141,7 +141,7 @@ async fn watch_run(args: &MonitorArgs, url: &str) -> anyhow::Result<ExitCode> {
 
 async fn watch_loop(args: &MonitorArgs, save_path: &Path) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
-        save_path.is_dir(),
+        !save_path.exists() || save_path.is_dir(),
         "{} is not a folder; give the save path of a loop",
         save_path.display()
     );
@@ -149,7 +149,7 @@ async fn watch_loop(args: &MonitorArgs, save_path: &Path) -> anyhow::Result<Exit
     let target = format!("the loop of {}", save_path.display());
     let view = LoopView::new(SavePath::new(save_path), false);
     if !view.has_loop() {
-        tracing::warn!("there is no loop yet; the page shows it as soon as webgym loop has started");
+        tracing::warn!("{target} has not begun; the page shows it as soon as webgym loop has started");
     }
     let signals = Signals::listen()?;
     let server = serve(args, args.token.clone(), training_loop::router(view), &target).await?;

@@ -115,6 +115,18 @@ impl TaskCatalog {
         Ok(listed.iter().map(public_fields).collect())
     }
 
+    /// Checks that the chosen task exists, without taking one.
+    pub(crate) fn check(&self, choice: &TaskChoice) -> Result<(), EnvError> {
+        match choice {
+            TaskChoice { task_id: None, split: None, index: None, .. } => Ok(()),
+            // Any index will do: the next one in order would be taken by choosing it.
+            TaskChoice { task_id: None, index: None, .. } => {
+                self.choose(&TaskChoice { index: Some(0), ..choice.clone() }).map(drop)
+            }
+            _ => self.choose(choice).map(drop),
+        }
+    }
+
     /// Returns the task that a client asks for: by id, by index, by seed, or the next one in order.
     pub(crate) fn choose(&self, choice: &TaskChoice) -> Result<ChosenTask, EnvError> {
         let Some(first) = self.splits.first() else { return Ok(free_task()) };
@@ -235,6 +247,12 @@ mod tests {
         assert_eq!(chosen(&catalog, &split), Err("unknown split \"dev\"; accepted: train, test".into()));
         let index = TaskChoice { index: Some(3), ..TaskChoice::default() };
         assert!(chosen(&catalog, &index).unwrap_err().contains("there is no task 3"));
+        for refused in [&unknown, &elsewhere, &split, &index] {
+            assert!(catalog.check(refused).is_err(), "{refused:?}");
+        }
+        let test = TaskChoice { split: Some("test".into()), ..TaskChoice::default() };
+        assert!(catalog.check(&test).is_ok() && catalog.check(&TaskChoice::default()).is_ok());
+        assert_eq!(chosen(&catalog, &test).unwrap(), "x", "a check takes no task");
     }
 
     #[test]

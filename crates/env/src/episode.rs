@@ -1,6 +1,6 @@
 //! One episode of a client: its task, its browser, its steps and, at the end, its reward.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proto::{
     InteractionMode,
@@ -258,8 +258,8 @@ impl Episode {
             title: self.page.title.clone(),
             url: self.page.url.clone(),
         };
-        let response =
-            Response { raw_response: action.raw, answering_tokens: action.parts, raw_prompt: String::new() };
+        let raw_prompt = if self.recording.is_some() { self.prompt(&path) } else { String::new() };
+        let response = Response { raw_response: action.raw, answering_tokens: action.parts, raw_prompt };
         let step = Step { observation, action: Some(action.record), response, ..Step::default() };
         if let Some(recording) = &self.recording {
             let appended = recording.append_step(self.steps.len(), &step).await;
@@ -267,6 +267,27 @@ impl Episode {
         }
         self.steps.push(step);
         Ok(())
+    }
+
+    /// Returns what the agent was shown as a message of a chat, for exports: the prompt of the client's model is not known here.
+    fn prompt(&self, screenshot: &Path) -> String {
+        let mut text = format!(
+            "Task: {}\nPage: {} at {}\nElements:\n{}",
+            self.task.task_name,
+            self.page.title,
+            self.page.url,
+            self.page.axtree()
+        );
+        if let Some(failure) = &self.page.failure {
+            text.push_str("\nThe last action failed: ");
+            text.push_str(failure);
+        }
+        let mut content = vec![json!({"type": "text", "text": text})];
+        if !screenshot.as_os_str().is_empty() {
+            let url = format!("file://{}", screenshot.display());
+            content.push(json!({"type": "image_url", "image_url": {"url": url}}));
+        }
+        json!([{"role": "user", "content": content}]).to_string()
     }
 
     /// Returns the trajectory so far.
@@ -414,9 +435,19 @@ impl Episode {
     }
 }
 
-impl Drop for Episode {
-    /// Saves the steps of an episode that its client gave up.
-    fn drop(&mut self) {
+impl Episode {
+    /// Ends an episode that its client gives up: releases its browser and saves its steps.
+    pub(crate) fn give_up(&mut self) {
+        self.browser = None;
+        self.page = Page::default();
+        if self.ended.is_none() {
+            let reason = "the client ended the episode".to_owned();
+            self.ended = Some(Ended { outcome: Outcome::Cancelled, reward: None, reason });
+        }
+        self.save_given_up();
+    }
+
+    fn save_given_up(&mut self) {
         // Announces the end once the steps are saved.
         let progress = self.progress.take();
         let Some(recording) = self.recording.take() else { return };
@@ -433,6 +464,12 @@ impl Drop for Episode {
                 tracing::warn!(%error, "cannot save an episode");
             }
         });
+    }
+}
+
+impl Drop for Episode {
+    fn drop(&mut self) {
+        self.save_given_up();
     }
 }
 

@@ -24,6 +24,8 @@ use crate::{
     recorder::RecordError,
 };
 
+/// Connections besides those of sessions: health checks, and clients that are told that there are too many.
+const OTHER_CONNECTIONS: usize = 64;
 /// How long the farm has to answer a readiness check.
 const READY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long requests and goodbyes may take after the stop.
@@ -73,8 +75,10 @@ impl EnvServer {
                 format!("{} is reachable from other machines, so an API key is required", options.address);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
-        let limits =
-            ConnectionLimits { max_connections: options.max_connections, idle_timeout: REQUEST_TIMEOUT };
+        let limits = ConnectionLimits {
+            max_connections: options.max_connections.saturating_add(OTHER_CONNECTIONS),
+            idle_timeout: REQUEST_TIMEOUT,
+        };
         let listener = BoundedListener::bind(options.address, limits)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {

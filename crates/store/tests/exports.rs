@@ -7,7 +7,7 @@ mod sample;
 
 use std::path::Path;
 
-use proto::trajectory::Trajectory;
+use proto::trajectory::{Outcome, Trajectory};
 use serde_json::{Value, json};
 use store::durable::Existing;
 use store::export::{ExportError, ExportOptions, Format, export};
@@ -125,6 +125,30 @@ fn jsonl_and_pt_contain_complete_trajectories() {
         .collect::<Result<_, _>>()
         .unwrap();
     assert_eq!((read.len(), &read[5]), (6, &sample::trajectory(2, 4)));
+}
+
+#[test]
+fn masked_trajectories_have_no_rewards_or_are_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path().join("save"));
+    let mut lost = sample::trajectory(1, 4);
+    lost.metadata.outcome = Some(Outcome::InfraLost);
+    write(&save_path, IterationId::new(Split::Train, 0), [sample::trajectory(0, 4), lost]);
+    let out = directory.path().join("jsonl");
+    export(&save_path, Split::Train, &out, &ExportOptions::new(Format::Jsonl)).unwrap();
+    let lines = lines_of(&out.join("train.jsonl"));
+    let rewards = |line: &Value| -> Vec<Value> {
+        line["steps"].as_array().unwrap().iter().map(|step| step["reward"]["reward"].clone()).collect()
+    };
+    assert!(rewards(&lines[0]).iter().all(Value::is_i64), "{:?}", rewards(&lines[0]));
+    assert_eq!(rewards(&lines[1]), vec![Value::Null; 4]);
+    let out = directory.path().join("llamafactory");
+    let options = ExportOptions::new(Format::LlamaFactory);
+    let report = export(&save_path, Split::Train, &out, &options).unwrap();
+    assert_eq!((report.trajectories_read, report.trajectories_kept, report.masked_trajectories), (2, 1, 1));
+    assert_eq!(json_of(&out.join("webgym_train.json")).as_array().unwrap().len(), 4);
+    assert!(report.to_string().contains("1 trajectories have no reward"), "{report}");
+    assert!(report.to_string().contains("left out, because the format cannot mark them"), "{report}");
 }
 
 #[test]

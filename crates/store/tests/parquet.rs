@@ -158,7 +158,7 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
         "outcome": trajectory.metadata.outcome, "is_masked": is_masked,
         "trajectory_reward": (!is_masked).then_some(trajectory.steps[count - 1].reward.reward),
         "group_id": trajectory.metadata.group_id, "advantage": null,
-        "trajectory_extra": null, "reward": step.reward.reward, "is_blocked": step.reward.is_blocked,
+        "trajectory_extra": null, "reward": (!is_masked).then_some(step.reward.reward), "is_blocked": step.reward.is_blocked,
         "submit": step.reward.submit, "submission_judgment": step.reward.submission_judgment,
         "evaluation": evaluation,
         "is_keypoint": trajectory.metadata.keypoint_step_ids.contains(&i64::try_from(number).unwrap()),
@@ -188,9 +188,9 @@ fn duckdb_queries_the_partitions() {
     let out = directory.path().join("dataset");
     export(&save_path, Split::Train, &out, &ExportOptions::new(Format::Parquet)).unwrap();
     let found: Value = serde_json::from_str(&python::run(&duck, DUCK, &[&out])).unwrap();
-    // Per iteration: five trajectories of two (then three) steps, three successes, one step with token ids, and two
-    // evaluations per verdict.
-    assert_eq!(found, json!([[0, 10, 5, 3, 3, 1, 9], [1, 15, 5, 3, 3, 1, 11]]));
+    // Per iteration: five trajectories of two (then three) steps, three successes, one of which counts for nothing because it is
+    // masked, one step with token ids, and two evaluations per verdict.
+    assert_eq!(found, json!([[0, 10, 5, 2, 3, 1, 9], [1, 15, 5, 2, 3, 1, 11]]));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use proto::trajectory::{Outcome, Step, Task, Trajectory, TrajectoryMetadata};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use store::{IterationId, SavePath, Summary};
+use store::{IterationId, SavePath, Summary, steps_without_rewards};
 
 /// How items are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,22 +118,15 @@ impl<'a> SentTrajectory<'a> {
             reward: (!outcome.is_masked()).then_some(reward),
             policy_versions: &metadata.policy_versions,
             task,
-            steps: if outcome.is_masked() { masked(steps) } else { SentSteps::Rewarded(steps) },
+            steps: if outcome.is_masked() {
+                SentSteps::Masked(steps_without_rewards(steps))
+            } else {
+                SentSteps::Rewarded(steps)
+            },
             metadata,
             images: images_of.map(|save_path| images(save_path, steps)),
         }
     }
-}
-
-/// Removes the rewards of a trajectory that was not judged, so that nobody takes them for failures.
-fn masked(steps: &[Step]) -> SentSteps<'_> {
-    let mut value = serde_json::to_value(steps).unwrap_or_default();
-    for step in value.as_array_mut().into_iter().flatten() {
-        if let Some(reward) = step.pointer_mut("/reward/reward") {
-            *reward = Value::Null;
-        }
-    }
-    SentSteps::Masked(value)
 }
 
 /// Reads the screenshots; `None` for a step without one.

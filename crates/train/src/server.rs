@@ -25,10 +25,14 @@ pub enum ServeError {
     PortInUse { url: String },
     #[error("the model server ended before it served {model}: {source}")]
     Ended { model: String, source: ProgramError },
-    #[error("the model server at {url} did not serve {model} within {minutes} minutes: {reason}")]
-    NotReady { url: String, model: String, minutes: f64, reason: String },
-    #[error("the server at {url} serves {served}, not {model}")]
-    OtherModel { url: String, model: String, served: String },
+    #[error("the model server at {url} did not serve {model} within {} minutes: {reason}", timeout.as_secs_f64() / 60.0)]
+    NotReady { url: String, model: String, timeout: Duration, reason: String },
+    #[error(
+        "the server at {url} lists {listed}; the loop needs a model named {name}. Start the server with that name, or set serve.served_model to the one it has"
+    )]
+    NotListed { url: String, name: String, listed: String },
+    #[error("the server at {url} serves {name} from {root}, not from {model}")]
+    OtherWeights { url: String, name: String, root: String, model: String },
     #[error(transparent)]
     Program(#[from] ProgramError),
 }
@@ -41,7 +45,7 @@ impl ServeError {
             Self::Program(error) | Self::Ended { source: error, .. } => {
                 matches!(error, ProgramError::NotStarted { .. } | ProgramError::Stopped { .. })
             }
-            Self::NotReady { .. } | Self::OtherModel { .. } => false,
+            Self::NotReady { .. } | Self::NotListed { .. } | Self::OtherWeights { .. } => false,
         }
     }
 }
@@ -138,13 +142,16 @@ impl ModelServer {
             let reason = match self.check(wanted).await {
                 Ok(()) => return Ok(()),
                 // An attached server may still be loading the model.
-                Err(error @ ServeError::OtherModel { .. }) if self.own.is_some() => return Err(error),
+                Err(error @ (ServeError::NotListed { .. } | ServeError::OtherWeights { .. }))
+                    if self.own.is_some() =>
+                {
+                    return Err(error);
+                }
                 Err(error) => error.to_string(),
             };
             if Instant::now() >= end {
-                let minutes = (self.ready_timeout.as_secs_f64() / 6.0).round() / 10.0;
-                let (url, model) = (self.url.clone(), wanted.served.to_owned());
-                return Err(ServeError::NotReady { url, model, minutes, reason });
+                let (url, model, timeout) = (self.url.clone(), wanted.served.to_owned(), self.ready_timeout);
+                return Err(ServeError::NotReady { url, model, timeout, reason });
             }
             let stopped =
                 || ServeError::Program(ProgramError::Stopped { program: "the model server".into() });
@@ -165,18 +172,21 @@ impl ModelServer {
         let listed = self.client.listed_models(RESPONSE_TIMEOUT).await;
         let failed = |error: ModelError| ServeError::Client { url: url.clone(), reason: error.to_string() };
         let listed = listed.map_err(failed)?;
-        let found = listed.iter().find(|model| model.id == wanted.served);
-        if found.is_some_and(|found| !is_from_elsewhere(found, wanted.model)) {
-            return Ok(());
-        }
-        let names: Vec<String> = listed.iter().map(described).collect();
-        let served = if names.is_empty() { "no model".to_owned() } else { names.join(", ") };
-        let model = if wanted.served == wanted.model {
-            wanted.model.to_owned()
-        } else {
-            format!("{} from {}", wanted.served, wanted.model)
+        let name = wanted.served.to_owned();
+        let Some(found) = listed.iter().find(|model| model.id == wanted.served) else {
+            let names: Vec<&str> = listed.iter().map(|model| model.id.as_str()).collect();
+            let listed = if names.is_empty() { "no model".to_owned() } else { names.join(", ") };
+            return Err(ServeError::NotListed { url, name, listed });
         };
-        Err(ServeError::OtherModel { url, model, served })
+        match other_weights(found, wanted.model, self.own.is_some()) {
+            None => Ok(()),
+            Some(root) => Err(ServeError::OtherWeights {
+                url,
+                name,
+                root: root.to_owned(),
+                model: wanted.model.to_owned(),
+            }),
+        }
     }
 
     /// Returns when the server that the loop started has ended by itself; never for a server of others.
@@ -200,18 +210,17 @@ impl ModelServer {
     }
 }
 
-fn described(model: &ListedModel) -> String {
-    match &model.root {
-        Some(root) if *root != model.id => format!("{} from {root}", model.id),
-        _ => model.id.clone(),
-    }
-}
-
-/// Whether the server says that a model comes from another folder.
-fn is_from_elsewhere(listed: &ListedModel, model: &str) -> bool {
-    let Some(root) = &listed.root else { return false };
+/// Returns the folder of the weights if the server says that they come from another one. A server on this machine cannot
+/// have read a folder that does not exist any more; one of others may be on another machine.
+fn other_weights<'a>(listed: &'a ListedModel, model: &str, is_own: bool) -> Option<&'a str> {
+    let root = listed.root.as_deref()?;
     let folder = |path: &str| std::fs::canonicalize(path).ok();
-    matches!((folder(root), folder(model)), (Some(root), Some(model)) if root != model)
+    let is_other = match (folder(root), folder(model)) {
+        (Some(root), Some(model)) => root != model,
+        (None, Some(_)) => is_own && root.starts_with('/'),
+        (_, None) => false,
+    };
+    is_other.then_some(root)
 }
 
 /// Whether something accepts connections at the host and port of a URL.
@@ -257,12 +266,15 @@ mod tests {
             std::fs::create_dir(path).unwrap();
         }
         let listed = |root: Option<&str>| ListedModel { id: "policy".into(), root: root.map(str::to_owned) };
-        assert!(is_from_elsewhere(&listed(Some(&paths[0])), &paths[1]));
-        assert!(!is_from_elsewhere(&listed(Some(&paths[0])), &paths[0]));
-        assert!(!is_from_elsewhere(&listed(None), &paths[0]));
-        assert!(
-            !is_from_elsewhere(&listed(Some("org/name")), &paths[0]),
-            "a name says nothing about folders"
-        );
+        let other = |root: Option<&str>, model: &str, is_own: bool| {
+            other_weights(&listed(root), model, is_own).map(str::to_owned)
+        };
+        assert_eq!(other(Some(&paths[0]), &paths[1], false), Some(paths[0].clone()));
+        assert_eq!(other(Some(&paths[0]), &paths[0], true), None);
+        assert_eq!(other(None, &paths[0], true), None);
+        assert_eq!(other(Some("org/name"), &paths[0], true), None, "a name says nothing about folders");
+        let gone = folder.path().join("gone").display().to_string();
+        assert_eq!(other(Some(&gone), &paths[0], true), Some(gone.clone()), "a removed checkpoint");
+        assert_eq!(other(Some(&gone), &paths[0], false), None, "perhaps on another machine");
     }
 }

@@ -33,7 +33,8 @@ class SupervisedProcess:
             start_new_session=True,
         )
         self._owner = os.getpid()
-        threading.Thread(target=self._read_events, name="webgym-events", daemon=True).start()
+        self._reader = threading.Thread(target=self._read_events, name="webgym-events", daemon=True)
+        self._reader.start()
 
     @property
     def pid(self) -> int:
@@ -59,8 +60,11 @@ class SupervisedProcess:
         return self._process.poll()
 
     def wait(self, seconds: float | None = None) -> int:
-        """Waits until the program has ended, and returns its exit status."""
-        return self._process.wait(seconds)
+        """Waits until the program has ended and its events were handled, and returns its exit status."""
+        status = self._process.wait(seconds)
+        # The output stays open only if the program left another one behind.
+        self._reader.join(STOP_SECONDS)
+        return status
 
     def log_end(self) -> str:
         """Returns the last lines that the program logged."""

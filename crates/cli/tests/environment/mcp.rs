@@ -3,11 +3,12 @@
 use std::process::Stdio;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use testkit::{Http, Reply};
+use testkit::{Http, Reply, Webgym};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    process::{ChildStdin, Command},
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
 };
 
 use crate::{LIMIT, Server};
@@ -107,8 +108,11 @@ async fn tools_drive_the_browser_of_a_session() {
     assert!(image.starts_with(b"\xff\xd8\xff"));
     client.text("browser_tabs", json!({"action": "new"})).await;
     let tabs = client.text("browser_tabs", json!({"action": "list"})).await;
-    assert_eq!(tabs.matches("url: ").count(), 2, "{tabs}");
-    client.text("browser_tabs", json!({"action": "close", "index": 1})).await;
+    assert!(tabs.contains("- 0: [") && tabs.contains("- 1: (current) ["), "{tabs}");
+    client.text("browser_tabs", json!({"action": "close", "index": 1.0})).await;
+    let text = client.text("browser_get_text", json!({})).await;
+    assert!(text.contains("Brass desk lamp"), "the page is read: {text}");
+    assert_eq!(client.text("browser_get_text", json!({"lines": 1})).await.lines().count(), 1);
     let failed = client.call("browser_click", json!({"ref": "9999"})).await;
     assert_eq!(failed["isError"], true, "{failed}");
     assert_eq!(client.call("browser_click", json!({})).await["isError"], true);
@@ -136,6 +140,35 @@ async fn submitted_answer_is_judged() {
     server.wait_until_released().await;
     assert_eq!(client.call("task_submit", json!({"answer": "43"})).await["isError"], true);
     assert_eq!(client.call("browser_snapshot", json!({})).await["isError"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_has_one_attempt_at_its_task() {
+    let server = Server::start(&[]).await;
+    let judged = Client::initialize(&server).await;
+    judged.call("task_submit", json!({"answer": "wrong"})).await;
+    let given_up = Client::initialize(&server).await;
+    given_up.text("browser_snapshot", json!({})).await;
+    for client in [&judged, &given_up] {
+        client.text("browser_close", json!({})).await;
+    }
+    server.wait_until_released().await;
+    for client in [&judged, &given_up] {
+        let again = client.call("task_submit", json!({"answer": "42"})).await;
+        assert!(again["content"][0]["text"].as_str().unwrap().contains("start a new session"), "{again}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_task_is_refused_before_the_session_starts() {
+    let server = Server::start(&[]).await;
+    for query in ["task_id=nope", "split=nope", "index=99"] {
+        let path = format!("/mcp?{query}");
+        let body = request("initialize", &json!({"protocolVersion": "2025-11-25"})).to_string();
+        let headers = [("content-type", "application/json")];
+        let reply = server.http().send("POST".parse().unwrap(), &path, &[], body, &headers).await.json();
+        assert_eq!(reply["error"]["code"], -32602, "{query}: {reply}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,6 +210,8 @@ async fn stateless_client_names_its_session_in_each_call() {
     let (status, version) = send("tools/list", json!({}), &[("mcp-protocol-version", "2099-01-01")]).await;
     assert_eq!((status, &version["error"]["code"]), (400, &json!(-32020)));
     assert_eq!(send("resources/list", json!({}), &[]).await.0, 404);
+    let (status, unknown) = call("browser_explode", json!({})).await;
+    assert_eq!((status, &unknown["error"]["code"]), (400, &json!(-32602)));
     call("browser_close", json!({"session": session})).await;
     server.wait_until_released().await;
 }
@@ -212,6 +247,36 @@ async fn idle_session_ends_and_key_and_origin_are_checked() {
     testkit::eventually("the idle session ends", LIMIT, async || !active().await).await;
     let gone = post(&keyed, &[], &request("openenv/session/close", &json!({"session_id": id}))).await.json();
     assert_eq!(gone["error"]["code"], -32602);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stateless_call_that_fails_or_is_given_up_leaves_no_session() {
+    let server = Server::start(&["--max-connections=1"]).await;
+    let http = server.http();
+    let call = async |name: &str, arguments: Value| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({"name": name, "arguments": arguments, "_meta": meta});
+        let headers = [("mcp-protocol-version", STATELESS), ("mcp-method", "tools/call"), ("mcp-name", name)];
+        post(&http, &headers, &request("tools/call", &params)).await.json()
+    };
+    for _ in 0..2 {
+        let unknown = call("browser_explode", json!({})).await;
+        assert!(unknown["error"]["message"].as_str().unwrap().contains("unknown tool"), "{unknown}");
+    }
+    // A client that goes away during its first call has not learned its session.
+    let given_up = call("browser_wait_for", json!({"time": 25}));
+    let started = testkit::eventually("the call has a browser", LIMIT, async || {
+        server.metric("active_sessions").await == 1
+    });
+    tokio::select! {
+        reply = given_up => panic!("{reply}"),
+        () = started => {}
+    }
+    server.wait_until_released().await;
+    let opened = call("task_goal", json!({})).await;
+    assert_eq!(opened["result"]["isError"], false, "{opened}");
 }
 
 async fn write_line(input: &mut ChildStdin, message: &Value) {
@@ -253,4 +318,69 @@ async fn standard_input_and_output_are_one_session() {
     drop(input);
     let status = tokio::time::timeout(LIMIT, child.wait()).await.unwrap().unwrap();
     assert!(status.success());
+}
+
+/// Starts `webgym mcp` with a lease of a farm, and returns it when it has opened a page.
+async fn start_stdio(farm: &Webgym, more: &[&str]) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_webgym"))
+        .args(["mcp", "--farm", &farm.url("master")])
+        .args(more)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let call = json!({"name": "browser_press_key", "arguments": {"key": "Home"}});
+    write_line(&mut input, &request("tools/call", &call)).await;
+    let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert!(line.contains("\"isError\":false"), "{line}");
+    (child, input, lines)
+}
+
+/// How an MCP client ends its server.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Terminate,
+    Interrupt,
+    CloseOutput,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lease_is_released_and_episode_saved_however_the_client_ends() {
+    let arguments = ["serve", "1", "--master-port=0", "--node-port=0", "--allow-private-network"];
+    let farm = Webgym::start(env!("CARGO_BIN_EXE_webgym"), &arguments).await;
+    let http = Http::new(&farm.url("master"), Some("default_key"));
+    let sites = practice::Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let task = json!({
+        "task_id": "shop", "task_name": "look", "website": sites.url("/shop/"), "domain": "d", "subdomain": "s",
+        "difficulty": 1, "evaluator_reference": ["seen"], "definite_answer": "42",
+    });
+    let file = folder.path().join("tasks.jsonl");
+    std::fs::write(&file, task.to_string()).unwrap();
+    for end in [End::Terminate, End::Interrupt, End::CloseOutput] {
+        let saved = folder.path().join(format!("{end:?}"));
+        let options = [format!("--tasks={}", file.display()), format!("--save-path={}", saved.display())];
+        let (mut child, mut input, lines) = start_stdio(&farm, &[&options[0], &options[1]]).await;
+        let process = rustix::process::Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
+        match end {
+            End::Terminate => rustix::process::kill_process(process, Signal::TERM).unwrap(),
+            End::Interrupt => rustix::process::kill_process(process, Signal::INT).unwrap(),
+            End::CloseOutput => {
+                drop(lines);
+                write_line(&mut input, &request("ping", &json!({}))).await;
+            }
+        }
+        let status = tokio::time::timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        assert!(status.success(), "{end:?}: {status}");
+        let info = http.get("/info", &[]).await.json();
+        assert_eq!(info["nodes"][0]["instances"], json!([]), "{end:?}: {info}");
+        let id = store::IterationId::new(store::Split::Train, 0);
+        let path = store::SavePath::new(&saved).iteration_file(id);
+        let file = store::IterationFile::open(&path).unwrap_or_else(|error| panic!("{end:?}: {error}"));
+        assert_eq!(file.summaries().len(), 1, "{end:?}");
+    }
 }

@@ -56,6 +56,12 @@ async fn episodes_are_saved_with_steps_screenshots_and_outcome() {
     let images = Path::new(&first.steps[0].observation.image_path).parent().unwrap();
     assert_eq!(std::fs::read_dir(images).unwrap().count(), 2, "one file per step");
     assert!(folder.path().join("hyperparameters.yaml").exists());
+    let (prompt, out) = (&first.steps[0].response.raw_prompt, tempfile::tempdir().unwrap());
+    assert!(prompt.contains("Task: look at wiki") && prompt.contains("file://"), "{prompt}");
+    let options = store::export::ExportOptions::new(store::export::Format::OpenAiMessages);
+    let report =
+        store::export::export(&SavePath::new(folder.path()), Split::Train, out.path(), &options).unwrap();
+    assert_eq!((report.train_examples, report.unusable_steps), (3, 0), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

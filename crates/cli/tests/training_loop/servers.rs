@@ -17,7 +17,11 @@ async fn assert_serve_fails(arguments: &[&str], part: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn server_with_another_model_is_refused() {
-    assert_serve_fails(&["+serve.environment.BEHAVIOUR=other"], "serves other-model, not base").await;
+    assert_serve_fails(
+        &["+serve.environment.BEHAVIOUR=other"],
+        "lists other-model; the loop needs a model named base",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -37,7 +37,11 @@ impl Arguments<'_> {
     }
 
     pub(super) fn index(&self, name: &str) -> Result<Option<usize>, String> {
-        let whole = |value: &Value| value.as_u64().and_then(|value| usize::try_from(value).ok());
+        // Some clients send every number as 1.0.
+        let whole = |value: &Value| {
+            let number = value.as_f64().filter(|number| number.fract() == 0.0);
+            number.filter(|number| (0.0..=f64::from(u32::MAX)).contains(number)).map(|number| number as usize)
+        };
         let parse =
             |value: &Value| whole(value).ok_or_else(|| format!("{name} must be a whole number, 0 or more"));
         self.get(name).map(parse).transpose()

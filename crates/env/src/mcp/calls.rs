@@ -5,7 +5,6 @@ use std::time::Duration;
 use proto::{
     Command, ImageFormat,
     command::{Fill, MouseButton, Point, Target},
-    page::tab_list,
 };
 use rollout::policy::MAX_WAIT_SECS;
 use serde_json::{Map, Value, json};
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     arguments::Arguments,
-    result::{ToolContent, page_text, to_json},
+    result::{ToolContent, page_text, tab_lines, to_json},
     rpc::{INVALID_PARAMS, RpcError},
     tools,
 };
@@ -53,7 +52,11 @@ pub(crate) async fn call_tool(
         return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool {name:?}")));
     }
     if name == "browser_close" {
-        *episode = None;
+        // With a task, the session keeps its episode: another one would be another attempt at the task.
+        match episode {
+            Some(running) if running.has_task() => running.give_up(),
+            other => *other = None,
+        }
         return Ok(to_json(Ok(ToolContent::Text("The browser is closed.".to_owned()))));
     }
     Ok(to_json(call(context, episode, name, &Arguments(arguments)).await))
@@ -72,6 +75,9 @@ async fn call(
         *episode = Some(started.map_err(|error| error.to_string())?);
     }
     let Some(running) = episode else { return Err(ENDED.to_owned()) };
+    if running.ended().is_some() && name != "task_goal" {
+        return Err(ENDED.to_owned());
+    }
     let result = call_on(context, running, name, arguments).await;
     // A lost browser without a task costs nothing but its page: the next call opens a new one.
     if running.ended().is_some() && !running.has_task() {
@@ -98,6 +104,7 @@ async fn call_on(
         }
         "browser_snapshot" => return observed(environment, episode).await,
         "browser_take_screenshot" => return screenshot(episode, arguments).await,
+        "browser_get_text" => return page_lines(episode, arguments).await,
         "browser_wait_for" => return wait_for(environment, episode, arguments).await,
         "browser_tabs" if arguments.text("action")? == "list" => return tabs(episode).await,
         _ => {}
@@ -217,7 +224,7 @@ async fn observed(environment: &Environment, episode: &mut Episode) -> Result<To
     }
 }
 
-const ENDED: &str = "the episode has ended";
+const ENDED: &str = "the episode of this session has ended; start a new session for the next one";
 
 async fn screenshot(episode: &Episode, arguments: &Arguments<'_>) -> Result<ToolContent, String> {
     let format = match arguments.optional_text("type")?.as_deref() {
@@ -232,7 +239,7 @@ async fn screenshot(episode: &Episode, arguments: &Arguments<'_>) -> Result<Tool
 
 async fn tabs(episode: &Episode) -> Result<ToolContent, String> {
     let tabs = episode.browser().ok_or(ENDED)?.tabs().await.map_err(|error| error.to_string())?;
-    Ok(ToolContent::Text(format!("### Open tabs\n{}", tab_list(&tabs))))
+    Ok(ToolContent::Text(format!("### Open tabs\n{}", tab_lines(&tabs))))
 }
 
 async fn wait_for(
@@ -257,11 +264,20 @@ async fn wait_for(
     observed(environment, episode).await
 }
 
-async fn page_contains(episode: &Episode, text: &str) -> Result<bool, String> {
-    let command = Command::GetWebpageText { n_lines: SEARCHED_LINES };
-    let read = episode.browser().ok_or(ENDED)?.execute(&command).await;
+/// Returns the first lines of the page's visible text.
+async fn read_text(episode: &Episode, n_lines: usize) -> Result<String, String> {
+    let read = episode.browser().ok_or(ENDED)?.execute(&Command::GetWebpageText { n_lines }).await;
     let read = read.map_err(|error| error.to_string())??;
-    Ok(read.get("text").and_then(Value::as_str).is_some_and(|page| page.contains(text)))
+    Ok(read.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+async fn page_contains(episode: &Episode, text: &str) -> Result<bool, String> {
+    Ok(read_text(episode, SEARCHED_LINES).await?.contains(text))
+}
+
+async fn page_lines(episode: &Episode, arguments: &Arguments<'_>) -> Result<ToolContent, String> {
+    let lines = arguments.index("lines")?.unwrap_or(tools::DEFAULT_TEXT_LINES).min(SEARCHED_LINES);
+    read_text(episode, lines).await.map(ToolContent::Text)
 }
 
 /// Describes how the episode was judged.

@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 use axum::{
     Json, Router,
     body::Bytes,
-    extract::{RawQuery, State},
+    extract::{RawQuery, State, rejection::BytesRejection},
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -20,7 +20,7 @@ use super::{
         PARSE_ERROR, RpcError, RpcRequest, SERVER_ERROR, STATELESS_VERSION, UNSUPPORTED_VERSION,
         complete_stateless, response,
     },
-    sessions::McpSession,
+    sessions::{McpSession, McpSessions},
     tools,
 };
 use crate::{access::Denied, catalog::TaskChoice, openenv::ResetRequest, server::Shared};
@@ -55,8 +55,15 @@ async fn receive(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     uri: Uri,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejected) => {
+            let error = RpcError::new(INVALID_REQUEST, rejected.body_text());
+            return (rejected.status(), Json(response(None, Err(error)))).into_response();
+        }
+    };
     let parsed = serde_json::from_slice(&body);
     let parsed = parsed.map_err(|error| RpcError::new(PARSE_ERROR, format!("not JSON: {error}")));
     let request = parsed.and_then(|message: Value| RpcRequest::parse(&message));
@@ -177,17 +184,24 @@ impl Exchange<'_> {
             "tools/list" => Ok(complete_stateless(json!({"tools": self.tools(true)}), true)),
             "tools/call" => {
                 let mut given = arguments(request);
-                let (id, session) = match tools::take_session(&mut given) {
+                let (id, session, unnamed) = match tools::take_session(&mut given) {
                     Some(id) => {
                         let session = self.shared.mcp.get(&id);
                         let unknown = || {
                             RpcError::new(INVALID_PARAMS, "the session has ended; omit it to start a new one")
                         };
-                        (id, session.ok_or_else(unknown)?)
+                        (id, session.ok_or_else(unknown)?, None)
                     }
-                    None => self.create(self.task())?,
+                    None => {
+                        let (id, session) = self.create(self.task())?;
+                        let unnamed = UnnamedSession { sessions: &self.shared.mcp, id: id.clone() };
+                        (id, session, Some(unnamed))
+                    }
                 };
                 let mut result = self.call(&session, request, given).await?;
+                if let Some(unnamed) = unnamed {
+                    unnamed.keep();
+                }
                 if request.text_param("name") == Some("browser_close") {
                     self.shared.mcp.remove(&id);
                 }
@@ -216,7 +230,10 @@ impl Exchange<'_> {
 
     fn create(&self, task: Result<TaskChoice, RpcError>) -> Result<(String, Arc<McpSession>), RpcError> {
         let full = || RpcError::new(SERVER_ERROR, "too many sessions; end one or try again later");
-        self.shared.mcp.create(task?).ok_or_else(full)
+        let task = task?;
+        let known = self.shared.environment.tasks().check(&task);
+        known.map_err(|error| RpcError::new(INVALID_PARAMS, error.to_string()))?;
+        self.shared.mcp.create(task).ok_or_else(full)
     }
 
     /// Returns the session that OpenEnv's clients name in the parameters.
@@ -262,6 +279,27 @@ impl Exchange<'_> {
         tokio::select! {
             result = call => result,
             () = session.ended.cancelled() => Err(RpcError::new(SERVER_ERROR, "the session was ended")),
+        }
+    }
+}
+
+/// A session whose id the client does not know yet. Dropping it ends the session: nobody could use it if the call failed or
+/// the client is gone.
+struct UnnamedSession<'a> {
+    sessions: &'a McpSessions,
+    id: String,
+}
+
+impl UnnamedSession<'_> {
+    fn keep(mut self) {
+        self.id.clear();
+    }
+}
+
+impl Drop for UnnamedSession<'_> {
+    fn drop(&mut self) {
+        if !self.id.is_empty() {
+            self.sessions.remove(&self.id);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use client::farm::Screenshot;
+use proto::page::TabInfo;
 use serde_json::{Value, json};
 
 use crate::page::{Element, Page};
@@ -42,6 +43,15 @@ pub(super) fn page_text(page: &Page) -> String {
         single_line(&page.title),
         lines.join("\n")
     )
+}
+
+/// Lists tabs as Playwright MCP does, with the index that `browser_tabs` takes.
+pub(super) fn tab_lines(tabs: &[TabInfo]) -> String {
+    let line = |(index, tab): (usize, &TabInfo)| {
+        let current = if tab.current { " (current)" } else { "" };
+        format!("- {index}:{current} [{}] ({})", single_line(&tab.title), single_line(&tab.url))
+    };
+    tabs.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn single_line(text: &str) -> String {

@@ -34,6 +34,9 @@ fn tool(name: &str, kind: Kind, description: &str, properties: &Value, required:
     })
 }
 
+/// How many lines of text a page is read by default.
+pub(super) const DEFAULT_TEXT_LINES: usize = 200;
+
 /// Lists the tools. A stateless client names its session with every call, so its tools have an argument for it.
 pub(crate) fn list(has_task: bool, is_stateless: bool) -> Vec<Value> {
     use Kind::{Acting, ReadOnly};
@@ -52,6 +55,13 @@ pub(crate) fn list(has_task: bool, is_stateless: bool) -> Vec<Value> {
             ReadOnly,
             "Capture a snapshot of the current page: its address and the elements that can be used, with their refs. Better than a screenshot",
             &json!({}),
+            &[],
+        ),
+        tool(
+            "browser_get_text",
+            ReadOnly,
+            "Read the visible text of the current page",
+            &json!({"lines": {"type": "number", "default": DEFAULT_TEXT_LINES, "description": "The number of lines to read from the start"}}),
             &[],
         ),
         tool(
@@ -168,7 +178,11 @@ pub(crate) fn list(has_task: bool, is_stateless: bool) -> Vec<Value> {
         tool(
             "browser_close",
             Acting,
-            "Close the browser. The next tool call opens a new one",
+            if has_task {
+                "Close the browser. This ends the episode without an answer"
+            } else {
+                "Close the browser. The next tool call opens a new one"
+            },
             &json!({}),
             &[],
         ),

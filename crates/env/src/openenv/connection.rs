@@ -1,6 +1,8 @@
 //! The WebSocket connection of a session. Thousands of them wait for their models most of the time, so a connection keeps no
 //! large buffer: long messages are sent in fragments.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     body::Body,
@@ -15,6 +17,7 @@ use futures_util::{
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
@@ -68,6 +71,10 @@ impl IntoResponse for Refusal {
     }
 }
 
+/// How long a closed connection is still read, so that the client receives the goodbye: a connection that is dropped with
+/// unread input is reset, and the client may lose what it has not read yet.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The sending half of a connection.
 pub(super) struct Outgoing(pub(super) SplitSink<Socket, Message>);
 
@@ -81,9 +88,14 @@ impl Outgoing {
     }
 
     /// Says goodbye. A client that is gone hears nothing.
-    pub(super) async fn close(mut self, goodbye: CloseFrame) {
+    pub(super) async fn close(mut self, incoming: Incoming, goodbye: CloseFrame) {
         let _ = self.0.send(Message::Close(Some(goodbye))).await;
-        let _ = self.0.close().await;
+        let Ok(mut socket) = self.0.reunite(incoming) else { return };
+        let stream = socket.get_mut();
+        let _ = stream.shutdown().await;
+        let mut discarded = [0; 1024];
+        let drained = async { while matches!(stream.read(&mut discarded).await, Ok(1..)) {} };
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, drained).await;
     }
 }
 

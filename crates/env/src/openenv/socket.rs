@@ -57,36 +57,36 @@ impl Closing {
 }
 
 async fn serve(socket: Socket, shared: &Shared) {
-    let (sink, stream) = socket.split();
+    let (sink, mut stream) = socket.split();
     let mut sink = Outgoing(sink);
     let Ok(_permit) = shared.sockets.try_acquire() else {
         let environment = &shared.environment;
         let max_sessions = shared.max_connections;
         let error = EnvError::Capacity { active_sessions: environment.active_sessions(), max_sessions };
         let _ = sink.send(error_response(&error)).await;
-        return close(sink, Closing::new(CloseCode::Again, "too many connections")).await;
+        return close(sink, stream, Closing::new(CloseCode::Again, "too many connections")).await;
     };
     let _counted = shared.environment.metrics.count_connection();
     let (sender, receiver) = mpsc::channel(MAX_PENDING);
     let mut session = Session { environment: &shared.environment, episode: None };
     let closing = tokio::select! {
-        closing = read(stream, sender, shared.max_message_bytes) => closing,
+        closing = read(&mut stream, sender, shared.max_message_bytes) => closing,
         closing = session.handle_all(&mut sink, receiver) => closing,
         () = shared.stop.cancelled() => Some(Closing::new(CloseCode::Away, "the server is stopping")),
     };
     // Before the goodbye: a client that is gone must not delay the release.
     drop(session);
     if let Some(closing) = closing {
-        close(sink, closing).await;
+        close(sink, stream, closing).await;
     }
 }
 
-async fn close(sink: Outgoing, closing: Closing) {
-    sink.close(CloseFrame { code: closing.code, reason: Utf8Bytes::from(closing.reason) }).await;
+async fn close(sink: Outgoing, stream: Incoming, closing: Closing) {
+    sink.close(stream, CloseFrame { code: closing.code, reason: Utf8Bytes::from(closing.reason) }).await;
 }
 
 /// Passes messages on until the client closes the socket or breaks a limit.
-async fn read(mut stream: Incoming, messages: mpsc::Sender<Utf8Bytes>, max_bytes: usize) -> Option<Closing> {
+async fn read(stream: &mut Incoming, messages: mpsc::Sender<Utf8Bytes>, max_bytes: usize) -> Option<Closing> {
     while let Some(message) = stream.next().await {
         let message = match message {
             Ok(message) => message,

@@ -17,7 +17,7 @@ use crate::screenshots;
 use crate::summary::Summary;
 
 /// Increased when a column is renamed, removed or changes its meaning, but not when a column is added.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 const COLUMNS: [Column; 49] = [
     Column::new("split", Text),
@@ -43,7 +43,7 @@ const COLUMNS: [Column; 49] = [
     Column::new("group_id", OptionalText),
     Column::new("advantage", OptionalDouble),
     Column::new("trajectory_extra", OptionalJson),
-    Column::new("reward", Int),
+    Column::new("reward", OptionalInt),
     Column::new("is_blocked", Bool),
     Column::new("submit", Bool),
     Column::new("submission_judgment", OptionalText),
@@ -134,7 +134,7 @@ impl DatasetWriter {
             let mut row = Vec::with_capacity(COLUMNS.len());
             row.extend(position_cells(self.id, trajectory, number));
             row.extend(trajectory_values.cells(trajectory));
-            row.extend(reward_cells(trajectory, number, step));
+            row.extend(reward_cells(trajectory, number, step, trajectory_values.outcome.is_masked()));
             row.extend(screenshot.cells(step));
             row.extend(step_values.cells(step));
             row.push(Cell::Int(i64::from(SCHEMA_VERSION)));
@@ -226,7 +226,7 @@ impl TrajectoryValues {
 }
 
 /// Returns the cells of the columns `reward` to `is_keypoint`.
-fn reward_cells<'a>(trajectory: &Trajectory, number: i64, step: &'a Step) -> [Cell<'a>; 6] {
+fn reward_cells<'a>(trajectory: &Trajectory, number: i64, step: &'a Step, is_masked: bool) -> [Cell<'a>; 6] {
     let reward = &step.reward;
     let evaluation = match &reward.evaluation {
         Evaluation::Text(text) if text.is_empty() => Vec::new(),
@@ -234,7 +234,7 @@ fn reward_cells<'a>(trajectory: &Trajectory, number: i64, step: &'a Step) -> [Ce
         Evaluation::Texts(texts) => texts.iter().map(String::as_str).collect(),
     };
     [
-        Cell::Int(reward.reward),
+        Cell::OptionalInt((!is_masked).then_some(reward.reward)),
         Cell::Bool(reward.is_blocked),
         Cell::Bool(reward.submit),
         Cell::OptionalText(reward.submission_judgment.as_deref()),

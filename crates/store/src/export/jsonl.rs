@@ -8,6 +8,7 @@ use serde_json::json;
 use super::ExportError;
 use super::sink::{Example, JsonFile, Sink, Subset};
 use crate::durable::Existing;
+use crate::masked::steps_without_rewards;
 
 /// Writes one file of JSON lines.
 pub(super) struct Jsonl(JsonFile);
@@ -21,6 +22,7 @@ impl Jsonl {
 impl Sink for Jsonl {
     fn push(&mut self, example: &Example<'_>) -> Result<u64, ExportError> {
         let Example { id, trajectory: Trajectory { task, steps, metadata }, reward, advantage, .. } = example;
+        let steps = if example.is_masked() { steps_without_rewards(steps) } else { json!(steps) };
         let line = json!({
             "split": id.split, "iteration": id.iteration, "reward": reward, "is_masked": example.is_masked(),
             "advantage": advantage, "task": task, "steps": steps, "metadata": metadata,

@@ -39,6 +39,11 @@ impl Format {
     pub const fn is_per_step(self) -> bool {
         matches!(self, Self::LlamaFactory | Self::OpenAiMessages | Self::Verl)
     }
+
+    /// Whether the format has a place for the mark of a trajectory without a reward.
+    pub const fn can_mark_masked(self) -> bool {
+        !matches!(self, Self::LlamaFactory)
+    }
 }
 
 impl FromStr for Format {

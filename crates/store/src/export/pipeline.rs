@@ -30,8 +30,9 @@ pub struct ExportReport {
     pub files: Vec<PathBuf>,
     pub trajectories_read: u64,
     pub trajectories_kept: u64,
-    /// Number of exported trajectories without a reward.
+    /// Number of trajectories without a reward: marked as masked, or left out of a format that cannot mark them.
     pub masked_trajectories: u64,
+    pub leaves_masked_out: bool,
     /// Number of examples: steps or complete trajectories, depending on the format.
     pub train_examples: u64,
     pub validation_examples: u64,
@@ -47,11 +48,19 @@ impl fmt::Display for ExportReport {
             self.trajectories_kept, self.trajectories_read, self.train_examples, self.validation_examples
         )?;
         if self.masked_trajectories > 0 {
+            let treatment = if self.leaves_masked_out {
+                "they were left out, because the format cannot mark them"
+            } else {
+                "they are marked as masked"
+            };
             writeln!(
                 out,
-                "{} trajectories have no reward (lost, cancelled or not judged); they are marked as masked",
+                "{} trajectories have no reward (lost, cancelled or not judged); {treatment}",
                 self.masked_trajectories
             )?;
+        }
+        if self.train_examples == 0 {
+            writeln!(out, "No example matches the selection: the files for training are empty")?;
         }
         if self.unusable_steps > 0 {
             writeln!(out, "{} steps without a usable prompt and reply were left out", self.unusable_steps)?;
@@ -164,22 +173,36 @@ fn for_each_selected<F>(
     files: &[FoundFile],
     options: &ExportOptions,
     mut visit: F,
-) -> Result<(u64, u64), ExportError>
+) -> Result<Selection, ExportError>
 where
     F: FnMut(&FoundFile, &Trajectory) -> Result<(), ExportError>,
 {
-    let (mut read, mut selected) = (0, 0);
+    let mut selection = Selection::default();
     for file in files {
         for trajectory in IterationFile::open_found(file)?.trajectories()? {
             let trajectory = trajectory?;
-            read += 1;
-            if select::includes_trajectory(&Summary::of(&trajectory), options) {
-                selected += 1;
-                visit(file, &trajectory)?;
+            selection.read += 1;
+            let summary = Summary::of(&trajectory);
+            if !select::includes_trajectory(&summary, options) {
+                continue;
             }
+            if !options.format.can_mark_masked() && summary.outcome_or_inferred().is_masked() {
+                selection.masked_left_out += 1;
+                continue;
+            }
+            selection.kept += 1;
+            visit(file, &trajectory)?;
         }
     }
-    Ok((read, selected))
+    Ok(selection)
+}
+
+/// How many trajectories were read and kept, and how many were left out because the format cannot mark them as masked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Selection {
+    read: u64,
+    kept: u64,
+    masked_left_out: u64,
 }
 
 /// Numbers the steps that can be exported, in a first pass, and samples from them.
@@ -234,7 +257,7 @@ fn write_examples(
 ) -> Result<ExportReport, ExportError> {
     let mut report = ExportReport::default();
     let mut number = 0;
-    let (read, selected) = for_each_selected(files, options, |file, trajectory| {
+    let selection = for_each_selected(files, options, |file, trajectory| {
         let mut steps = Vec::new();
         for (position, step) in trajectory.steps.iter().enumerate() {
             if select::includes_step(step, options) {
@@ -265,6 +288,8 @@ fn write_examples(
             examples;
         Ok(())
     })?;
-    (report.trajectories_read, report.trajectories_kept) = (read, selected);
+    (report.trajectories_read, report.trajectories_kept) = (selection.read, selection.kept);
+    report.leaves_masked_out = !options.format.can_mark_masked();
+    report.masked_trajectories += selection.masked_left_out;
     Ok(report)
 }

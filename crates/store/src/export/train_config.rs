@@ -36,7 +36,10 @@ impl TrainConfig {
         examples: u64,
         existing: Existing,
     ) -> Result<Vec<PathBuf>, ExportError> {
-        let data = self.data.as_deref().unwrap_or(out);
+        // The trainer may run elsewhere.
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let out = &absolute(out);
+        let data = &self.data.as_deref().map_or_else(|| out.clone(), absolute);
         let mut config = self.defaults(data, subsets);
         let mut files = Vec::new();
         if let Some(name) = &self.deepspeed {

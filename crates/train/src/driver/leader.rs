@@ -49,7 +49,11 @@ impl Leader {
                         return Ok(LoopOutcome::Stopped);
                     }
                 }
-                Next::Finished => return Ok(LoopOutcome::Finished),
+                Next::Finished => {
+                    let (iterations, model) = (self.worker.config.iterations, self.model_of_next());
+                    tracing::info!("all {iterations} iterations are done; the model is {model}");
+                    return Ok(LoopOutcome::Finished);
+                }
             }
         }
     }
@@ -57,7 +61,11 @@ impl Leader {
     fn begin(&mut self, number: u64) -> Result<(), LoopError> {
         let model = self.model_of_next();
         let phases = schedule::phases(&self.worker.config, number);
-        tracing::info!("iteration {number} begins with {model}");
+        if schedule::is_closing(&self.worker.config, number) {
+            tracing::info!("the last checkpoint, {model}, is served once more");
+        } else {
+            tracing::info!("iteration {number} begins with {model}");
+        }
         self.state.iterations.push(IterationState::new(number, model, phases));
         self.save()
     }
@@ -106,7 +114,7 @@ impl Leader {
         if !error.may_be_retried() || failures > retries(&self.worker.config, phase) {
             return Err(LoopError::Phase { iteration: number, phase, source: Box::new(error) });
         }
-        tracing::warn!("iteration {number}, {phase}: {error}; trying again");
+        tracing::warn!("iteration {number}, {phase}: {}; trying again", one_line(&error));
         let stop = self.worker.launcher.stop.soft.clone();
         tokio::select! {
             () = tokio::time::sleep(seconds(self.worker.config.retry_pause)) => Ok(LoopOutcome::Finished),
@@ -253,8 +261,9 @@ impl Leader {
             return Ok(Some(reason.into()));
         }
         tracing::warn!(
-            "{} cannot be served: {reason}; trying {}, the last good model",
+            "{} cannot be served: {}; trying {}, the last good model",
             iteration.model,
+            one_line(&reason),
             trained.model
         );
         if let Err(old) = self.worker.serve(trained.number, &trained.model).await {
@@ -321,4 +330,9 @@ fn retries(config: &LoopConfig, phase: Phase) -> u32 {
         Phase::Train | Phase::Verify => config.train.retries,
         Phase::Switch => 0,
     }
+}
+
+/// Formats an error for the log, in which a message is one line.
+fn one_line(error: &impl std::fmt::Display) -> String {
+    error.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" | ")
 }

@@ -156,8 +156,12 @@ impl Supervised {
         let text = String::from_utf8_lossy(own);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines.iter().skip(lines.len().saturating_sub(MAX_LINES));
-        let shown: Vec<String> =
-            last.map(|line| format!("\n    {}", line.chars().take(MAX_LINE).collect::<String>())).collect();
+        let shown: Vec<String> = last
+            .map(|line| {
+                let cut = if line.chars().count() > MAX_LINE { "…" } else { "" };
+                format!("\n    {}{cut}", line.chars().take(MAX_LINE).collect::<String>())
+            })
+            .collect();
         let log = self.log.display();
         if shown.is_empty() {
             format!("; {log} is empty")

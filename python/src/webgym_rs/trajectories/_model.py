@@ -41,8 +41,12 @@ class Trajectory:
         return self.steps[0].observation.task if self.steps else None
 
     @property
-    def reward(self) -> int:
-        """The reward of the last step."""
+    def reward(self) -> int | None:
+        """The reward of the last step; None if the trajectory is masked, whatever its steps contain."""
+        return None if self.is_masked else self._last_reward
+
+    @property
+    def _last_reward(self) -> int:
         return self.steps[-1].reward.reward if self.steps else 0
 
     @property
@@ -53,7 +57,7 @@ class Trajectory:
             return recorded
         if self.steps and self.steps[-1].reward.is_blocked:
             return "blocked"
-        return "success" if self.reward == 1 else "failure"
+        return "success" if self._last_reward == 1 else "failure"
 
     @property
     def is_masked(self) -> bool:

@@ -80,6 +80,8 @@ def _steps(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _step(row: Mapping[str, Any], task: Task) -> dict[str, Any]:
     page = {"title": row["title"], "url": row["url"]}
     reward = {name: row[name] for name in ("reward", "evaluation", "is_blocked", "submit", "submission_judgment")}
+    # Null in the rows of masked trajectories; the class has a number, as in other files.
+    reward["reward"] = reward["reward"] or 0
     has_response = row["raw_response"] or row["raw_prompt"]
     answer = Response(row["raw_response"], _json(row["answering_tokens"]) or {}, row["raw_prompt"])
     action = {"key": row["action_key"], "arguments": _json(row["action_arguments"])}

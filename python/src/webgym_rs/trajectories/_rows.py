@@ -26,7 +26,8 @@ def rows(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
     keypoints: list[int] = trajectory.metadata.get("keypoint_step_ids") or []
     for number, step in enumerate(trajectory.steps):
         position = {"step": number, "steps": count, "is_last": number + 1 == count, "is_keypoint": number in keypoints}
-        yield {**shared, **position, **_reward_columns(step), **_page_columns(step), **_reply_columns(step)}
+        reward = _reward_columns(step, trajectory.is_masked)
+        yield {**shared, **position, **reward, **_page_columns(step), **_reply_columns(step)}
 
 
 def _trajectory_columns(trajectory: Trajectory) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def _trajectory_columns(trajectory: Trajectory) -> dict[str, Any]:
         "evaluator_reference": _json(task.evaluator_reference or []),
         "task_extra": _json_or_none(trajectory.metadata.get("task_extra")),
         "outcome": trajectory.outcome,
-        "trajectory_reward": None if trajectory.is_masked else trajectory.reward,
+        "trajectory_reward": trajectory.reward,
         "is_masked": trajectory.is_masked,
         "group_id": trajectory.group_id,
         "advantage": None,
@@ -50,11 +51,11 @@ def _trajectory_columns(trajectory: Trajectory) -> dict[str, Any]:
     }
 
 
-def _reward_columns(step: Step) -> dict[str, Any]:
+def _reward_columns(step: Step, is_masked: bool) -> dict[str, Any]:
     reward = step.reward
     texts = [reward.evaluation] if isinstance(reward.evaluation, str) else list(reward.evaluation)
     return {
-        "reward": reward.reward,
+        "reward": None if is_masked else reward.reward,
         "is_blocked": reward.is_blocked,
         "submit": reward.submit,
         "submission_judgment": reward.submission_judgment,

@@ -15,7 +15,7 @@ export function Iterations({ loop, now, alive }: { loop: Loop; now: number; aliv
       <div class="scroll" tabIndex={0} role="region" aria-label="Iterations">
         <table>
           <thead>
-            <tr><th>#</th>{PHASES.map((phase) => <th key={phase}>{phase}</th>)}<th class="right">train</th><th class="right">test</th><th>model</th><th>checkpoint</th></tr>
+            <tr><th>#</th>{PHASES.map((phase) => <th key={phase}>{phase}</th>)}<th class="right">success, train</th><th class="right">success, test</th><th>model</th><th>checkpoint</th></tr>
           </thead>
           <tbody>
             {[...loop.iterations].reverse().map((iteration) => <Row key={iteration.number} iteration={iteration} loop={loop} now={now} alive={alive} />)}
@@ -36,7 +36,7 @@ function Row({ iteration, loop, now, alive }: { iteration: Iteration; loop: Loop
   };
   return (
     <tr data-iteration={iteration.number}>
-      <th class="number">{iteration.number}</th>
+      <th class="number">{iteration.number < loop.first_iteration + loop.iterations_planned ? iteration.number : 'final'}</th>
       {PHASES.map((name) => <PhaseCell key={name} phase={iteration.phases.find(({ phase }) => phase === name)} now={now} alive={alive} />)}
       <td class="right number">{share('train')}</td>
       <td class="right number">{share('test')}</td>
