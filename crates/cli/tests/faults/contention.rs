@@ -195,10 +195,12 @@ async fn overloaded_machine_delays_new_leases() {
         queue_length(&farm).await == 1
     })
     .await;
-    let info = farm.info().await;
-    let reason = info["nodes"][0]["held_back"].as_str().unwrap_or_default().to_owned();
-    assert!(reason.contains("memory"), "{info}");
-    assert!(webgym.node().info().await["held_back"].as_str() == Some(&reason));
+    // The share of memory in the reason changes from one moment to the next.
+    let (master, node) = (farm.info().await, webgym.node().info().await);
+    for held_back in [&master["nodes"][0]["held_back"], &node["held_back"]] {
+        let reason = held_back.as_str().unwrap_or_default();
+        assert!(reason.contains("memory is available, below the limit of 101 %"), "{master} {node}");
+    }
     let metrics = farm.http.get("/metrics", &[]).await.text();
     assert!(metrics.contains("\nwebgym_leases_held_back 1\n"), "{metrics}");
     drop(waiting);
