@@ -184,19 +184,15 @@ impl Exchange<'_> {
             "tools/list" => Ok(complete_stateless(json!({"tools": self.tools(true)}), true)),
             "tools/call" => {
                 let mut given = arguments(request);
-                let (id, session, unnamed) = match tools::take_session(&mut given) {
-                    Some(id) => {
-                        let session = self.shared.mcp.get(&id);
-                        let unknown = || {
-                            RpcError::new(INVALID_PARAMS, "the session has ended; omit it to start a new one")
-                        };
-                        (id, session.ok_or_else(unknown)?, None)
-                    }
-                    None => {
-                        let (id, session) = self.create(self.task())?;
-                        let unnamed = UnnamedSession { sessions: &self.shared.mcp, id: id.clone() };
-                        (id, session, Some(unnamed))
-                    }
+                let (id, session, unnamed) = if let Some(id) = tools::take_session(&mut given) {
+                    let session = self.shared.mcp.get(&id);
+                    let unknown =
+                        || RpcError::new(INVALID_PARAMS, "the session has ended; omit it to start a new one");
+                    (id, session.ok_or_else(unknown)?, None)
+                } else {
+                    let (id, session) = self.create(self.task())?;
+                    let unnamed = UnnamedSession { sessions: &self.shared.mcp, id: id.clone() };
+                    (id, session, Some(unnamed))
                 };
                 let mut result = self.call(&session, request, given).await?;
                 if let Some(unnamed) = unnamed {

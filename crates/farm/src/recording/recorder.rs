@@ -4,7 +4,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use browser::{
@@ -27,6 +27,9 @@ use crate::{error::ApiError, tasks::Tasks};
 
 /// More frames than the browser sends without an acknowledgement.
 const MAX_UNACKNOWLEDGED: usize = 16;
+
+/// The longest wait for the capture to start; the recording then begins later.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Told when the frames that have arrived are written.
 type Reader = oneshot::Sender<()>;
@@ -192,6 +195,7 @@ impl Recorder {
         let options = ScreencastOptions { quality: FRAME_QUALITY, network: true };
         let sink: Arc<dyn ScreencastSink> = Arc::<RecordingLog>::clone(&log);
         let screencast = tenant.open_screencast(sink, options).await?;
+        let mut has_started = screencast.has_started();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let (readers, waiting) = mpsc::channel(1);
@@ -204,7 +208,10 @@ impl Recorder {
                 () = stopped.cancelled() => {}
             }
         });
-        Ok(Self { log, file: path, viewport: tenant.viewport(), readers, _stop: stop.drop_guard() })
+        let stop = stop.drop_guard();
+        // The client's first command must be part of the recording.
+        let _ = tokio::time::timeout(START_TIMEOUT, has_started.wait_for(|has_started| *has_started)).await;
+        Ok(Self { log, file: path, viewport: tenant.viewport(), readers, _stop: stop })
     }
 
     /// Returns a part of the recording so far.
