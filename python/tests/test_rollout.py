@@ -20,6 +20,7 @@ import pytest
 from conftest import wait_until
 
 import webgym_rs as wg
+from webgym_rs._process import SupervisedProcess
 
 ANSWER = (
     'Action: answer\n<tool_call>\n{"name": "computer_use", "arguments": {"action": "answer", "text": "42"}}\n</tool_call>'
@@ -180,7 +181,16 @@ def test_run_ends_with_its_killed_consumer(overrides: list[str]) -> None:
     assert len(items) == 4
 
 
-def test_run_without_stream_returns_its_result(overrides: list[str]) -> None:
+def test_run_without_stream_returns_its_result(overrides: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = SupervisedProcess._read_events
+
+    def read_late(process: SupervisedProcess) -> None:
+        process._process.wait()
+        time.sleep(0.5)
+        handle(process)
+
+    # The events of a program may be read long after it has ended.
+    monkeypatch.setattr(SupervisedProcess, "_read_events", read_late)
     with wg.rollout(overrides=overrides, stream=False) as rollout:
         with pytest.raises(wg.RolloutError, match="stream=True"):
             next(iter(rollout))

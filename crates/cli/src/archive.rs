@@ -13,6 +13,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use net::escape::escape_terminal;
 use replay::{Archive, ArchiveOptions, RecorderOptions, Redaction, har, index, list, wacz};
 
+use crate::format::count_of;
+
 #[derive(Subcommand)]
 pub(crate) enum ArchiveCommand {
     /// List what was recorded: method, status, media type, size and URL.
@@ -97,16 +99,12 @@ pub(crate) fn run(command: &ArchiveCommand) -> anyhow::Result<ExitCode> {
         ArchiveCommand::Pack { directory, output } => {
             refresh_index(directory)?;
             let pages = wacz::pack(directory, output)?;
-            println!("Wrote {} with {}.", output.display(), count(pages, "page"));
+            println!("Wrote {} with {}.", output.display(), count_of(pages, "page"));
             Ok(ExitCode::SUCCESS)
         }
         ArchiveCommand::Import(args) => import(args),
         ArchiveCommand::Export { directory, to: Format::Har, output } => export_har(directory, output),
     }
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Opens an archive and warns about what cannot be used.
@@ -167,11 +165,11 @@ fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     for problem in &report.problems {
         eprintln!("not imported: {}", escape_terminal(problem));
     }
-    println!("Imported {} into {}.", count(report.exchanges, "exchange"), args.output.display());
+    println!("Imported {} into {}.", count_of(report.exchanges, "exchange"), args.output.display());
     if report.problems.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{} not imported; see above.", count(report.problems.len(), "thing"));
+    println!("{} not imported; see above.", count_of(report.problems.len(), "record"));
     Ok(ExitCode::FAILURE)
 }
 
@@ -181,6 +179,6 @@ fn export_har(directory: &Path, output: &Path) -> anyhow::Result<ExitCode> {
     let mut writer = BufWriter::new(file);
     let exchanges = har::export(&archive, &mut writer)?;
     writer.flush().with_context(|| format!("cannot write {}", output.display()))?;
-    println!("Wrote {} to {}.", count(exchanges, "exchange"), output.display());
+    println!("Wrote {} to {}.", count_of(exchanges, "exchange"), output.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -24,7 +24,7 @@ use crate::{
     recorder::RecordError,
 };
 
-/// Connections besides those of sessions: health checks, and clients that are told that there are too many.
+/// Connections that are accepted beyond `max_connections`: for health checks, and to refuse further clients with an error.
 const OTHER_CONNECTIONS: usize = 64;
 /// How long the farm has to answer a readiness check.
 const READY_TIMEOUT: Duration = Duration::from_secs(5);

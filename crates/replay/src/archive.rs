@@ -166,8 +166,9 @@ impl Archive {
     }
 }
 
-/// Resolves revisit records by the id and else by the digest of the record that they refer to. One that refers to
-/// nothing is removed and reported. Other programs may leave out ids, so records are told apart by their position.
+/// Returns for each exchange the position of the one that has its body: by the id in its revisit record, otherwise by the
+/// digest. Positions and not ids, because other programs may leave out ids. A revisit record whose body is missing is removed
+/// and reported.
 fn find_holders(scan: &mut Scan) -> Vec<Option<u32>> {
     let stored: Vec<(String, String)> = scan
         .exchanges

@@ -3,8 +3,7 @@
 use proto::trajectory::Step;
 use serde_json::Value;
 
-/// Returns the steps of a masked trajectory as JSON, with null in place of their rewards, so that nobody takes them for
-/// failures.
+/// Returns the steps of a masked trajectory as JSON, with null instead of their rewards, which would look like failures.
 pub fn steps_without_rewards(steps: &[Step]) -> Value {
     let mut value = serde_json::to_value(steps).unwrap_or_default();
     for step in value.as_array_mut().into_iter().flatten() {

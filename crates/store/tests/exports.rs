@@ -145,10 +145,9 @@ fn masked_trajectories_have_no_rewards_or_are_left_out() {
     let out = directory.path().join("llamafactory");
     let options = ExportOptions::new(Format::LlamaFactory);
     let report = export(&save_path, Split::Train, &out, &options).unwrap();
-    assert_eq!((report.trajectories_read, report.trajectories_kept, report.masked_trajectories), (2, 1, 1));
+    assert_eq!((report.trajectories_read, report.trajectories_kept, report.masked_left_out), (2, 1, 1));
     assert_eq!(json_of(&out.join("webgym_train.json")).as_array().unwrap().len(), 4);
-    assert!(report.to_string().contains("1 trajectories have no reward"), "{report}");
-    assert!(report.to_string().contains("left out, because the format cannot mark them"), "{report}");
+    assert!(report.to_string().contains("were left out, because the format cannot mark them"), "{report}");
 }
 
 #[test]

@@ -40,11 +40,12 @@ fn latest_trained(checkpoints: &Path) -> Option<PathBuf> {
     outputs.iter().rev().map(checkpoint).find(|path| verify(path).is_ok())
 }
 
-fn changed(path: &Path) -> Option<SystemTime> {
+/// Returns when a file or folder was last modified.
+pub(crate) fn changed(path: &Path) -> Option<SystemTime> {
     path.metadata().and_then(|metadata| metadata.modified()).ok()
 }
 
-/// Adds the names that the original gives the files of LLaMA-Factory's data. Other data stays as it is.
+/// Links LLaMA-Factory's data files under the names that the original's scripts use. Does nothing for other formats.
 pub(crate) fn add_names(data: &Path) -> io::Result<()> {
     if !data.join(DATASET_INFO).is_file() {
         return Ok(());

@@ -1,8 +1,9 @@
-//! The pages embedded in the binary, and the security headers of every response. Knows nothing about the data that the pages
+//! The pages embedded in the binary, the security headers of every response, and the headers of event streams. Knows nothing about the data that the pages
 //! show.
 
 use axum::{
     Router,
+    body::Body,
     extract::Path,
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{Html, IntoResponse, Response},
@@ -97,6 +98,17 @@ pub(crate) fn set_security_headers(response: &mut Response) {
     for (name, value) in SECURITY_HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+}
+
+/// Returns the response of an event stream.
+pub(crate) fn event_stream(messages: Body) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        // Keeps nginx from buffering the stream, which would delay every message.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, messages).into_response()
 }
 
 #[cfg(test)]

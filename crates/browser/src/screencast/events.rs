@@ -1,10 +1,7 @@
 //! The events of a page that is being shown.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -46,8 +43,6 @@ impl Drop for NextFrame {
 pub(super) struct PageEvents {
     sink: Arc<dyn ScreencastSink>,
     ended: Arc<Notify>,
-    /// The frames that have arrived.
-    frames: Arc<AtomicU64>,
     messages: Mutex<MessageCount>,
 }
 
@@ -73,14 +68,13 @@ struct Metadata {
 }
 
 impl PageEvents {
-    pub(super) fn new(sink: Arc<dyn ScreencastSink>, ended: Arc<Notify>, frames: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(sink: Arc<dyn ScreencastSink>, ended: Arc<Notify>) -> Self {
         let messages = Mutex::new(MessageCount { since: Instant::now(), count: 0 });
-        Self { sink, ended, frames, messages }
+        Self { sink, ended, messages }
     }
 
     fn on_frame(&self, session: &Session, params: &[u8]) {
         let Ok(frame) = serde_json::from_slice::<ScreencastFrame<'_>>(params) else { return };
-        self.frames.fetch_add(1, Ordering::Relaxed);
         let next = NextFrame { session: session.clone(), number: frame.number };
         if let Ok(jpeg) = STANDARD.decode(frame.data) {
             self.sink.on_frame(Frame::new(jpeg.into(), frame.metadata.timestamp, next));

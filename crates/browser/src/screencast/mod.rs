@@ -7,11 +7,8 @@ mod events;
 mod input;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -34,9 +31,6 @@ pub use input::PersonInput;
 const INFO_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest wait for a call that the browser answers without the page.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a page that was just loaded may show no frame. A capture that starts while the page changes its process sometimes
-/// never delivers one; then it is started again.
-const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longer addresses and titles are cut off.
 const MAX_URL_CHARS: usize = 2000;
 const MAX_TITLE_CHARS: usize = 500;
@@ -126,13 +120,12 @@ impl Screencast {
         target: &str,
         current: &mut watch::Receiver<Option<Arc<str>>>,
     ) -> Result<FollowEnd, CallError> {
-        let (ended, frames) = (Arc::new(Notify::new()), Arc::new(AtomicU64::new(0)));
-        let page = self.attach(target, Arc::clone(&ended), Arc::clone(&frames)).await?;
+        let ended = Arc::new(Notify::new());
+        let _page = self.attach(target, Arc::clone(&ended)).await?;
         self.has_started.send_replace(true);
         let mut tick = tokio::time::interval(INFO_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut last: Option<PageInfo> = None;
-        let mut awaited = Some((frames.load(Ordering::Relaxed), Instant::now()));
+        let mut last = None;
         loop {
             tokio::select! {
                 biased;
@@ -140,20 +133,9 @@ impl Screencast {
                 () = ended.notified() => return Ok(FollowEnd::Closed),
                 _ = tick.tick() => {
                     let info = self.page_info(target).await?;
-                    if last.as_ref().is_none_or(|last| last.url != info.url) {
-                        awaited = Some((frames.load(Ordering::Relaxed), Instant::now()));
-                    }
                     if last.as_ref() != Some(&info) {
                         self.sink.on_page(info.clone());
                         last = Some(info);
-                    }
-                    if awaited.is_some_and(|(count, _)| frames.load(Ordering::Relaxed) > count) {
-                        awaited = None;
-                    } else if awaited.is_some_and(|(_, since)| since.elapsed() > FIRST_FRAME_TIMEOUT) {
-                        // Once: an empty page has no frames at all.
-                        awaited = None;
-                        page.session.send_no_reply(p::PAGE_STOP_SCREENCAST, &json!({}));
-                        page.session.send_no_reply(p::PAGE_START_SCREENCAST, &self.capture_params());
                     }
                 }
             }
@@ -161,20 +143,19 @@ impl Screencast {
     }
 
     /// Attaches to a page and starts the capture. No reply of the page itself is awaited: it may hang.
-    async fn attach(
-        &self,
-        target: &str,
-        ended: Arc<Notify>,
-        frames: Arc<AtomicU64>,
-    ) -> Result<ShownPage<'_>, CallError> {
+    async fn attach(&self, target: &str, ended: Arc<Notify>) -> Result<ShownPage<'_>, CallError> {
         let client = self.client.session();
         let params = json!({"targetId": target, "flatten": true});
         let Attached { session_id } =
             client.call_within(CALL_TIMEOUT, p::TARGET_ATTACH_TO_TARGET, &params).await?;
-        let events = PageEvents::new(Arc::clone(&self.sink), ended, frames);
+        let events = PageEvents::new(Arc::clone(&self.sink), ended);
         let session = client.connection().attach(&session_id, Arc::new(events));
         let shown = ShownPage { screencast: self, session: session.clone() };
-        let started = session.send(p::PAGE_START_SCREENCAST, &self.capture_params());
+        let (width, height) = self.tenant.viewport();
+        let started = session.send(
+            p::PAGE_START_SCREENCAST,
+            &json!({"format": "jpeg", "quality": self.options.quality, "maxWidth": width, "maxHeight": height}),
+        );
         session.send_no_reply(p::LOG_ENABLE, &json!({}));
         session.send_no_reply(p::RUNTIME_ENABLE, &json!({}));
         if self.options.network {
@@ -186,11 +167,6 @@ impl Screencast {
         // The browser answers this itself, also for a page that hangs.
         started.within(CALL_TIMEOUT).await?;
         Ok(shown)
-    }
-
-    fn capture_params(&self) -> Value {
-        let (width, height) = self.tenant.viewport();
-        json!({"format": "jpeg", "quality": self.options.quality, "maxWidth": width, "maxHeight": height})
     }
 
     async fn page_info(&self, target: &str) -> Result<PageInfo, CallError> {

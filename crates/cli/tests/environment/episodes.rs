@@ -36,7 +36,7 @@ async fn right_answer_has_reward_one_and_wrong_answer_zero() {
     assert_eq!(wrong["metadata"]["reason"], "the episode was judged");
 }
 
-/// The image is dropped between steps, so actions that leave the page as it is need a new one.
+/// A session drops its screenshot between steps, so an action that does not change the page needs a new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_observation_has_a_screenshot() {
     let server = Server::start(&[]).await;

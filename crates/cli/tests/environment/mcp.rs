@@ -283,18 +283,25 @@ async fn write_line(input: &mut ChildStdin, message: &Value) {
     input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn standard_input_and_output_are_one_session() {
+/// Starts `webgym mcp` and returns it with its input and the lines of its output.
+fn spawn_stdio(arguments: &[&str]) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_webgym"))
-        .args(["mcp", "--allow-private-network"])
+        .arg("mcp")
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let input = child.stdin.take().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, input, lines)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn standard_input_and_output_are_one_session() {
+    let (mut child, mut input, mut lines) = spawn_stdio(&["--allow-private-network"]);
     let mut next = async || -> Value {
         let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
@@ -318,26 +325,6 @@ async fn standard_input_and_output_are_one_session() {
     drop(input);
     let status = tokio::time::timeout(LIMIT, child.wait()).await.unwrap().unwrap();
     assert!(status.success());
-}
-
-/// Starts `webgym mcp` with a lease of a farm, and returns it when it has opened a page.
-async fn start_stdio(farm: &Webgym, more: &[&str]) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_webgym"))
-        .args(["mcp", "--farm", &farm.url("master")])
-        .args(more)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let call = json!({"name": "browser_press_key", "arguments": {"key": "Home"}});
-    write_line(&mut input, &request("tools/call", &call)).await;
-    let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
-    assert!(line.contains("\"isError\":false"), "{line}");
-    (child, input, lines)
 }
 
 /// How an MCP client ends its server.
@@ -364,7 +351,12 @@ async fn lease_is_released_and_episode_saved_however_the_client_ends() {
     for end in [End::Terminate, End::Interrupt, End::CloseOutput] {
         let saved = folder.path().join(format!("{end:?}"));
         let options = [format!("--tasks={}", file.display()), format!("--save-path={}", saved.display())];
-        let (mut child, mut input, lines) = start_stdio(&farm, &[&options[0], &options[1]]).await;
+        let arguments = ["--farm", &farm.url("master"), &options[0], &options[1]];
+        let (mut child, mut input, mut lines) = spawn_stdio(&arguments);
+        let call = json!({"name": "browser_press_key", "arguments": {"key": "Home"}});
+        write_line(&mut input, &request("tools/call", &call)).await;
+        let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
+        assert!(line.contains("\"isError\":false"), "{line}");
         let process = rustix::process::Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
         match end {
             End::Terminate => rustix::process::kill_process(process, Signal::TERM).unwrap(),

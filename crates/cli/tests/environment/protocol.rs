@@ -1,6 +1,10 @@
 //! Messages that break the protocol, and the pages that describe the environment.
 
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::Server;
 
@@ -53,16 +57,35 @@ async fn steps_sent_at_once_are_answered_in_order() {
         let response = client.receive().await.unwrap();
         assert_eq!(response["data"]["metadata"]["step_count"], count);
     }
-    // The connection is closed with input that was not read; the goodbye must arrive all the same.
-    for _ in 0..5 {
-        for _ in 0..40 {
-            client.send("step", &json!({"action_str": "noop(60000)"})).await;
-        }
-        assert_eq!(client.receive().await, Err(Some(1008)), "a client that never waits is disconnected");
-        server.wait_until_released().await;
-        client = server.client().await;
-        client.observe("reset", &json!({})).await;
+    for _ in 0..40 {
+        client.send("step", &json!({"action_str": "noop(60000)"})).await;
     }
+    assert_eq!(client.receive().await, Err(Some(1008)), "a client that never waits is disconnected");
+    server.wait_until_released().await;
+}
+
+/// A connection that is dropped with unread input is reset, and many clients then lose the close frame.
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_with_unread_input_is_closed_without_reset() {
+    let server = Server::start(&[]).await;
+    let address = server.url().trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let upgrade = format!(
+        "GET /ws HTTP/1.1\r\nhost: {address}\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(upgrade.as_bytes()).await.unwrap();
+    let mut received = Vec::new();
+    while !received.ends_with(b"\r\n\r\n") {
+        received.push(stream.read_u8().await.unwrap());
+    }
+    // The first binary message ends the session; the others are more than the server reads at once.
+    let binary_message = [0x82, 0x81, 0, 0, 0, 0, b'x'];
+    stream.write_all(&binary_message.repeat(20_000)).await.unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).await.expect("an orderly end");
+    let code = 1003_u16.to_be_bytes();
+    assert!(received.windows(2).any(|bytes| bytes == code), "{received:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

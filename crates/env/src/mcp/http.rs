@@ -191,7 +191,7 @@ impl Exchange<'_> {
                     (id, session.ok_or_else(unknown)?, None)
                 } else {
                     let (id, session) = self.create(self.task())?;
-                    let unnamed = UnnamedSession { sessions: &self.shared.mcp, id: id.clone() };
+                    let unnamed = UnnamedSession { sessions: &self.shared.mcp, id: Some(id.clone()) };
                     (id, session, Some(unnamed))
                 };
                 let mut result = self.call(&session, request, given).await?;
@@ -279,23 +279,23 @@ impl Exchange<'_> {
     }
 }
 
-/// A session whose id the client does not know yet. Dropping it ends the session: nobody could use it if the call failed or
-/// the client is gone.
+/// A new session until its id is sent to the client. Dropping it ends the session: without the id, no later call can use it.
 struct UnnamedSession<'a> {
     sessions: &'a McpSessions,
-    id: String,
+    /// `None` once the session is kept.
+    id: Option<String>,
 }
 
 impl UnnamedSession<'_> {
     fn keep(mut self) {
-        self.id.clear();
+        self.id = None;
     }
 }
 
 impl Drop for UnnamedSession<'_> {
     fn drop(&mut self) {
-        if !self.id.is_empty() {
-            self.sessions.remove(&self.id);
+        if let Some(id) = &self.id {
+            self.sessions.remove(id);
         }
     }
 }

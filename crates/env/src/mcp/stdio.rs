@@ -45,7 +45,7 @@ pub async fn serve_stdio(
         let answers = session.answer_all(messages, output);
         tokio::pin!(answers);
         tokio::select! {
-            // A client that is gone reads no more answers.
+            // An error means that the client has closed the output.
             _ = &mut answers => Ok(()),
             read = read_lines(input, sender) => {
                 let _ = tokio::time::timeout(END_TIMEOUT, answers).await;
@@ -105,7 +105,7 @@ struct StdioSession<'a> {
 }
 
 impl StdioSession<'_> {
-    /// Answers messages in order, until there are no more or nobody reads the answers.
+    /// Answers messages in order until the input ends or the output is closed.
     async fn answer_all(
         &mut self,
         mut messages: mpsc::Receiver<Line>,

@@ -71,8 +71,8 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// How long a closed connection is still read, so that the client receives the goodbye: a connection that is dropped with
-/// unread input is reset, and the client may lose what it has not read yet.
+/// How long input is still read after the close frame. A connection that is dropped with unread input is reset, and the client
+/// may lose the close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The sending half of a connection.
@@ -87,9 +87,9 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Says goodbye. A client that is gone hears nothing.
-    pub(super) async fn close(mut self, incoming: Incoming, goodbye: CloseFrame) {
-        let _ = self.0.send(Message::Close(Some(goodbye))).await;
+    /// Sends the close frame and discards further input until the client closes the connection.
+    pub(super) async fn close(mut self, incoming: Incoming, frame: CloseFrame) {
+        let _ = self.0.send(Message::Close(Some(frame))).await;
         let Ok(mut socket) = self.0.reunite(incoming) else { return };
         let stream = socket.get_mut();
         let _ = stream.shutdown().await;

@@ -74,7 +74,7 @@ async fn serve(socket: Socket, shared: &Shared) {
         closing = session.handle_all(&mut sink, receiver) => closing,
         () = shared.stop.cancelled() => Some(Closing::new(CloseCode::Away, "the server is stopping")),
     };
-    // Before the goodbye: a client that is gone must not delay the release.
+    // Before the close frame: a client that is gone must not delay the release.
     drop(session);
     if let Some(closing) = closing {
         close(sink, stream, closing).await;

@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Recovered {
     pub problem: ArchiveError,
-    /// How many bytes were cut off; none if the damage is not an incomplete end, which is left as it is.
+    /// The length of the incomplete record that was cut off. `None` for other damage, which is not repaired.
     pub removed_bytes: Option<u64>,
 }
 

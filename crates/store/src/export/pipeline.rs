@@ -30,9 +30,10 @@ pub struct ExportReport {
     pub files: Vec<PathBuf>,
     pub trajectories_read: u64,
     pub trajectories_kept: u64,
-    /// Number of trajectories without a reward: marked as masked, or left out of a format that cannot mark them.
+    /// Number of exported trajectories without a reward, which are marked as masked.
     pub masked_trajectories: u64,
-    pub leaves_masked_out: bool,
+    /// Number of trajectories without a reward that were left out, because the format cannot mark them.
+    pub masked_left_out: u64,
     /// Number of examples: steps or complete trajectories, depending on the format.
     pub train_examples: u64,
     pub validation_examples: u64,
@@ -47,16 +48,14 @@ impl fmt::Display for ExportReport {
             "{} of {} trajectories, {} examples for training and {} for validation",
             self.trajectories_kept, self.trajectories_read, self.train_examples, self.validation_examples
         )?;
-        if self.masked_trajectories > 0 {
-            let treatment = if self.leaves_masked_out {
-                "they were left out, because the format cannot mark them"
-            } else {
-                "they are marked as masked"
-            };
+        let masked = [
+            (self.masked_trajectories, "marked as masked"),
+            (self.masked_left_out, "left out, because the format cannot mark them"),
+        ];
+        for (count, treatment) in masked.into_iter().filter(|(count, _)| *count > 0) {
             writeln!(
                 out,
-                "{} trajectories have no reward (lost, cancelled or not judged); {treatment}",
-                self.masked_trajectories
+                "{count} trajectories without a reward (lost, cancelled or not judged) were {treatment}"
             )?;
         }
         if self.train_examples == 0 {
@@ -289,7 +288,6 @@ fn write_examples(
         Ok(())
     })?;
     (report.trajectories_read, report.trajectories_kept) = (selection.read, selection.kept);
-    report.leaves_masked_out = !options.format.can_mark_masked();
-    report.masked_trajectories += selection.masked_left_out;
+    report.masked_left_out = selection.masked_left_out;
     Ok(report)
 }

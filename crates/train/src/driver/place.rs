@@ -138,9 +138,8 @@ fn collected_iteration(config: &LoopConfig, number: u64, model: String) -> Itera
 }
 
 fn is_newer(iteration_file: &Path, checkpoint: Option<&Path>) -> bool {
-    let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let Some(checkpoint) = checkpoint else { return true };
-    matches!((changed(iteration_file), changed(checkpoint)), (Some(file), Some(folder)) if file > folder)
+    matches!((original::changed(iteration_file), original::changed(checkpoint)), (Some(file), Some(folder)) if file > folder)
 }
 
 #[cfg(test)]

@@ -98,11 +98,5 @@ async fn events(State(feed): State<Arc<LoopFeed>>) -> Response {
         let body = json!({"detail": "too many pages have this loop open; close some of them"});
         return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
     };
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        // Keeps nginx from buffering the stream, which would delay every message.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    (headers, Body::from_stream(stream)).into_response()
+    page::event_stream(Body::from_stream(stream))
 }
