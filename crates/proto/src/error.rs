@@ -32,6 +32,8 @@ pub enum ErrorCode {
     UnsupportedAction,
     /// A person has to confirm the action of the model, which was not carried out.
     ConfirmationRequired,
+    /// A page of a replay requested what the archive does not have.
+    ReplayMiss,
     /// The page did not answer in time.
     Timeout,
     /// The farm is stopping and accepts no new work.
@@ -42,7 +44,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::BadRequest,
         Self::NotFound,
         Self::MissingKey,
@@ -58,6 +60,7 @@ impl ErrorCode {
         Self::UrlRefused,
         Self::UnsupportedAction,
         Self::ConfirmationRequired,
+        Self::ReplayMiss,
         Self::Timeout,
         Self::ShuttingDown,
         Self::TooLarge,
@@ -81,6 +84,7 @@ impl ErrorCode {
             Self::UrlRefused => "url_refused",
             Self::UnsupportedAction => "unsupported_action",
             Self::ConfirmationRequired => "confirmation_required",
+            Self::ReplayMiss => "replay_miss",
             Self::Timeout => "timeout",
             Self::ShuttingDown => "shutting_down",
             Self::TooLarge => "too_large",
@@ -107,7 +111,8 @@ impl ErrorCode {
             Self::ElementNotFound
             | Self::NavigationFailed
             | Self::UnsupportedAction
-            | Self::ConfirmationRequired => 422,
+            | Self::ConfirmationRequired
+            | Self::ReplayMiss => 422,
             Self::Internal | Self::InstanceLost => 500,
             Self::NodeUnreachable => 502,
             Self::NoCapacity | Self::ShuttingDown => 503,

@@ -8,6 +8,7 @@ pub mod dialect;
 pub mod error;
 pub mod ids;
 pub mod judgment;
+pub mod network;
 pub mod page;
 pub mod session_options;
 pub mod storage_state;

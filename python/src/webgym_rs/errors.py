@@ -136,6 +136,12 @@ class ConfirmationRequired(AgentError):
     code = "confirmation_required"
 
 
+class ReplayMiss(AgentError):
+    """A page of a replay requested what the archive does not have."""
+
+    code = "replay_miss"
+
+
 class PageTimeout(AgentError):
     """The page did not answer in time."""
 

@@ -24,6 +24,9 @@ pub enum ClientError {
     NavigationFailed(String),
     #[error("the URL is refused: {0}")]
     UrlRefused(String),
+    /// The replayed archive does not have what a page requested.
+    #[error("the archive lacks what the page needs: {0}")]
+    ReplayMiss(String),
     /// The page did not react in time; farm and browser work.
     #[error("the page did not react in time: {0}")]
     PageTimeout(String),
@@ -74,6 +77,7 @@ impl ClientError {
             ErrorCode::ElementNotFound => Self::ElementNotFound(detail),
             ErrorCode::NavigationFailed => Self::NavigationFailed(detail),
             ErrorCode::UrlRefused => Self::UrlRefused(detail),
+            ErrorCode::ReplayMiss => Self::ReplayMiss(detail),
             ErrorCode::Timeout => Self::PageTimeout(detail),
             ErrorCode::MissingKey | ErrorCode::WrongKey => Self::Auth(detail),
             ErrorCode::BadRequest

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::parse::SessionOptionsError;
-use crate::{storage_state::StorageState, text::cut};
+use crate::{network::NetworkOptions, storage_state::StorageState, text::cut};
 
 /// The options of a lease. Missing ones have the defaults of the farm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -50,6 +50,9 @@ pub struct SessionOptions {
     /// Records frames, console and network of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<bool>,
+    /// Records the network traffic into an archive, or replays one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkOptions>,
 }
 
 impl SessionOptions {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{Geolocation, Permission, Proxy, ResourceType, Secret, SessionOptions, Viewport};
-use crate::{storage_state::StorageState, text::cut};
+use crate::{network::NetworkOptions, storage_state::StorageState, text::cut};
 
 /// An option that cannot be used. The message names the option and says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,6 +157,13 @@ const OPTIONS: &[(&str, Setter)] = &[
         options.record = Some(parse(value, "true or false")?);
         Ok(())
     }),
+    ("network", |options, value| {
+        let accepted = "{\"record\": \"shop\"} or {\"replay\": \"shop\", \"on_miss\": \"fail\"}";
+        let network: NetworkOptions = parse_object(value, accepted)?;
+        network.check()?;
+        options.network = Some(network);
+        Ok(())
+    }),
 ];
 
 impl SessionOptions {
@@ -269,6 +276,7 @@ mod tests {
             "blocked_hosts": ["ads.example", "*.track.example"], "blocked_resource_types": ["image", "eventsource"],
             "proxy": {"server": "http://proxy.example:3128", "username": "u", "password": "p"},
             "storage_state": {"cookies": [], "origins": []}, "tabs": "many", "downloads": "keep", "record": true,
+            "network": {"replay": "shop", "on_miss": "404", "session": "task 7", "seed": 3, "ignore_keys": ["sid"]},
         });
         let options = parsed(&all).unwrap();
         assert_eq!(options.to_json(), all);
@@ -311,6 +319,8 @@ mod tests {
                 "proxy: the server \"socks5://a:1\" is not an HTTP proxy",
             ),
             (json!({"tabs": "few"}), "tabs: unknown variant `few`"),
+            (json!({"network": {"replay": "a", "record": "b"}}), "network: record and replay together"),
+            (json!({"network": "live"}), "network: it must be {\"record\""),
             (json!({"proxy": {"server": "a"}}), "proxy: the server \"a\""),
             (
                 json!({"storage_state": {"cookies": [{"name": "a"}]}}),

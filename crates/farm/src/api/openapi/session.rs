@@ -12,6 +12,8 @@ pub(super) fn options() -> Value {
     let text =
         |pattern: &str, max: u32| json!({"type": ["string", "null"], "pattern": pattern, "maxLength": max});
     let header = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
+    let name = json!({"type": ["string", "null"], "minLength": 1, "maxLength": 500});
+    let names = json!({"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 500}, "maxItems": 200});
     let properties = json!({
         "viewport": object(json!({"width": integer(200, 3840), "height": integer(200, 2160)}), json!(["width", "height"])),
         "device_scale_factor": {"anyOf": [number(0.5, 4.0), {"type": "null"}]},
@@ -38,6 +40,14 @@ pub(super) fn options() -> Value {
         "tabs": {"enum": ["single", "many", null]},
         "downloads": {"enum": ["refuse", "keep", null]},
         "record": {"type": ["boolean", "null"]},
+        "network": object(
+            json!({
+                "record": name, "replay": name, "on_miss": {"enum": ["fail", "404", "live", null]}, "session": name,
+                "seed": {"type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX}, "keep_secrets": {"type": "boolean"},
+                "redact_headers": names, "redact_query": names, "redact_fields": names, "ignore_keys": names, "tunnel_hosts": names,
+            }),
+            json!([]),
+        ),
     });
     json!({
         "type": "object", "properties": properties, "additionalProperties": false,

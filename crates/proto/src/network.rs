@@ -1,0 +1,232 @@
+//! Recording the network traffic of a session and replaying it: the option of a lease, and the report about it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::cut;
+
+/// The session option `network`: where the requests of the pages go. Without it they go to the network and nothing is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkOptions {
+    /// The archive into which the traffic is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
+    /// The archive that answers the requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<String>,
+    /// What becomes of requests that the archive cannot answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_miss: Option<OnMiss>,
+    /// A name for the session: it is recorded with every request, and a replay prefers recordings of its own session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The seed of the random numbers of pages during a replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u32>,
+    /// Keeps cookies, credentials and password fields in the recording.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_secrets: bool,
+    /// Headers, query keys and fields of bodies whose values are not recorded either.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub redact_headers: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub redact_query: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub redact_fields: Vec<String>,
+    /// Query keys and fields whose values are ignored when requests are matched with recordings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore_keys: Vec<String>,
+    /// Hosts (`name` or `*.name`) whose TLS connections are passed on unread. Their traffic is recorded by the browser.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tunnel_hosts: Vec<String>,
+}
+
+/// What becomes of a request that the archive cannot answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnMiss {
+    /// It fails, and so does every following command of the lease, with `replay_miss`.
+    #[default]
+    #[serde(rename = "fail")]
+    Fail,
+    /// It is answered with 404.
+    #[serde(rename = "404")]
+    NotFound,
+    /// It is sent to the network, and what comes back is recorded.
+    #[serde(rename = "live")]
+    Live,
+}
+
+const MAX_NAME: usize = 500;
+const MAX_LIST: usize = 200;
+
+impl NetworkOptions {
+    /// Fails if fields are missing or contradict each other.
+    pub fn check(&self) -> Result<(), String> {
+        match (&self.record, &self.replay, self.on_miss) {
+            (None, None, _) => return Err("it needs record or replay, the name of an archive".into()),
+            (Some(_), Some(_), Some(OnMiss::Live)) | (None, Some(_), _) | (Some(_), None, None) => {}
+            (Some(_), None, Some(_)) => return Err("on_miss needs replay".into()),
+            (Some(_), Some(_), _) => {
+                return Err("record and replay together need on_miss: \"live\"; leave out one of them".into());
+            }
+        }
+        if self.replay.is_some() && self.is_redacted() && self.on_miss != Some(OnMiss::Live) {
+            return Err(
+                "keep_secrets and redact_… belong to record; a replay uses what the archive says".into()
+            );
+        }
+        if self.replay.is_none() && !self.ignore_keys.is_empty() {
+            return Err("ignore_keys needs replay".into());
+        }
+        let names = [&self.record, &self.replay, &self.session];
+        for name in names.into_iter().flatten() {
+            if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
+                return Err(format!("{:?} is not a name of 1 to {MAX_NAME} characters", cut(name)));
+            }
+        }
+        let lists = [
+            &self.redact_headers,
+            &self.redact_query,
+            &self.redact_fields,
+            &self.ignore_keys,
+            &self.tunnel_hosts,
+        ];
+        for list in lists {
+            if list.len() > MAX_LIST || list.iter().any(|entry| entry.is_empty() || entry.len() > MAX_NAME) {
+                return Err(format!("a list has at most {MAX_LIST} entries of 1 to {MAX_NAME} characters"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_redacted(&self) -> bool {
+        self.keep_secrets
+            || !(self.redact_headers.is_empty()
+                && self.redact_query.is_empty()
+                && self.redact_fields.is_empty())
+    }
+}
+
+/// How many requests the archive answered, by the kind of match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatchCounts {
+    pub exact: u64,
+    pub normalised: u64,
+    pub scored: u64,
+    pub missed: u64,
+}
+
+impl MatchCounts {
+    pub const fn total(&self) -> u64 {
+        self.exact + self.normalised + self.scored + self.missed
+    }
+
+    pub const fn add(&mut self, other: &Self) {
+        self.exact += other.exact;
+        self.normalised += other.normalised;
+        self.scored += other.scored;
+        self.missed += other.missed;
+    }
+
+    pub const fn count(&mut self, kind: MatchName) {
+        match kind {
+            MatchName::Exact => self.exact += 1,
+            MatchName::Normalised => self.normalised += 1,
+            MatchName::Scored => self.scored += 1,
+            MatchName::Missed => self.missed += 1,
+        }
+    }
+}
+
+/// How a request was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MatchName {
+    Exact,
+    Normalised,
+    Scored,
+    Missed,
+}
+
+/// A request of a replay and how it was answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplayedRequest {
+    pub method: String,
+    pub url: String,
+    #[serde(rename = "match")]
+    pub kind: MatchName,
+    /// How similar the request is to the recording that answered it; for a miss, to the most similar one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
+
+/// What `GET /network` reports about a lease.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkReport {
+    /// The archive that is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
+    /// The archive that is replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<String>,
+    /// Requests that were recorded.
+    #[serde(default)]
+    pub recorded: u64,
+    /// Requests that could not be recorded, for example because the disk is full.
+    #[serde(default)]
+    pub unrecorded: u64,
+    /// Hosts whose connections were passed on unread.
+    #[serde(default)]
+    pub tunnelled: Vec<String>,
+    /// All requests of the replay.
+    #[serde(default)]
+    pub matches: MatchCounts,
+    /// The same for each origin.
+    #[serde(default)]
+    pub sites: BTreeMap<String, MatchCounts>,
+    /// The requests of the replay in their order, at most [`Self::MAX_REQUESTS`]; misses come before others that do not fit.
+    #[serde(default)]
+    pub requests: Vec<ReplayedRequest>,
+}
+
+impl NetworkReport {
+    pub const MAX_REQUESTS: usize = 2000;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn checked(value: Value) -> Result<(), String> {
+        let options: NetworkOptions = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        options.check()
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for (options, expected) in [
+            (json!({}), "it needs record or replay"),
+            (json!({"record": "a", "on_miss": "404"}), "on_miss needs replay"),
+            (json!({"record": "a", "replay": "b"}), "need on_miss: \"live\""),
+            (json!({"replay": "b", "keep_secrets": true}), "belong to record"),
+            (json!({"record": "a", "ignore_keys": ["x"]}), "ignore_keys needs replay"),
+            (json!({"record": ""}), "is not a name"),
+            (json!({"replay": "a", "on_miss": "ignore"}), "unknown variant `ignore`"),
+            (json!({"replay": "a", "redact_query": ["\u{e9}"]}), "belong to record"),
+            (json!({"replay": "a", "tunnel_hosts": [""]}), "a list has at most"),
+        ] {
+            let error = checked(options.clone()).unwrap_err();
+            assert!(error.contains(expected), "{options}: {error}");
+        }
+        for accepted in [
+            json!({"record": "shop", "redact_fields": ["iban"]}),
+            json!({"replay": "shop"}),
+            json!({"replay": "shop", "on_miss": "live", "record": "shop-today", "keep_secrets": true}),
+        ] {
+            assert_eq!(checked(accepted.clone()), Ok(()), "{accepted}");
+        }
+    }
+}
