@@ -40,6 +40,10 @@ pub enum ApiError {
     AlreadyLeased,
     #[error("the browser of this instance is lost: {0}; release the lease and acquire another")]
     InstanceLost(String),
+    #[error(
+        "{0}; release the lease, and record what is missing (on_miss: \"live\") or replay another archive"
+    )]
+    ReplayMiss(String),
     #[error("node {node} cannot be reached: {reason}")]
     NodeUnreachable { node: String, reason: String },
     #[error("the farm is shutting down and accepts no new requests")]
@@ -70,6 +74,7 @@ impl ApiError {
             Self::UnknownNode(_) => ErrorCode::UnknownNode,
             Self::NoCapacity(_) | Self::Draining => ErrorCode::NoCapacity,
             Self::InstanceLost(_) => ErrorCode::InstanceLost,
+            Self::ReplayMiss(_) => ErrorCode::ReplayMiss,
             Self::NodeUnreachable { .. } => ErrorCode::NodeUnreachable,
             Self::ShuttingDown => ErrorCode::ShuttingDown,
             Self::Browser(error) => error.code(),

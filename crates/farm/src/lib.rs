@@ -26,6 +26,7 @@ mod recording;
 mod registry;
 mod serve;
 mod tasks;
+mod traffic;
 
 #[doc(hidden)]
 pub use cdp::{

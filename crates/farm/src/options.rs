@@ -1,6 +1,6 @@
 //! The configuration of a farm. Plain data that the command line fills in.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use browser::{Launch, Options};
 
@@ -56,6 +56,8 @@ pub struct PoolOptions {
     pub launch: Launch,
     pub instance: Options,
     pub network: NetworkRules,
+    /// Where leases record and replay network traffic; `None` = they cannot.
+    pub archives: Option<PathBuf>,
     pub max_lifetime_mins: u32,
     /// The length of a minute of a lease's lifetime; only tests make it shorter.
     pub lease_minute: Duration,
@@ -130,6 +132,7 @@ impl PoolOptions {
             launch,
             instance: Options::default(),
             network: NetworkRules::default(),
+            archives: None,
             max_lifetime_mins: 60,
             lease_minute: Duration::from_mins(1),
             hang_limit: Duration::from_secs(20),

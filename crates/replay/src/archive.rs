@@ -13,12 +13,13 @@ use std::{
 };
 
 use bytes::Bytes;
+use jiff::Timestamp;
 
 use crate::{
     ArchiveError, Outcome, Redaction, Response,
     error::RecordProblem,
     exchange::Exchange,
-    matching::{MatchRules, Table},
+    matching::{MatchRules, Sessions, Table},
     scan::{self, Payload, Scan, StoredExchange},
     warc::{Block, Limits, WarcReader, http},
 };
@@ -48,6 +49,7 @@ pub struct Archive {
     bodies: Vec<OnceLock<Bytes>>,
     cached: AtomicU64,
     table: Table,
+    sessions: Sessions,
     options: ArchiveOptions,
 }
 
@@ -67,7 +69,8 @@ impl Archive {
         let holders = find_holders(&mut scan);
         let table = Table::build(&scan.exchanges, &options.rules);
         let bodies = (0..scan.exchanges.len()).map(|_| OnceLock::new()).collect();
-        Ok(Self { scan, files, holders, bodies, cached: AtomicU64::new(0), table, options })
+        let sessions = Sessions::collect(&scan.exchanges);
+        Ok(Self { scan, files, holders, bodies, cached: AtomicU64::new(0), table, sessions, options })
     }
 
     /// All exchanges in the order of recording.
@@ -90,6 +93,22 @@ impl Archive {
 
     pub(crate) fn table(&self) -> &Table {
         &self.table
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// When the recording of a session began, or that of the whole archive if it has no such session.
+    pub fn started(&self, session: Option<&str>) -> Option<Timestamp> {
+        let of = |session: &str| {
+            let exchanges = self.scan.exchanges.iter();
+            exchanges
+                .filter(|stored| stored.session.as_deref() == Some(session))
+                .map(|stored| stored.date)
+                .min()
+        };
+        session.and_then(of).or_else(|| self.scan.exchanges.iter().map(|stored| stored.date).min())
     }
 
     pub(crate) fn rules(&self) -> &MatchRules {

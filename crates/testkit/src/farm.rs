@@ -101,6 +101,10 @@ impl Farm {
         self.http.get(&format!("/recording/{name}"), &self.target(lease)).await
     }
 
+    pub async fn network(&self, lease: &Lease) -> Reply {
+        self.http.get("/network", &self.target(lease)).await
+    }
+
     pub async fn files(&self, lease: &Lease) -> Value {
         self.http.get("/files", &self.target(lease)).await.ok()
     }

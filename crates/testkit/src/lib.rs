@@ -17,6 +17,7 @@ mod farm;
 pub mod hosts;
 mod http;
 mod live_client;
+pub mod modern_site;
 mod nginx;
 mod process;
 mod python_master;
@@ -29,6 +30,7 @@ pub mod sim_farm;
 pub mod sim_model;
 pub mod sim_vllm;
 mod slots;
+mod tls_site;
 mod webgym;
 
 pub use audit_log::{AUDIT_LOG_ENV, AuditEntry, AuditLog};
@@ -49,4 +51,5 @@ pub use redis::{REDIS_USER, Redis};
 pub use rng::Rng;
 pub use slots::{SlotMonitor, Slots};
 
+pub use tls_site::TlsSite;
 pub use webgym::{Listening, Webgym};

@@ -92,6 +92,9 @@ pub(super) struct PoolArgs {
     /// Allow pages to reach this host whatever its address: name, name:port or *.name. Can be repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+    /// The directory in which leases record network traffic and from which they replay it. Without it they cannot.
+    #[arg(long, value_name = "DIR")]
+    archives: Option<PathBuf>,
     /// Let new leases wait while less than this share of memory is available.
     #[arg(long, default_value_t = 4.0, value_name = "PERCENT")]
     min_memory_percent: f64,
@@ -225,6 +228,7 @@ impl PoolArgs {
         pool.max_lifetime_mins = self.max_lifetime_mins;
         pool.network =
             NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
+        pool.archives.clone_from(&self.archives);
         pool.min_memory_percent = self.min_memory_percent;
         pool.max_cpu_pressure = self.max_cpu_pressure;
         pool.hang_limit = seconds("--hang-limit", self.hang_limit)?;

@@ -42,6 +42,7 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/files/{name}", accept_file(get(read_file).put(write_file).delete(delete_file)))
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
         .route("/recording/{name}", get(recording))
+        .route("/network", get(network))
         .route("/info", get(info))
         .route("/drain", post(drain))
         .route("/undrain", post(undrain))
@@ -137,6 +138,10 @@ async fn write_file(
 
 async fn delete_file(State(master): State<Master>, FileName(name): FileName, query: Query) -> ApiResult {
     Ok(master.call(query.required("node")?, &query.instance()?, Call::DeleteFile(name)).await?)
+}
+
+async fn network(State(master): State<Master>, query: Query) -> ApiResult {
+    Ok(master.call(query.required("node")?, &query.instance()?, Call::Network).await?)
 }
 
 async fn recording(State(master): State<Master>, Path(name): Path<String>, query: Query) -> ApiResult {

@@ -88,6 +88,7 @@ pub(crate) fn instance_calls() -> Router<NodeApi> {
         .route("/files/{name}", accept_file(get(read_file).put(write_file).delete(delete_file)))
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
         .route("/recording/{name}", get(recording))
+        .route("/network", get(network))
         .route("/metrics", get(pool_metrics))
 }
 
@@ -182,6 +183,10 @@ async fn delete_file(State(api): State<NodeApi>, FileName(name): FileName, query
 
 async fn recording(State(api): State<NodeApi>, Path(name): Path<String>, query: Query) -> ApiResult {
     Ok(api.node.call(&api.id(&query)?, recording_call(&name)?).await?)
+}
+
+async fn network(State(api): State<NodeApi>, query: Query) -> ApiResult {
+    Ok(api.node.call(&api.id(&query)?, Call::Network).await?)
 }
 
 async fn storage_state(State(api): State<NodeApi>, query: Query) -> ApiResult {

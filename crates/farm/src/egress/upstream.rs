@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::{
     ConnectError,
-    proxy::{Stream, check_destination, connect_directly},
+    connect::{Stream, check_destination, connect_directly},
 };
 use crate::{error::ApiError, options::NetworkRules};
 
@@ -63,7 +63,7 @@ impl Upstream {
     }
 
     /// Fails if the proxy wants other credentials.
-    pub(super) fn check_response<B>(&self, response: &hyper::Response<B>) -> Result<(), ConnectError> {
+    pub(crate) fn check_response<B>(&self, response: &hyper::Response<B>) -> Result<(), ConnectError> {
         if response.status() != StatusCode::PROXY_AUTHENTICATION_REQUIRED {
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl Upstream {
     }
 
     /// Adds the credentials to a request that is sent to the proxy.
-    pub(super) fn authorize<B>(&self, request: &mut Request<B>) {
+    pub(crate) fn authorize<B>(&self, request: &mut Request<B>) {
         if let Some(credentials) = &self.credentials {
             request.headers_mut().insert(PROXY_AUTHORIZATION, credentials.clone());
         }

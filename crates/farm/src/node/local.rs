@@ -43,7 +43,10 @@ impl Node for LocalNode {
     async fn call(&self, id: &InstanceId, call: Call) -> Result<Response, ApiError> {
         let operation = match operation(&call) {
             Ok(operation) => operation,
-            Err(part) => return Ok(recording_response(part, self.0.recording(id, part).await?)),
+            Err(Report::Recording(part)) => {
+                return Ok(recording_response(part, self.0.recording(id, part).await?));
+            }
+            Err(Report::Network) => return Ok(axum::Json(self.0.network_report(id)?).into_response()),
         };
         match self.0.perform(id, operation).await? {
             OperationResult::Answer(value) => Ok(axum::Json(value).into_response()),
@@ -90,8 +93,14 @@ impl LocalNode {
     }
 }
 
-/// Returns the operation that a call stands for. A recording is read without one, while a command may run.
-fn operation(call: &Call) -> Result<Operation, RecordingPart> {
+/// What is read about a lease without an operation, while a command may run.
+enum Report {
+    Recording(RecordingPart),
+    Network,
+}
+
+/// Returns the operation that a call stands for, or the report that it reads.
+fn operation(call: &Call) -> Result<Operation, Report> {
     Ok(match call {
         Call::Screenshot { mode, format } => {
             Operation::Observe(ObserveRequest { format: *format, ..ObserveRequest::screenshot(*mode) })
@@ -106,7 +115,8 @@ fn operation(call: &Call) -> Result<Operation, RecordingPart> {
             Operation::WriteFile { name: name.clone(), content: content.clone() }
         }
         Call::DeleteFile(name) => Operation::DeleteFile(name.clone()),
-        Call::Recording(part) => return Err(*part),
+        Call::Recording(part) => return Err(Report::Recording(*part)),
+        Call::Network => return Err(Report::Network),
         Call::SetStorageState(state) => Operation::SetStorageState(state.clone()),
         Call::Observe { call, .. } => call.operation(),
         Call::Computer(call) => Operation::Computer(call.clone()),

@@ -46,6 +46,7 @@ pub(crate) enum Call {
     WriteFile { name: String, content: Bytes },
     DeleteFile(String),
     Recording(RecordingPart),
+    Network,
     Observe { call: ObserveCall, encoding: Encoding },
     Computer(Box<ComputerCall>),
 }

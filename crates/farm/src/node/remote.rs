@@ -317,6 +317,7 @@ impl Node for RemoteNode {
                 let path = format!("/recording/{}", part.name());
                 self.request(get, &path, &[id], None, None, timeout).await?
             }
+            Call::Network => self.request(get, "/network", &[id], None, None, timeout).await?,
             Call::Computer(call) => {
                 self.request(post, "/computer", &[id], Some(call.to_json().into()), None, timeout).await?
             }

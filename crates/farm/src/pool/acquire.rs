@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use proto::{InstanceId, LeaseId, SessionOptions};
 
-use super::{Operation, PendingLease, Pool};
+use super::{Operation, PendingLease, Pool, network::LeaseRoute};
 use crate::{
     access::LeaseSecrets,
     audit::{self, LeaseEnd},
-    egress::{EgressProxy, Upstream},
     error::ApiError,
     node::GetRequest,
 };
@@ -59,13 +58,10 @@ impl Pool {
         request: &GetRequest,
     ) -> Result<PendingLease, ApiError> {
         // Checked first: an invalid option must not take a slot.
-        let upstream = request.options.proxy.as_ref().map(Upstream::new).transpose()?;
-        if let Some(upstream) = &upstream {
-            upstream.check(&self.0.options.network).await?;
-        }
+        let route = self.lease_route(&request.options).await?;
         let lease = self.lease(lifetime, request.key.as_deref(), request.wait).await?;
         if lease.is_new() && !request.options.is_default() {
-            self.configure(lease.id(), request.options.clone(), upstream).await?;
+            self.configure(lease.id(), request.options.clone(), route).await?;
         }
         Ok(lease)
     }
@@ -75,26 +71,19 @@ impl Pool {
         &self,
         id: &InstanceId,
         options: SessionOptions,
-        upstream: Option<Upstream>,
+        route: Option<LeaseRoute>,
     ) -> Result<(), ApiError> {
-        let proxy = match upstream {
-            Some(upstream) => Some(self.start_lease_proxy(upstream).await?),
+        let network = match route {
+            Some(route) => Some(self.start_lease_network(route).await?),
             None => None,
         };
         let is_recorded = options.record == Some(true);
-        self.perform(id, Operation::Configure { options: Box::new(options), proxy }).await?;
+        self.perform(id, Operation::Configure { options: Box::new(options), network }).await?;
         if is_recorded {
             let tenancy = self.0.state().tenancy(id)?;
             tenancy.start_recording(&self.0.tasks).await?;
         }
         Ok(())
-    }
-
-    async fn start_lease_proxy(&self, upstream: Upstream) -> Result<EgressProxy, ApiError> {
-        let refused = self.0.proxy.as_ref().map(EgressProxy::refused_counter).unwrap_or_default();
-        EgressProxy::start_for_lease(self.0.options.network.clone(), upstream, refused, &self.0.tasks)
-            .await
-            .map_err(|error| ApiError::Internal(format!("cannot start the proxy of the lease: {error}")))
     }
 
     /// Grants a lease as soon as a slot is free, first come first served, until the wait is over.

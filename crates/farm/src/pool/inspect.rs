@@ -1,6 +1,9 @@
 //! What a pool reports about itself. Nothing here changes its state.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use proto::InstanceId;
 use tokio::sync::watch;
@@ -66,6 +69,10 @@ impl Pool {
 
     pub(crate) fn metrics(&self) -> &PoolMetrics {
         &self.0.metrics
+    }
+
+    pub(super) fn refused_counter(&self) -> Arc<AtomicU64> {
+        self.0.proxy.as_ref().map(EgressProxy::refused_counter).unwrap_or_default()
     }
 
     pub(crate) fn refused_connections(&self) -> u64 {

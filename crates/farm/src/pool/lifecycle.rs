@@ -7,8 +7,14 @@ use std::{
 
 use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
 
-use super::{Pool, PoolCounts, PoolInner, group, slots::PoolState, sweep};
-use crate::{egress::EgressProxy, metrics::PoolMetrics, options::PoolOptions, queue::Queue, tasks::Tasks};
+use super::{Pool, PoolCounts, PoolInner, group, network::PoolArchives, slots::PoolState, sweep};
+use crate::{
+    egress::{EgressProxy, Route, WEBRTC_FLAGS},
+    metrics::PoolMetrics,
+    options::PoolOptions,
+    queue::Queue,
+    tasks::Tasks,
+};
 
 impl Pool {
     /// Starts the browsers in the background; slots become available one by one.
@@ -17,9 +23,15 @@ impl Pool {
         let proxy = if options.network.is_unrestricted() {
             None
         } else {
-            Some(EgressProxy::start(options.network.clone(), &tasks).await?)
+            let route = Route { rules: options.network.clone(), upstream: None };
+            Some(EgressProxy::start(route, &tasks).await?)
         };
         options.launch.extra_flags.extend(proxy.iter().flat_map(EgressProxy::browser_flags));
+        let archives = options.archives.clone().map(|root| PoolArchives::create(root, &tasks)).transpose()?;
+        options.launch.extra_flags.extend(archives.iter().map(PoolArchives::browser_flag));
+        if proxy.is_some() || archives.is_some() {
+            options.launch.extra_flags.extend(WEBRTC_FLAGS.map(str::to_owned));
+        }
         options.launch.memory_limit = Some(options.max_process_memory).filter(|max| *max > 0);
         options.launch.window_size = options.instance.viewport;
         let slots_per_group = options.instances_per_browser.max(1);
@@ -35,6 +47,7 @@ impl Pool {
             metrics: PoolMetrics::default(),
             tasks,
             proxy,
+            archives,
             protocol: OnceCell::new(),
             options,
         });

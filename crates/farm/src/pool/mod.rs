@@ -10,6 +10,7 @@ mod inspect;
 mod instances;
 mod lease;
 mod lifecycle;
+mod network;
 mod operate;
 mod slots;
 mod sockets;
@@ -30,6 +31,7 @@ pub(crate) use lease::PendingLease;
 pub use slots::PoolCounts;
 use slots::PoolState;
 pub(crate) use sockets::SocketGuard;
+use tenancy::Tenancy;
 pub(crate) use tenancy::{LeaseUsage, ObserveResult, Operation, OperationResult};
 pub(crate) use viewers::{OpenLive, ViewerGuard};
 
@@ -47,6 +49,7 @@ pub(crate) struct PoolInner {
     metrics: PoolMetrics,
     tasks: Tasks,
     proxy: Option<EgressProxy>,
+    archives: Option<network::PoolArchives>,
     /// What CDP clients get as the description of the protocol, once one has asked for it.
     protocol: OnceCell<Bytes>,
 }

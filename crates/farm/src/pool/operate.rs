@@ -54,10 +54,19 @@ impl Pool {
     ) -> Result<OperationResult, ApiError> {
         let tenancy = self.0.state().tenancy(id)?;
         let started = Instant::now();
-        let name = operation.name();
-        let result = match self.check_addresses(operation).await {
+        let (name, shows) = (operation.name(), operation.shows());
+        tenancy.check_replay(shows)?;
+        // Nothing is connected to in a replay.
+        let is_offline = tenancy.traffic().is_some_and(|traffic| traffic.is_offline());
+        let checked = if is_offline { Ok(operation) } else { self.check_addresses(operation).await };
+        let result = match checked {
             Ok(operation) => self.explain_redirects(tenancy.perform(operation, &self.0.tasks).await).await,
             Err(refused) => Err(refused.into()),
+        };
+        let result = match (result, tenancy.check_replay(shows)) {
+            (Err(gone @ (ApiError::InstanceLost(_) | ApiError::InvalidInstance)), _) => Err(gone),
+            (_, Err(missed)) => Err(missed),
+            (result, Ok(())) => result,
         };
         self.0.metrics.record_operation(name, started.elapsed(), result.is_ok());
         match result {

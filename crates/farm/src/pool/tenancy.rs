@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{computer, viewers::Viewers};
+use super::{computer, network::LeaseNetwork, viewers::Viewers};
 use crate::{
     access::LeaseSecrets,
     computer::{ComputerCall, ComputerResult},
-    egress::EgressProxy,
     error::ApiError,
     recording::Recorder,
     tasks::Tasks,
+    traffic::Traffic,
 };
 
 /// What a client can ask its instance to do.
@@ -48,7 +48,7 @@ pub(crate) enum Operation {
     /// Replaces the clean instance of a new lease by one with these options.
     Configure {
         options: Box<SessionOptions>,
-        proxy: Option<EgressProxy>,
+        network: Option<LeaseNetwork>,
     },
     StorageState,
     SetStorageState(Box<StorageState>),
@@ -135,6 +135,7 @@ pub(crate) struct Tenancy {
     sockets: AtomicUsize,
     viewers: Viewers,
     recorder: StdMutex<Option<Arc<Recorder>>>,
+    traffic: StdMutex<Option<Arc<Traffic>>>,
 }
 
 /// What the running operation has exclusive use of.
@@ -142,8 +143,8 @@ struct Session {
     /// `None` once the tenancy has ended.
     instance: Option<Instance>,
     last_screenshot_hash: Option<u64>,
-    /// The egress proxy of a lease with a proxy of its own.
-    proxy: Option<EgressProxy>,
+    /// The network of a lease that has one of its own.
+    network: Option<LeaseNetwork>,
 }
 
 const DISPOSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -152,7 +153,7 @@ impl Tenancy {
     pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration, secrets: LeaseSecrets) -> Self {
         let now = Instant::now();
         let browser = StdMutex::new(instance.tenant_browser());
-        let session = Session { instance: Some(instance), last_screenshot_hash: None, proxy: None };
+        let session = Session { instance: Some(instance), last_screenshot_hash: None, network: None };
         Self {
             id,
             lifetime,
@@ -165,6 +166,7 @@ impl Tenancy {
             sockets: AtomicUsize::new(0),
             viewers: Viewers::default(),
             recorder: StdMutex::default(),
+            traffic: StdMutex::default(),
         }
     }
 
@@ -193,6 +195,11 @@ impl Tenancy {
 
     pub(super) fn recorder(&self) -> Option<Arc<Recorder>> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is recorded or replayed.
+    pub(super) fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the use of the lease at this moment.
@@ -275,6 +282,9 @@ impl Tenancy {
 
     /// Session options replace the instance, and with it what CDP clients use.
     fn renew_browser(&self, session: &Session) {
+        if let Some(network) = &session.network {
+            self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&network.traffic);
+        }
         if let Some(instance) = &session.instance {
             *self.browser.lock().unwrap_or_else(PoisonError::into_inner) = instance.tenant_browser();
         }
@@ -284,9 +294,14 @@ impl Tenancy {
     pub(crate) async fn end(&self) {
         self.ended.cancel();
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(instance) = self.session.lock().await.instance.take() else { return };
-        if let Ok(Err(error)) = tokio::time::timeout(DISPOSE_TIMEOUT, instance.dispose()).await {
+        let mut session = self.session.lock().await;
+        if let Some(instance) = session.instance.take()
+            && let Ok(Err(error)) = tokio::time::timeout(DISPOSE_TIMEOUT, instance.dispose()).await
+        {
             tracing::debug!(%error, "cannot dispose of an instance; its browser is gone");
+        }
+        if let Some(traffic) = session.network.take().and_then(|network| network.traffic) {
+            traffic.end().await;
         }
     }
 }
@@ -304,11 +319,11 @@ impl Session {
                 instance.probe().await?;
                 OperationResult::Alive
             }
-            Operation::Configure { options, proxy } => {
-                let server = proxy.as_ref().map(EgressProxy::server);
+            Operation::Configure { options, network } => {
+                let server = network.as_ref().map(|network| network.proxy.server());
                 let configured = instance.create_sibling(*options, server).await?;
                 let unused = std::mem::replace(instance, configured);
-                self.proxy = proxy;
+                self.network = network;
                 drop(unused);
                 OperationResult::Alive
             }

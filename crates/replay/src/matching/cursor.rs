@@ -1,12 +1,13 @@
 //! One session's way through an archive: which of several recordings of a request comes next.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use super::{
     MatchKind,
     key::{self, Key, Variant},
     normalise::{Normalised, normalise, parse_url},
     score::score,
+    sessions::Preference,
 };
 use crate::{
     Archive, ArchiveError, Request, Response,
@@ -18,6 +19,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Cursor {
     archive: Arc<Archive>,
+    preference: Option<Preference>,
     /// Lists of recordings → how many of them were given.
     positions: HashMap<Key, u32>,
 }
@@ -66,7 +68,13 @@ impl Found {
 
 impl Cursor {
     pub fn new(archive: Arc<Archive>) -> Self {
-        Self { archive, positions: HashMap::new() }
+        Self { archive, preference: None, positions: HashMap::new() }
+    }
+
+    /// Prefers the recordings of a session, then those of another attempt at its task (`TASK#ATTEMPT`).
+    pub fn for_session(archive: Arc<Archive>, session: &str) -> Self {
+        let preference = Some(archive.sessions().preference(session));
+        Self { archive, preference, positions: HashMap::new() }
     }
 
     /// Finds the next recording for a request. Several recordings of one request are given in order, and the last is
@@ -139,6 +147,7 @@ impl Cursor {
             [] => None,
             [only] => Some(*only),
             several => {
+                let several = self.preferred(several);
                 let position = self.positions.entry(key).or_default();
                 let index = several[(*position as usize).min(several.len() - 1)];
                 *position = (*position + 1).min(several.len() as u32);
@@ -147,11 +156,21 @@ impl Cursor {
         }
     }
 
+    /// Of several recordings, those that the session prefers.
+    fn preferred<'a>(&self, recordings: &'a [u32]) -> Cow<'a, [u32]> {
+        match &self.preference {
+            Some(preference) => self.archive.sessions().nearest(preference, recordings).into(),
+            None => recordings.into(),
+        }
+    }
+
     /// After an exact match, normalised matches continue behind it instead of going back in time.
     fn skip_to(&mut self, index: u32) {
         let Some(key) = self.archive.table().keys[index as usize] else { return };
-        let recordings = self.archive.table().normalised(&key);
+        let archive = Arc::clone(&self.archive);
+        let recordings = archive.table().normalised(&key);
         if recordings.len() > 1 {
+            let recordings = self.preferred(recordings);
             let next = recordings.partition_point(|other| *other <= index) as u32;
             let position = self.positions.entry(key).or_default();
             *position = next.max(*position);

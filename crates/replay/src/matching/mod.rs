@@ -5,10 +5,12 @@ mod cursor;
 mod key;
 mod normalise;
 mod score;
+mod sessions;
 mod table;
 
 pub use cursor::{Answer, Cursor, Found, Miss};
 pub(crate) use normalise::request_label;
+pub(crate) use sessions::Sessions;
 pub(crate) use table::Table;
 
 use serde::{Deserialize, Serialize};

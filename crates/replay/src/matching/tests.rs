@@ -167,3 +167,32 @@ fn web_socket_is_found_by_its_upgrade_request() {
     let archive = record(directory.path(), vec![(Request::get("wss://h/socket"), 101, "")]);
     assert!(find(&mut Cursor::new(archive), &Request::get("https://h/socket")).is_some());
 }
+
+#[test]
+fn session_prefers_its_own_recordings_then_those_of_its_task() {
+    let directory = tempfile::tempdir().unwrap();
+    let recorder = Recorder::open(directory.path(), RecorderOptions::default()).unwrap();
+    let start: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+    let recordings = [("a#0", "first of a#0"), ("b#0", "b#0"), ("a#1", "a#1"), ("a#0", "second of a#0")];
+    for (index, (session, body)) in recordings.into_iter().enumerate() {
+        let response = Response { status: 200, body: body.into(), ..Response::default() };
+        let started = start + i64::try_from(index).unwrap().seconds();
+        let mut exchange =
+            Exchange::new(started, Request::get("https://h/cart"), Outcome::Response(response));
+        exchange.session = Some(session.into());
+        recorder.append(exchange).unwrap();
+    }
+    recorder.finish().unwrap();
+    let archive = Archive::open(directory.path(), ArchiveOptions::default()).unwrap();
+    let bodies = |session: &str| {
+        let mut cursor = Cursor::for_session(Arc::clone(&archive), session);
+        let mut next = || find(&mut cursor, &Request::get("https://h/cart")).unwrap().1;
+        [next(), next(), next()]
+    };
+    assert_eq!(bodies("a#0"), ["first of a#0", "second of a#0", "second of a#0"]);
+    assert_eq!(bodies("b#0"), ["b#0", "b#0", "b#0"]);
+    assert_eq!(bodies("a#7"), ["first of a#0", "a#1", "second of a#0"], "an attempt that was not recorded");
+    assert_eq!(bodies("c#0"), ["first of a#0", "b#0", "a#1"], "a task that was not recorded");
+    assert_eq!(archive.started(Some("a#1")), Some(start + 2.seconds()));
+    assert_eq!(archive.started(Some("c#0")), Some(start));
+}

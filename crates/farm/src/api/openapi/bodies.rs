@@ -83,6 +83,31 @@ pub(super) fn recording_name() -> Value {
     json!({"name": "name", "in": "path", "required": true, "schema": {"enum": names}, "description": "The part"})
 }
 
+pub(super) fn network_report() -> Value {
+    let count = json!({"type": "integer", "minimum": 0});
+    let counts = json!({
+        "type": "object", "required": ["exact", "normalised", "scored", "missed"],
+        "properties": {"exact": count, "normalised": count, "scored": count, "missed": count},
+    });
+    let request = json!({
+        "type": "object", "required": ["method", "url", "match"],
+        "properties": {
+            "method": {"type": "string"}, "url": {"type": "string"},
+            "match": {"enum": ["exact", "normalised", "scored", "missed"]}, "score": {"type": "number"},
+        },
+    });
+    let schema = json!({
+        "type": "object", "required": ["recorded", "unrecorded", "tunnelled", "matches", "sites", "requests"],
+        "properties": {
+            "record": {"type": "string"}, "replay": {"type": "string"}, "recorded": count, "unrecorded": count,
+            "tunnelled": {"type": "array", "items": {"type": "string"}}, "matches": counts,
+            "sites": {"type": "object", "additionalProperties": counts},
+            "requests": {"type": "array", "items": request, "maxItems": 2000},
+        },
+    });
+    json_response("What was recorded, and how requests were answered", &schema)
+}
+
 pub(super) fn recording() -> Value {
     let content: Map<String, Value> = RecordingPart::ALL
         .into_iter()

@@ -163,6 +163,11 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
     )
     .parameters(vec![bodies::recording_name()])
     .response(bodies::recording());
+    let network = on_instance(
+        "get_network_report",
+        "Get what was recorded, and how requests were answered, of a lease with the session option network",
+    )
+    .response(bodies::network_report());
     let probe = on_instance("probe", "Check that the browser of the lease is alive").response(success());
     vec![
         ("/screenshot", "get", screenshot.build()),
@@ -181,6 +186,7 @@ fn instance_operations(tier: Tier) -> Vec<PathOperation> {
         ("/files/{name}", "put", write_file.build()),
         ("/files/{name}", "delete", delete_file.build()),
         ("/recording/{name}", "get", recording.build()),
+        ("/network", "get", network.build()),
         ("/storage_state", "get", state.build()),
         ("/storage_state", "put", set_state.build()),
     ]
@@ -248,6 +254,7 @@ mod tests {
                 "/files",
                 "/files/{name}",
                 "/recording/{name}",
+                "/network",
             ] {
                 assert!(document["paths"][path].is_object(), "{path}");
             }

@@ -1,0 +1,128 @@
+//! The network of a lease that has one of its own: through the client's proxy, recorded, or replayed.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use proto::{InstanceId, SessionOptions, network::NetworkReport};
+
+use super::{Operation, Pool, Tenancy};
+use crate::{
+    egress::{EgressProxy, Route, Upstream},
+    error::ApiError,
+    tasks::Tasks,
+    traffic::{Archives, Identity, Traffic},
+};
+
+/// What leases need to record and replay.
+pub(super) struct PoolArchives {
+    archives: Arc<Archives>,
+    identity: Arc<Identity>,
+}
+
+impl PoolArchives {
+    pub(super) fn create(root: PathBuf, tasks: &Tasks) -> io::Result<Self> {
+        std::fs::create_dir_all(&root)?;
+        let identity = Identity::create().map_err(io::Error::other)?;
+        Ok(Self {
+            archives: Arc::new(Archives::new(root.canonicalize()?, tasks)),
+            identity: Arc::new(identity),
+        })
+    }
+
+    /// The flag that makes the browsers accept the proxies of leases as every site.
+    pub(super) fn browser_flag(&self) -> String {
+        self.identity.browser_flag()
+    }
+}
+
+/// The proxy of a lease, and what it records or replays.
+#[derive(Debug)]
+pub(crate) struct LeaseNetwork {
+    pub(super) proxy: EgressProxy,
+    pub(super) traffic: Option<Arc<Traffic>>,
+}
+
+/// A lease's network before its proxy is started: everything that an invalid option can make fail.
+pub(super) struct LeaseRoute {
+    route: Route,
+    traffic: Option<Arc<Traffic>>,
+}
+
+impl Pool {
+    /// Checks and opens what the session options say about the network; `None` if that is nothing.
+    pub(super) async fn lease_route(&self, options: &SessionOptions) -> Result<Option<LeaseRoute>, ApiError> {
+        let upstream = options.proxy.as_ref().map(Upstream::new).transpose()?;
+        if let Some(upstream) = &upstream {
+            upstream.check(&self.0.options.network).await?;
+        }
+        if upstream.is_none() && options.network.is_none() {
+            return Ok(None);
+        }
+        let route = Route { rules: self.0.options.network.clone(), upstream };
+        let traffic = match &options.network {
+            Some(network) => {
+                let missing = || {
+                    ApiError::BadRequest(
+                        "the session option network: this node has no archives; start it with --archives DIR"
+                            .into(),
+                    )
+                };
+                let PoolArchives { archives, identity } = self.0.archives.as_ref().ok_or_else(missing)?;
+                let traffic =
+                    Traffic::open(network, archives, identity, route.clone(), self.refused_counter());
+                Some(Arc::new(traffic.await?))
+            }
+            None => None,
+        };
+        Ok(Some(LeaseRoute { route, traffic }))
+    }
+
+    pub(super) async fn start_lease_network(&self, lease: LeaseRoute) -> Result<LeaseNetwork, ApiError> {
+        let LeaseRoute { route, traffic } = lease;
+        let proxy =
+            EgressProxy::start_for_lease(route, traffic.clone(), self.refused_counter(), &self.0.tasks).await;
+        let failed = |error| ApiError::Internal(format!("cannot start the proxy of the lease: {error}"));
+        Ok(LeaseNetwork { proxy: proxy.map_err(failed)?, traffic })
+    }
+
+    /// Returns what became of the requests of a lease with the session option `network`.
+    pub(crate) fn network_report(&self, id: &InstanceId) -> Result<NetworkReport, ApiError> {
+        let traffic = self.0.state().tenancy(id)?.traffic();
+        let without = || {
+            ApiError::BadRequest(
+                "this lease neither records nor replays; acquire it with the session option network".into(),
+            )
+        };
+        Ok(traffic.ok_or_else(without)?.report())
+    }
+}
+
+impl Tenancy {
+    /// Fails if a page of the lease needed what its archive lacks: nothing that it shows counts any more.
+    pub(super) fn check_replay(&self, operation: Shows) -> Result<(), ApiError> {
+        let missed = self.traffic().and_then(|traffic| traffic.failure());
+        match missed.filter(|_| operation == Shows::Page) {
+            Some(reason) => Err(ApiError::ReplayMiss(reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether an operation uses the page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shows {
+    Page,
+    Nothing,
+}
+
+impl Operation {
+    pub(super) const fn shows(&self) -> Shows {
+        match self {
+            Self::Execute(_)
+            | Self::Observe(_)
+            | Self::Step { .. }
+            | Self::Refused { .. }
+            | Self::Computer(_) => Shows::Page,
+            _ => Shows::Nothing,
+        }
+    }
+}
