@@ -156,7 +156,7 @@ pub(crate) enum TurnError {
 }
 
 impl TurnError {
-    fn code(&self) -> ErrorCode {
+    pub(crate) fn code(&self) -> ErrorCode {
         match self {
             Self::Action(Failure::Invalid(_)) => ErrorCode::BadRequest,
             Self::Action(Failure::Unsupported { .. }) => ErrorCode::UnsupportedAction,

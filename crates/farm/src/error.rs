@@ -44,6 +44,8 @@ pub enum ApiError {
         "{0}; release the lease, and record what is missing (on_miss: \"live\") or replay another archive"
     )]
     ReplayMiss(String),
+    #[error("the fork is not in the state of its original: {0}")]
+    ForkDiffers(String),
     #[error("node {node} cannot be reached: {reason}")]
     NodeUnreachable { node: String, reason: String },
     #[error("the farm is shutting down and accepts no new requests")]
@@ -75,6 +77,7 @@ impl ApiError {
             Self::NoCapacity(_) | Self::Draining => ErrorCode::NoCapacity,
             Self::InstanceLost(_) => ErrorCode::InstanceLost,
             Self::ReplayMiss(_) => ErrorCode::ReplayMiss,
+            Self::ForkDiffers(_) => ErrorCode::ForkDiffers,
             Self::NodeUnreachable { .. } => ErrorCode::NodeUnreachable,
             Self::ShuttingDown => ErrorCode::ShuttingDown,
             Self::Browser(error) => error.code(),

@@ -34,6 +34,8 @@ pub enum ErrorCode {
     ConfirmationRequired,
     /// A page of a replay requested what the archive does not have.
     ReplayMiss,
+    /// A fork did not reach the state of its original.
+    ForkDiffers,
     /// The page did not answer in time.
     Timeout,
     /// The farm is stopping and accepts no new work.
@@ -44,7 +46,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::BadRequest,
         Self::NotFound,
         Self::MissingKey,
@@ -61,6 +63,7 @@ impl ErrorCode {
         Self::UnsupportedAction,
         Self::ConfirmationRequired,
         Self::ReplayMiss,
+        Self::ForkDiffers,
         Self::Timeout,
         Self::ShuttingDown,
         Self::TooLarge,
@@ -85,6 +88,7 @@ impl ErrorCode {
             Self::UnsupportedAction => "unsupported_action",
             Self::ConfirmationRequired => "confirmation_required",
             Self::ReplayMiss => "replay_miss",
+            Self::ForkDiffers => "fork_differs",
             Self::Timeout => "timeout",
             Self::ShuttingDown => "shutting_down",
             Self::TooLarge => "too_large",
@@ -112,7 +116,8 @@ impl ErrorCode {
             | Self::NavigationFailed
             | Self::UnsupportedAction
             | Self::ConfirmationRequired
-            | Self::ReplayMiss => 422,
+            | Self::ReplayMiss
+            | Self::ForkDiffers => 422,
             Self::Internal | Self::InstanceLost => 500,
             Self::NodeUnreachable => 502,
             Self::NoCapacity | Self::ShuttingDown => 503,

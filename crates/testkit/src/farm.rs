@@ -31,6 +31,7 @@ pub const ENDPOINTS: [(&str, Method); 19] = [
     ("/files/a.txt", Method::PUT),
     ("/files/a.txt", Method::DELETE),
     ("/recording/recording.json", Method::GET),
+    ("/network", Method::GET),
     ("/info", Method::GET),
     ("/metrics", Method::GET),
 ];

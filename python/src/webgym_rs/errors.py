@@ -142,6 +142,12 @@ class ReplayMiss(AgentError):
     code = "replay_miss"
 
 
+class ForkDiffers(RequestError):
+    """A fork did not reach the state of its original; the message names the first difference."""
+
+    code = "fork_differs"
+
+
 class PageTimeout(AgentError):
     """The page did not answer in time."""
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod common;
+mod fork;
 mod misses;
 mod record;
 mod refusals;

@@ -83,7 +83,8 @@ impl ClientError {
             ErrorCode::BadRequest
             | ErrorCode::TooLarge
             | ErrorCode::UnsupportedAction
-            | ErrorCode::ConfirmationRequired => Self::BadRequest(detail),
+            | ErrorCode::ConfirmationRequired
+            | ErrorCode::ForkDiffers => Self::BadRequest(detail),
             ErrorCode::NotFound => Self::NotSupported(detail),
             ErrorCode::Internal => Self::Other(detail),
         }

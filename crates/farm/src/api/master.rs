@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     audit,
-    master::Master,
+    master::{LeaseOffer, Master},
     metrics::{self, MasterMetrics},
-    node::Call,
+    node::{Call, GetRequest},
 };
 
 pub(crate) fn master_routes(master: Master, key: Key) -> Router {
@@ -43,6 +43,7 @@ pub(crate) fn master_routes(master: Master, key: Key) -> Router {
         .route("/storage_state", accept_storage_state(get(storage_state).put(set_storage_state)))
         .route("/recording/{name}", get(recording))
         .route("/network", get(network))
+        .route("/fork", post(fork))
         .route("/info", get(info))
         .route("/drain", post(drain))
         .route("/undrain", post(undrain))
@@ -65,15 +66,26 @@ async fn get_instance(
 ) -> ApiResult {
     let request = query.get_request(&body)?;
     let offer = master.get(&request).await?;
+    Ok(deliver(&master, offer, &request, &headers).await)
+}
+
+/// Starts a lease in the state of another, on the same node.
+async fn fork(State(master): State<Master>, headers: HeaderMap, query: Query) -> ApiResult {
+    let request = query.fork_request(query.instance()?)?;
+    let offer = master.fork(query.required("node")?, &request).await?;
+    Ok(deliver(&master, offer, &request, &headers).await)
+}
+
+async fn deliver(master: &Master, offer: LeaseOffer, request: &GetRequest, headers: &HeaderMap) -> Response {
     let access = match offer.access() {
         Some(access) => Some(access.clone()),
         None => master.access(&offer.lease.node, &offer.lease.id).await.unwrap_or_default(),
     };
     let answer = json!({"instance_id": offer.lease.id, "node": offer.lease.node});
-    let response = with_addresses(answer, access.as_ref(), &headers);
+    let response = with_addresses(answer, access.as_ref(), headers);
     audit::given(&offer.lease.id, &offer.lease.node, request.key.as_deref());
     offer.deliver();
-    Ok(response)
+    response
 }
 
 async fn session(State(master): State<Master>, headers: HeaderMap, query: Query) -> ApiResult {

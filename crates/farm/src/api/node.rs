@@ -58,6 +58,7 @@ impl NodeApi {
 pub(crate) fn node_routes(node: LocalNode, key: Key) -> Router {
     let authenticated = Router::new()
         .route("/get", accept_storage_state(post(get_instance)))
+        .route("/fork", post(fork))
         .route("/info", get(info))
         .route("/drain", post(drain))
         .route("/undrain", post(undrain))
@@ -99,6 +100,13 @@ async fn get_instance(
     body: OptionalBody,
 ) -> ApiResult {
     let lease = api.node.get(&query.get_request(&body)?).await?;
+    let response = with_addresses(json!({"instance_id": lease.id()}), lease.access(), &headers);
+    lease.deliver();
+    Ok(response)
+}
+
+async fn fork(State(api): State<NodeApi>, headers: HeaderMap, query: Query) -> ApiResult {
+    let lease = api.node.get(&query.fork_request(api.id(&query)?)?).await?;
     let response = with_addresses(json!({"instance_id": lease.id()}), lease.access(), &headers);
     lease.deliver();
     Ok(response)

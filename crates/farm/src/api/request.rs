@@ -20,7 +20,7 @@ use crate::{
     access::LEASE_FIELDS,
     computer::ComputerCall,
     error::ApiError,
-    node::{Call, GetRequest},
+    node::{Call, Fork, GetRequest},
     observe::{Encoding, ObserveCall},
     recording::RecordingPart,
 };
@@ -135,7 +135,15 @@ impl Query {
             key,
             options: SessionOptions::from_json(&body.0)
                 .map_err(|error| ApiError::BadRequest(error.to_string()))?,
+            fork: None,
         })
+    }
+
+    /// Parses a request for a fork of the lease `from`. Its options are those of the original.
+    pub(crate) fn fork_request(&self, from: InstanceId) -> Result<GetRequest, ApiError> {
+        let steps: Option<usize> = self.optional("steps", "a whole number of steps")?;
+        let request = self.get_request(&OptionalBody::default())?;
+        Ok(GetRequest { fork: Some(Fork { from, steps }), ..request })
     }
 
     pub(crate) fn screenshot(&self) -> Result<Call, ApiError> {
@@ -157,6 +165,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 }
 
 /// A body that is a JSON object, or empty.
+#[derive(Default)]
 pub(crate) struct OptionalBody(Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for OptionalBody {

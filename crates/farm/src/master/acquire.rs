@@ -142,12 +142,34 @@ impl Master {
         Err(full)
     }
 
+    /// Asks the node of a lease for a fork of it. Nodes do the waiting: no other has the lease.
+    pub(crate) async fn fork(&self, node: &str, request: &GetRequest) -> Result<LeaseOffer, ApiError> {
+        let unknown = || ApiError::UnknownNode(node.to_owned());
+        let entry = self.table().route(node).ok_or_else(unknown)?;
+        if !entry.accepts_options() {
+            return Err(ApiError::BadRequest("a node of the Python system cannot fork leases".into()));
+        }
+        if let Some(lease) = match &request.key {
+            Some(key) => self.look_up(key).await,
+            None => None,
+        } {
+            return Ok(LeaseOffer::existing(lease));
+        }
+        match self.ask(&entry, request).await? {
+            Leased::Offer(offer) => Ok(offer),
+            Leased::Duplicate { key } => {
+                self.look_up(&key).await.map(LeaseOffer::existing).ok_or(ApiError::NoCapacity(None))
+            }
+        }
+    }
+
     /// Asks one node, in a task that continues if our client disconnects meanwhile: only its result shows what has to
     /// be released.
     async fn ask(&self, entry: &Arc<NodeEntry>, request: &GetRequest) -> Result<Leased, ApiError> {
         // The master does the waiting. A request without a key gets one, so that a lost response can be recovered.
         let node_key = request.key.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-        let node_request = GetRequest { wait: Some(Duration::ZERO), key: Some(node_key), ..request.clone() };
+        let wait = if request.fork.is_some() { request.wait } else { Some(Duration::ZERO) };
+        let node_request = GetRequest { wait, key: Some(node_key), ..request.clone() };
         let (sender, receiver) = oneshot::channel();
         let (master, entry, key) = (self.clone(), Arc::clone(entry), request.key.clone());
         self.0.tasks.spawn("ask node", async move {

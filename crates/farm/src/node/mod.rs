@@ -30,6 +30,16 @@ pub(crate) struct GetRequest {
     /// How long to wait for a free slot; `None` uses the default.
     pub(crate) wait: Option<Duration>,
     pub(crate) options: SessionOptions,
+    /// Start in the state of another lease, with its options.
+    pub(crate) fork: Option<Fork>,
+}
+
+/// Which lease to fork.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fork {
+    pub(crate) from: InstanceId,
+    /// How many of its steps are repeated; `None` = all.
+    pub(crate) steps: Option<usize>,
 }
 
 /// A call to a leased instance.

@@ -62,6 +62,8 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 const GET_MARGIN: Duration = Duration::from_secs(5);
 /// The same for a lease with session options, for which the node creates an instance.
 const CONFIGURE_MARGIN: Duration = Duration::from_mins(1);
+/// How much longer it takes if the lease is a fork, whose original may have had many steps.
+const FORK_MARGIN: Duration = Duration::from_mins(10);
 
 /// The body of a request to a node.
 enum RequestBody {
@@ -238,7 +240,16 @@ impl Node for RemoteNode {
         } else {
             (Some(request.options.to_json().into()), CONFIGURE_MARGIN)
         };
-        let response = self.request(Method::POST, "/get", &query, options, None, wait + margin).await?;
+        let fork =
+            request.fork.map(|fork| (fork.from.to_string(), fork.steps.map(|steps| steps.to_string())));
+        let (path, margin) = if let Some((from, steps)) = &fork {
+            query.push(("instance_id", from));
+            query.extend(steps.as_ref().map(|steps| ("steps", steps.as_str())));
+            ("/fork", FORK_MARGIN)
+        } else {
+            ("/get", margin)
+        };
+        let response = self.request(Method::POST, path, &query, options, None, wait + margin).await?;
         let response: GetResponse = self.json(response).await?;
         let node = self.clone();
         let access = response.access();

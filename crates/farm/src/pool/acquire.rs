@@ -58,10 +58,15 @@ impl Pool {
         request: &GetRequest,
     ) -> Result<PendingLease, ApiError> {
         // Checked first: an invalid option must not take a slot.
-        let route = self.lease_route(&request.options).await?;
+        let original = request.fork.as_ref().map(|fork| self.original(fork)).transpose()?;
+        let options = original.as_ref().map_or(&request.options, |original| &original.options);
+        let route = self.lease_route(options).await?;
         let lease = self.lease(lifetime, request.key.as_deref(), request.wait).await?;
-        if lease.is_new() && !request.options.is_default() {
-            self.configure(lease.id(), request.options.clone(), route).await?;
+        if lease.is_new() && !options.is_default() {
+            self.configure(lease.id(), options.clone(), route).await?;
+        }
+        if let Some(original) = original.filter(|_| lease.is_new()) {
+            self.repeat(lease.id(), original).await?;
         }
         Ok(lease)
     }

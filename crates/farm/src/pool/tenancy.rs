@@ -4,7 +4,7 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
-        Arc, Mutex as StdMutex, PoisonError,
+        Arc, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -19,7 +19,12 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{computer, network::LeaseNetwork, viewers::Viewers};
+use super::{
+    computer,
+    history::{Begun, History},
+    network::LeaseNetwork,
+    viewers::Viewers,
+};
 use crate::{
     access::LeaseSecrets,
     computer::{ComputerCall, ComputerResult},
@@ -136,6 +141,10 @@ pub(crate) struct Tenancy {
     viewers: Viewers,
     recorder: StdMutex<Option<Arc<Recorder>>>,
     traffic: StdMutex<Option<Arc<Traffic>>>,
+    /// The options of a lease that has some.
+    options: OnceLock<SessionOptions>,
+    /// What a replayed lease did.
+    history: StdMutex<History>,
 }
 
 /// What the running operation has exclusive use of.
@@ -167,6 +176,8 @@ impl Tenancy {
             viewers: Viewers::default(),
             recorder: StdMutex::default(),
             traffic: StdMutex::default(),
+            options: OnceLock::new(),
+            history: StdMutex::default(),
         }
     }
 
@@ -200,6 +211,19 @@ impl Tenancy {
     /// What is recorded or replayed.
     pub(super) fn traffic(&self) -> Option<Arc<Traffic>> {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn options(&self) -> Option<SessionOptions> {
+        self.options.get().cloned()
+    }
+
+    fn is_replay(&self) -> bool {
+        let network = self.options.get().and_then(|options| options.network.as_ref());
+        network.is_some_and(|network| network.replay.is_some())
+    }
+
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the use of the lease at this moment.
@@ -264,6 +288,10 @@ impl Tenancy {
             session = Arc::clone(&self.session).lock_owned() => session,
         };
         let tenancy = Arc::clone(self);
+        let begun = self.is_replay().then(|| Begun::of(&operation));
+        if let Operation::Configure { options, .. } = &operation {
+            let _ = self.options.set((**options).clone());
+        }
         let (sender, receiver) = oneshot::channel();
         tasks.spawn("operation", async move {
             let result = tokio::select! {
@@ -273,6 +301,9 @@ impl Tenancy {
             };
             tenancy.renew_browser(&session);
             tenancy.touch();
+            if let Some(begun) = begun {
+                tenancy.history().add(begun, &result);
+            }
             drop(session);
             let _ = sender.send(result);
         });

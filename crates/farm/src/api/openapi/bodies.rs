@@ -36,6 +36,13 @@ pub(super) fn get_parameters() -> Vec<Value> {
     ]
 }
 
+pub(super) fn fork_parameters() -> Vec<Value> {
+    let steps = "How many of its commands are carried out again; default: all";
+    let mut all = get_parameters();
+    all.push(parameter("steps", false, &json!({"type": "integer", "minimum": 0}), steps));
+    all
+}
+
 pub(super) fn screenshot_parameters() -> Vec<Value> {
     let mode = json!({"type": "string", "enum": modes(), "default": "set_of_marks"});
     let format = json!({"type": "string", "enum": ["png", "jpeg", "jpg", "webp"], "default": "png"});

@@ -106,11 +106,23 @@ fn lease_operations(tier: Tier) -> Vec<PathOperation> {
     let session = Operation::new("get_session", "Get the address of a lease for CDP clients")
         .parameters(instance_parameters(tier))
         .response(bodies::lease(tier));
-    vec![
+    let mut all = vec![
         ("/get", "post", get.build()),
         ("/session", "get", session.build()),
         ("/reset", "post", reset.build()),
-    ]
+    ];
+    // A single instance has no slot for a fork.
+    if tier != Tier::Instance {
+        let fork = Operation::new(
+            "fork_lease",
+            "Acquire an instance in the state of a lease that replays an archive",
+        )
+        .parameters(instance_parameters(tier))
+        .parameters(bodies::fork_parameters())
+        .response(bodies::lease(tier));
+        all.push(("/fork", "post", fork.build()));
+    }
+    all
 }
 
 fn instance_operations(tier: Tier) -> Vec<PathOperation> {
@@ -258,7 +270,7 @@ mod tests {
             ] {
                 assert!(document["paths"][path].is_object(), "{path}");
             }
-            for path in ["/drain", "/undrain"] {
+            for path in ["/drain", "/undrain", "/fork"] {
                 assert_eq!(document["paths"][path].is_object(), tier != Tier::Instance, "{path}");
             }
         }

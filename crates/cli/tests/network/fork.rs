@@ -1,0 +1,49 @@
+//! A fork reaches the state of its original, or says why not.
+
+use serde_json::json;
+use testkit::{Farm, Lease, Reply};
+
+use crate::common::World;
+
+impl World {
+    async fn try_fork(&self, lease: &Lease, steps: Option<usize>) -> Reply {
+        fork(&self.farm, lease, steps).await
+    }
+}
+
+async fn fork(farm: &Farm, lease: &Lease, steps: Option<usize>) -> Reply {
+    let steps = steps.map(|steps| steps.to_string());
+    let mut query =
+        vec![("node", lease.node.as_str()), ("instance_id", lease.id.as_str()), ("wait_secs", "30")];
+    query.extend(steps.as_ref().map(|steps| ("steps", steps.as_str())));
+    farm.http.post("/fork", &query).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fork_from_every_step_reaches_the_same_page() {
+    let mut world = World::start().await;
+    world.record("shop").await;
+    world.server = None;
+    let original = world.farm.get_with(&json!({"network": {"replay": "shop", "seed": 5}})).await;
+    let shown = world.episode(&original).await;
+    for (step, shown) in shown.iter().enumerate() {
+        // Each step of the episode is a command and a reading of its text.
+        let reply = world.try_fork(&original, Some(2 * (step + 1))).await;
+        let lease = Lease::parse(&reply.ok());
+        assert_eq!(world.farm.text(&lease).await, shown.text, "step {step}");
+        world.farm.reset(&lease).await.ok();
+    }
+    let present = Lease::parse(&world.try_fork(&original, None).await.ok());
+    assert_eq!(Some(world.farm.text(&present).await), shown.last().map(|shown| shown.text.clone()));
+    let too_many = world.try_fork(&original, Some(100)).await;
+    too_many.assert_error(400, "bad_request", "it has had 20 steps, and the fork wants 100");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_replayed_leases_can_be_forked() {
+    let world = World::start().await;
+    let lease = world.farm.get().await;
+    world.try_fork(&lease, None).await.assert_error(400, "bad_request", "it replays no archive");
+    let ended = Lease { id: lease.id.replace(|c: char| c.is_ascii_digit(), "0"), ..lease.clone() };
+    world.try_fork(&ended, None).await.assert_error(400, "invalid_instance", "Invalid instance");
+}
