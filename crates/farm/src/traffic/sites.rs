@@ -62,6 +62,12 @@ impl Sites {
             Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
                 .http1_preserve_header_case(true)
+                // Chromium's values, so that sites see less of a difference.
+                .http2_header_table_size(65_536)
+                .http2_initial_stream_window_size(6_291_456)
+                .http2_initial_connection_window_size(15_728_640)
+                .http2_max_header_list_size(262_144)
+                .http2_max_frame_size(None)
                 .build(Connector { route: route.clone(), http2 })
         };
         Self { client: client(true), upgrading: client(false), route: route.clone() }
