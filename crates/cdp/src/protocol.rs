@@ -63,6 +63,7 @@ methods! {
     INSPECTOR_ENABLE = "Inspector.enable";
     LOG_ENABLE = "Log.enable";
     NETWORK_ENABLE = "Network.enable";
+    NETWORK_GET_RESPONSE_BODY = "Network.getResponseBody";
     NETWORK_LOAD_NETWORK_RESOURCE = "Network.loadNetworkResource";
     NETWORK_SET_BYPASS_SERVICE_WORKER = "Network.setBypassServiceWorker";
     NETWORK_SET_BLOCKED_URLS = "Network.setBlockedURLs";

@@ -13,7 +13,7 @@ pub enum Tier {
 }
 
 /// The endpoints of every tier that need the API key.
-pub const ENDPOINTS: [(&str, Method); 19] = [
+pub const ENDPOINTS: [(&str, Method); 20] = [
     ("/get", Method::POST),
     ("/session", Method::GET),
     ("/reset", Method::POST),

@@ -51,5 +51,5 @@ pub use redis::{REDIS_USER, Redis};
 pub use rng::Rng;
 pub use slots::{SlotMonitor, Slots};
 
-pub use tls_site::TlsSite;
+pub use tls_site::{TlsSite, plain_site};
 pub use webgym::{Listening, Webgym};

@@ -19,6 +19,16 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
+/// Starts a site without TLS on loopback, which lives as long as the test. Returns its port.
+pub async fn plain_site(router: Router) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        axum::serve(listener, router).await.unwrap();
+    });
+    port
+}
+
 /// A running site. Dropping it closes its port.
 pub struct TlsSite {
     port: u16,

@@ -1,11 +1,14 @@
 //! What is recorded is replayed, without the site.
 
-use std::path::Path;
+use std::{os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use serde_json::json;
-use testkit::modern_site::{COOKIE_SECRET, HEADER_SECRET, PASSWORD_SECRET};
+use testkit::{
+    TlsSite,
+    modern_site::{COOKIE_SECRET, HEADER_SECRET, ModernSite, PASSWORD_SECRET},
+};
 
-use crate::common::{WEBGYM, World};
+use crate::common::{WEBGYM, World, start_farm};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_episode_is_replayed_without_its_site() {
@@ -44,6 +47,72 @@ async fn secrets_are_not_in_the_bytes_of_the_archive() {
     let check =
         tokio::process::Command::new(WEBGYM).args(["archive", "check"]).arg(&folder).output().await.unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn host_that_is_passed_on_unread_is_recorded_by_the_browser() {
+    let site = ModernSite::default();
+    let server = TlsSite::start("shop.localhost", site.router()).await;
+    let folder = tempfile::tempdir().unwrap();
+    // The connection is not ended by the proxy, so the browser itself must accept the site.
+    let wrapper = accepting_browser(folder.path());
+    let (_process, farm) = start_farm(
+        &folder.path().join("archives"),
+        &server.authority(),
+        &format!("--allow-private-network --chromium {wrapper}"),
+    )
+    .await;
+    let network = json!({"record": "shop", "tunnel_hosts": ["*.localhost", "shop.localhost"]});
+    let lease = farm.get_with(&json!({"network": network})).await;
+    farm.visit(&lease, &server.url("/old")).await;
+    let live = farm.text(&lease).await;
+    let recorded = async || farm.network(&lease).await.ok()["recorded"].as_u64() >= Some(2);
+    testkit::eventually("redirect and page are recorded", Duration::from_secs(30), recorded).await;
+    let report = farm.network(&lease).await.ok();
+    assert_eq!(report["tunnelled"], json!(["shop.localhost"]), "{report}");
+    farm.reset(&lease).await.ok();
+    let url = server.url("/old");
+    drop(server);
+    let lease = farm.get_with(&json!({"network": {"replay": "shop"}})).await;
+    farm.visit(&lease, &url).await;
+    let replayed = farm.text(&lease).await;
+    let served = |text: &str| text.lines().find(|line| line.starts_with("Served at")).map(str::to_owned);
+    assert!(served(&live).is_some() && served(&live) == served(&replayed), "{live} {replayed}");
+}
+
+/// Writes a program that starts the browser and makes it accept every certificate.
+fn accepting_browser(folder: &Path) -> String {
+    let browser = browser::find_browser(None).unwrap();
+    let wrapper = folder.join(browser.path.file_name().unwrap());
+    let script = format!("#!/bin/sh\nexec {} --ignore-certificate-errors \"$@\"\n", browser.path.display());
+    std::fs::write(&wrapper, script).unwrap();
+    std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    wrapper.display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn websockets_without_tls_of_a_host_that_is_passed_on_are_recorded_by_the_browser() {
+    let world = World::start().await;
+    let site = testkit::plain_site(world.site.router()).await;
+    let home = format!("http://localhost:{site}/");
+    let network = json!({"record": "shop", "tunnel_hosts": ["localhost"]});
+    let lease = world.farm.get_with(&json!({"network": network})).await;
+    world.farm.visit(&lease, &home).await;
+    world.farm.reset(&lease).await.ok();
+    let folder = world.archives.path().join("shop");
+    let recorded = async || {
+        let archive = replay::Archive::open(&folder, replay::ArchiveOptions::default()).ok();
+        archive.is_some_and(|archive| {
+            archive
+                .exchanges()
+                .iter()
+                .any(|stored| stored.request.url.ends_with("/live") && !stored.frames.is_empty())
+        })
+    };
+    testkit::eventually("the messages are recorded", Duration::from_secs(30), recorded).await;
+    let lease = world.farm.get_with(&json!({"network": {"replay": "shop"}})).await;
+    world.farm.visit(&lease, &home).await;
+    assert!(world.farm.text(&lease).await.contains("price "));
 }
 
 /// Returns the bytes of all files of a folder, compressed ones also decompressed.

@@ -84,8 +84,11 @@ impl Pool {
         };
         let is_recorded = options.record == Some(true);
         self.perform(id, Operation::Configure { options: Box::new(options), network }).await?;
+        let tenancy = self.0.state().tenancy(id)?;
+        if let Some(traffic) = tenancy.traffic() {
+            traffic.observe(&tenancy.tenant_browser()).await?;
+        }
         if is_recorded {
-            let tenancy = self.0.state().tenancy(id)?;
             tenancy.start_recording(&self.0.tasks).await?;
         }
         Ok(())

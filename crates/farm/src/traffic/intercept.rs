@@ -65,7 +65,7 @@ impl Traffic {
     }
 
     /// Whether the connections to a host are passed on unread. In a replay there is nothing to pass on.
-    fn is_tunnelled(&self, host: &str) -> bool {
+    pub(super) fn is_tunnelled(&self, host: &str) -> bool {
         self.replay.is_none()
             && self.options.tunnel_hosts.iter().any(|pattern| match pattern.strip_prefix("*.") {
                 Some(parent) => host.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.')),

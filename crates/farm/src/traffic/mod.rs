@@ -7,6 +7,7 @@ mod identity;
 mod intercept;
 mod live;
 mod log;
+mod observed;
 mod playback;
 mod sites;
 mod websocket;
