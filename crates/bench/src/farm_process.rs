@@ -37,6 +37,7 @@ pub(crate) struct FarmProcess {
     child: Child,
     pub(crate) pid: u32,
     pub(crate) client: FarmClient,
+    session: SessionOptions,
     /// Time from the start of the process until all instances were ready.
     pub(crate) ready_after: Duration,
 }
@@ -49,10 +50,23 @@ impl From<ClientError> for BenchError {
 
 impl FarmProcess {
     pub(crate) async fn start(webgym: &Path, chromium: &Path, instances: usize) -> Result<Self, BenchError> {
+        Self::start_with(webgym, chromium, instances, &[]).await
+    }
+
+    /// Like [`Self::start`], with further arguments.
+    pub(crate) async fn start_with(
+        webgym: &Path,
+        chromium: &Path,
+        instances: usize,
+        more: &[&str],
+    ) -> Result<Self, BenchError> {
         let (chromium, instances) = (chromium.display().to_string(), instances.to_string());
         let arguments = "serve --master-port 0 --node-port 0 --allow-private-network --chromium";
-        let arguments: Vec<&str> =
-            arguments.split(' ').chain([chromium.as_str(), instances.as_str()]).collect();
+        let arguments: Vec<&str> = arguments
+            .split(' ')
+            .chain([chromium.as_str(), instances.as_str()])
+            .chain(more.iter().copied())
+            .collect();
         Self::run(webgym, &arguments).await
     }
 
@@ -90,13 +104,18 @@ impl FarmProcess {
         };
         let client = FarmClient::new(&master, API_KEY, options)?;
         let pid = child.id().unwrap_or_default();
-        Ok(Self { child, pid, client, ready_after: start.elapsed() })
+        Ok(Self { child, pid, client, session: SessionOptions::default(), ready_after: start.elapsed() })
+    }
+
+    /// Acquires leases with these options from now on.
+    pub(crate) fn with_session(self, session: SessionOptions) -> Self {
+        Self { session, ..self }
     }
 
     pub(crate) async fn acquire(&self) -> Result<Lease, BenchError> {
         let key = uuid::Uuid::new_v4().to_string();
         self.client
-            .acquire(60, Some(60), &key, &SessionOptions::default(), Deadline::after(CALL_TIMEOUT))
+            .acquire(60, Some(60), &key, &self.session, Deadline::after(CALL_TIMEOUT))
             .await
             .map(|granted| granted.lease)
             .map_err(BenchError::from)

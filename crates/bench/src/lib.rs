@@ -8,6 +8,7 @@ mod farm_process;
 mod gate;
 mod machine;
 mod master;
+mod network;
 mod process_tree;
 mod report;
 mod scaling;

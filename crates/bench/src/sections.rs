@@ -33,10 +33,12 @@ pub enum Section {
     Growth,
     /// Cost of a master in front of simulated nodes.
     Master,
+    /// Recording and replaying network traffic.
+    Network,
 }
 
 impl Section {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Steps,
         Self::One,
         Self::Leases,
@@ -45,6 +47,7 @@ impl Section {
         Self::Many,
         Self::Growth,
         Self::Master,
+        Self::Network,
     ];
 
     const fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl Section {
             Self::Many => "many",
             Self::Growth => "growth",
             Self::Master => "master",
+            Self::Network => "network",
         }
     }
 
@@ -80,6 +84,7 @@ impl Section {
             Self::Many => bench.many(report).await,
             Self::Growth => bench.growth(report).await,
             Self::Master => master::measure(options, report, progress).await,
+            Self::Network => bench.network(report).await,
         }
     }
 }
@@ -122,7 +127,6 @@ impl Bench<'_> {
         instances: usize,
         kinds: &[Option<(StepCalls, InteractionMode)>],
     ) -> Result<Vec<Measurement>, BenchError> {
-        const TURNS: usize = 4;
         let mut drivers = Vec::new();
         for kind in kinds {
             drivers.push(match kind {
@@ -130,6 +134,16 @@ impl Bench<'_> {
                 None => Driver::Bare(Arc::new(BareBrowser::start(&self.options.executable).await?)),
             });
         }
+        self.run_in_turns(drivers, instances).await
+    }
+
+    /// Measures drivers that are already started, and stops them.
+    pub(crate) async fn run_in_turns(
+        &self,
+        drivers: Vec<Driver>,
+        instances: usize,
+    ) -> Result<Vec<Measurement>, BenchError> {
+        const TURNS: usize = 4;
         let farms: Vec<u32> = drivers.iter().filter_map(Driver::pid).collect();
         let tree =
             |driver: &Driver| driver.pid().map_or_else(|| ProcessTree::current(&farms), ProcessTree::of);
@@ -258,7 +272,7 @@ impl Bench<'_> {
     }
 }
 
-fn add_steps(report: &mut Report, name: &str, measurement: &Measurement) {
+pub(crate) fn add_steps(report: &mut Report, name: &str, measurement: &Measurement) {
     let per_second = format!("steps per second, {name}");
     report.add(&per_second, "1/s", Better::Higher, measurement.steps_per_second());
     report.add(
