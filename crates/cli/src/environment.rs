@@ -35,6 +35,7 @@ use crate::{
     format::{count_of, parse_count},
     judge,
     monitor::{RunMonitorArgs, judge_name},
+    own_farm,
     parent::Parent,
     serve::print_event,
     signals::{Signals, StopSignal},
@@ -298,7 +299,7 @@ impl EpisodeArgs {
         let judge = judge::choose(&mut config)?;
         judge::log_choice(&config, None);
         let tasks = self.read_tasks(&config)?;
-        let farm = self.start_farm(self.instances.unwrap_or(instances)).await?;
+        let farm = self.start_farm(&config, self.instances.unwrap_or(instances)).await?;
         let client = self.connect(&config, farm.as_ref())?;
         let max_sessions = self.session_limit(&client).await?;
         let screenshot_folder = screenshot_folder(&judge)?;
@@ -344,7 +345,9 @@ impl EpisodeArgs {
         };
         // Elements are chosen by their numbers, as BrowserGym's clients do.
         let ours = [judge, "context_config.interaction_mode=set_of_marks"];
-        let ours = ours.into_iter().chain(defaults.iter().copied()).map(str::to_owned);
+        // Archives are named differently for a farm of its own.
+        let host = self.farm.as_deref().map(|url| format!("env_config.host_ip='{}'", host_of(url)));
+        let ours = ours.into_iter().chain(defaults.iter().copied()).map(str::to_owned).chain(host);
         let overrides = ours.chain(self.config.overrides.iter().cloned()).collect();
         ConfigArgs { overrides, ..self.config.clone() }.load()
     }
@@ -378,7 +381,7 @@ impl EpisodeArgs {
         Ok(catalog)
     }
 
-    async fn start_farm(&self, instances: usize) -> anyhow::Result<Option<Farm>> {
+    async fn start_farm(&self, config: &Config, instances: usize) -> anyhow::Result<Option<Farm>> {
         if self.farm.is_some() {
             return Ok(None);
         }
@@ -386,6 +389,7 @@ impl EpisodeArgs {
         pool.instance = self.browser.options()?;
         pool.network =
             NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
+        own_farm::prepare_archives(config, &mut pool)?;
         let farm = Farm::start(FarmOptions::local(pool)).await?;
         tracing::info!("starting {} inside this process", count_of(instances, "instance"));
         farm.ready(|_| {}).await;
@@ -424,6 +428,16 @@ fn split_and_file(given: &str) -> (&str, &str) {
     }
 }
 
+/// Returns the host of a URL, without its port.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or(rest);
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
 /// Returns the folder for the screenshots that a judge model looks at.
 fn screenshot_folder(judge: &Judge) -> anyhow::Result<Option<PathBuf>> {
     if !matches!(judge, Judge::Model(_)) {
@@ -437,6 +451,18 @@ fn screenshot_folder(judge: &Judge) -> anyhow::Result<Option<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn host_is_part_of_the_url() {
+        for (url, host) in [
+            ("http://a.test:7000/x", "a.test"),
+            ("https://[::1]:7000", "[::1]"),
+            ("http://[::1]", "[::1]"),
+            ("b", "b"),
+        ] {
+            assert_eq!(host_of(url), host);
+        }
+    }
 
     #[test]
     fn task_file_may_name_its_split() {

@@ -17,6 +17,7 @@ mod logging;
 mod metrics;
 mod monitor;
 mod nginx_config;
+mod own_farm;
 mod parent;
 mod plot;
 mod practice;

@@ -68,9 +68,10 @@ fn describe(state: &RunState) -> String {
         let left = seconds / done as f64 * (totals.tasks - done) as f64;
         let _ = write!(text, " · {} left", human_duration(left));
     }
-    for (label, number) in
-        [("lost", count(&totals, "infra_lost")), ("unjudged", count(&totals, "judge_error"))]
+    for (label, outcome) in
+        [("lost", "infra_lost"), ("unjudged", "judge_error"), ("not in the archive", "replay_miss")]
     {
+        let number = count(&totals, outcome);
         if number > 0 {
             let _ = write!(text, " · {number} {label}");
         }

@@ -4,6 +4,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Args;
 use farm::{Farm, FarmOptions, NetworkRules, PoolOptions};
+use proto::trajectory::Outcome;
 use rollout::{
     config::{Config, Resolved},
     judge::Judge,
@@ -22,6 +23,7 @@ use crate::{
     format::count_of,
     judge,
     monitor::RunMonitorArgs,
+    own_farm,
     parent::Parent,
     progress::Progress,
     ranks::{self, RankArgs},
@@ -146,6 +148,7 @@ async fn start_farm(args: &RolloutArgs, run: &Run) -> anyhow::Result<Option<Farm
     pool.instance = args.browser.options()?;
     pool.network =
         NetworkRules { allow_private: args.allow_private_network, allow_hosts: args.allow_host.clone() };
+    own_farm::prepare_archives(config, &mut pool)?;
     let farm = Farm::start(FarmOptions::local(pool)).await?;
     tracing::info!("no farm is configured: starting {} inside this process", count_of(size, "instance"));
     Ok(Some(farm))
@@ -259,6 +262,13 @@ fn warn_about_failures(run: &FinishedRun, state: &RunState) {
     if let Some((count, reason)) = &run.collected.lost {
         tracing::warn!(
             "{count} of {} episodes were lost to infrastructure; the most frequent reason: {reason}",
+            run.collected.finished
+        );
+    }
+    if let Some(count) = state.totals().outcomes.get(Outcome::ReplayMiss.as_str()) {
+        tracing::warn!(
+            "{count} of {} episodes ended because the archive lacks a request (outcome replay_miss); their misses are in the \
+             viewer. Record again with env_config.record_network, or continue without them with env_config.on_miss=404",
             run.collected.finished
         );
     }

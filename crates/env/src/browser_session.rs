@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use client::{
-    farm::{ClientError, ObserveOptions, Viewport, read_screenshot_info},
+    farm::{ClientError, Observation, ObserveOptions, Viewport, read_screenshot_info},
     http::Deadline,
 };
 use proto::{
     Command, ImageFormat,
     command::Point,
+    network::NetworkSummary,
     page::{InteractiveRegion, ScreenshotInfo, TabInfo},
 };
 use rollout::judge::program::FarmPage;
@@ -29,12 +30,16 @@ pub(crate) enum SessionError {
     /// The farm's rules forbid the page, or the task's own script cannot prepare it.
     #[error("{0}")]
     Refused(String),
+    /// The archive that is replayed lacks what the page needs.
+    #[error("{0}")]
+    ReplayMiss(String),
 }
 
 impl From<ClientError> for SessionError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::UrlRefused(reason) => Self::Refused(reason),
+            ClientError::ReplayMiss(_) => Self::ReplayMiss(error.to_string()),
             other => Self::Lost(other.to_string()),
         }
     }
@@ -106,6 +111,7 @@ impl BrowserSession {
         };
         let farm = self.held.farm();
         match farm.step(self.held.lease(), &command, &self.options, self.deadline()).await {
+            Ok(Observation { failure: Some(error @ ClientError::ReplayMiss(_)), .. }) => Err(error.into()),
             Ok(observation) => Ok(Page::of(observation)),
             Err(error) if is_lost(&error) => Err(error.into()),
             Err(error) => self.observe_after(error.to_string()).await,
@@ -182,6 +188,20 @@ impl BrowserSession {
         }
     }
 
+    /// Asks what was recorded or replayed. The episode does not depend on it.
+    pub(crate) async fn network_summary(&self) -> Option<NetworkSummary> {
+        if !self.held.has_network() {
+            return None;
+        }
+        match self.held.farm().network(self.held.lease(), self.deadline()).await {
+            Ok(report) => Some(NetworkSummary::of(report)),
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the network report of an episode");
+                None
+            }
+        }
+    }
+
     /// Returns the marks of the last screenshot.
     async fn marks(&self) -> Result<Option<ScreenshotInfo>, SessionError> {
         Ok(self.execute(&Command::GetScreenshotInfo).await?.ok().as_ref().and_then(read_screenshot_info))
@@ -196,7 +216,11 @@ impl BrowserSession {
 
 /// Returns whether an error ends the session. A lost response does not: the page shows whether the command ran.
 fn is_lost(error: &ClientError) -> bool {
-    error.is_infrastructure() && !matches!(error, ClientError::ResponseLost(_))
+    match error {
+        ClientError::ReplayMiss(_) => true,
+        ClientError::ResponseLost(_) => false,
+        other => other.is_infrastructure(),
+    }
 }
 
 fn no_such_element(id: &str) -> String {

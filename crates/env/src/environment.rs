@@ -280,7 +280,9 @@ impl From<SessionError> for StartError {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Lost(reason) => Self::Lost(reason),
-            SessionError::Refused(reason) => Self::Permanent(EnvError::Start(reason)),
+            SessionError::Refused(reason) | SessionError::ReplayMiss(reason) => {
+                Self::Permanent(EnvError::Start(reason))
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct HeldLease {
     farm: FarmClient,
     granted: GrantedLease,
+    has_network: bool,
     releases: TaskTracker,
     /// Returned once the lease is released, so that the next session finds a free slot.
     permit: Option<OwnedSemaphorePermit>,
@@ -53,6 +54,11 @@ impl HeldLease {
         &self.granted.lease
     }
 
+    /// Returns whether the farm records or replays the network traffic of the session.
+    pub(crate) const fn has_network(&self) -> bool {
+        self.has_network
+    }
+
     /// Returns where a person can watch the browser.
     pub(crate) const fn live_url(&self) -> Option<&LiveUrl> {
         self.granted.live_url.as_ref()
@@ -67,8 +73,9 @@ async fn grant(request: LeaseRequest) -> Result<HeldLease, ClientError> {
     let LeaseRequest { farm, lifetime_mins, options, releases, permit, deadline } = request;
     let wait_secs = u32::try_from(deadline.remaining().as_secs()).ok();
     let key = uuid::Uuid::new_v4().to_string();
+    let has_network = options.network.is_some();
     let granted = farm.acquire(lifetime_mins, wait_secs, &key, &options, deadline).await?;
-    Ok(HeldLease { farm, granted, releases, permit: Some(permit) })
+    Ok(HeldLease { farm, granted, has_network, releases, permit: Some(permit) })
 }
 
 impl Drop for HeldLease {

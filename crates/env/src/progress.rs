@@ -4,7 +4,10 @@
 use std::{path::Path, time::Instant};
 
 use client::farm::LiveUrl;
-use proto::trajectory::{Outcome, Task};
+use proto::{
+    network::NetworkSummary,
+    trajectory::{Outcome, Task},
+};
 use rollout::run::{
     event::{Announcer, Event, Stage},
     state::TaskInfo,
@@ -89,6 +92,11 @@ impl Progress {
             EnvError::Start(_) | EnvError::Disk(_) => Outcome::InfraLost,
             _ => Outcome::Cancelled,
         });
+    }
+
+    pub(crate) fn report_network(&self, summary: &NetworkSummary) {
+        let summary = Box::new(summary.clone());
+        self.announcer.announce(&Event::NetworkReported { index: self.index, summary });
     }
 
     pub(crate) fn finish(mut self, outcome: Outcome) {

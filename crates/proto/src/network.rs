@@ -195,10 +195,69 @@ impl NetworkReport {
     pub const MAX_REQUESTS: usize = 2000;
 }
 
+/// What a trajectory keeps of a [`NetworkReport`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkSummary {
+    /// The requests of the replay.
+    #[serde(default)]
+    pub matches: MatchCounts,
+    /// The same for each origin.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sites: BTreeMap<String, MatchCounts>,
+    /// The first requests that the archive could not answer, at most [`Self::MAX_MISSES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misses: Vec<MissedRequest>,
+    /// Requests that were recorded.
+    #[serde(default)]
+    pub recorded: u64,
+}
+
+/// A request that the archive could not answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissedRequest {
+    pub method: String,
+    pub url: String,
+    /// How similar the most similar recording is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
+
+impl NetworkSummary {
+    pub const MAX_MISSES: usize = 20;
+
+    pub fn of(report: NetworkReport) -> Self {
+        let NetworkReport { matches, sites, requests, recorded, .. } = report;
+        let misses = requests
+            .into_iter()
+            .filter(|request| request.kind == MatchName::Missed)
+            .take(Self::MAX_MISSES)
+            .map(|ReplayedRequest { method, url, score, .. }| MissedRequest { method, url, score })
+            .collect();
+        Self { matches, sites, misses, recorded }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+
+    #[test]
+    fn summary_keeps_the_first_misses() {
+        let request = |number: usize| ReplayedRequest {
+            method: "GET".into(),
+            url: format!("https://shop.test/{number}"),
+            kind: if number.is_multiple_of(2) { MatchName::Missed } else { MatchName::Scored },
+            score: Some(0.5),
+        };
+        let matches = MatchCounts { missed: 30, scored: 30, ..MatchCounts::default() };
+        let requests = (0..60).map(request).collect();
+        let summary = NetworkSummary::of(NetworkReport { matches, requests, ..NetworkReport::default() });
+        assert_eq!((summary.matches, summary.misses.len()), (matches, NetworkSummary::MAX_MISSES));
+        assert_eq!(summary.misses[1].url, "https://shop.test/2");
+        let json = serde_json::to_value(&summary).unwrap();
+        assert_eq!(json["misses"][0], json!({"method": "GET", "url": "https://shop.test/0", "score": 0.5}));
+    }
 
     fn checked(value: Value) -> Result<(), String> {
         let options: NetworkOptions = serde_json::from_value(value).map_err(|error| error.to_string())?;

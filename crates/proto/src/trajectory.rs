@@ -4,6 +4,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::network::NetworkSummary;
+
 /// The id of a task, as text or as a number, whichever the task file uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -177,9 +179,21 @@ pub enum Outcome {
     /// The episode was collected but the judge could not be reached; `webgym judge` can score it later.
     JudgeError,
     Cancelled,
+    /// A page of a replay needed what the archive does not have. Another attempt would end in the same way.
+    ReplayMiss,
 }
 
 impl Outcome {
+    pub const ALL: [Self; 7] = [
+        Self::Success,
+        Self::Failure,
+        Self::Blocked,
+        Self::InfraLost,
+        Self::JudgeError,
+        Self::Cancelled,
+        Self::ReplayMiss,
+    ];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -188,13 +202,14 @@ impl Outcome {
             Self::InfraLost => "infra_lost",
             Self::JudgeError => "judge_error",
             Self::Cancelled => "cancelled",
+            Self::ReplayMiss => "replay_miss",
         }
     }
 
     /// Whether trainers must leave the trajectory out: it has no reward, because neither the agent nor the task caused its
     /// end, or because it was not judged.
     pub const fn is_masked(self) -> bool {
-        matches!(self, Self::InfraLost | Self::JudgeError | Self::Cancelled)
+        matches!(self, Self::InfraLost | Self::JudgeError | Self::Cancelled | Self::ReplayMiss)
     }
 }
 
@@ -211,6 +226,9 @@ pub struct TrajectoryMetadata {
     /// The versions of the policy that replied, in the order of their first reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy_versions: Vec<String>,
+    /// What was recorded or replayed, if the session had the option `network`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkSummary>,
     /// Unknown fields of the file: preserved, never interpreted.
     #[serde(default, flatten)]
     pub extra: Map<String, Value>,

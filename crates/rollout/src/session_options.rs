@@ -10,10 +10,14 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use proto::{SessionOptions, StorageState, trajectory::Task};
+use proto::{
+    SessionOptions, StorageState,
+    network::NetworkOptions,
+    trajectory::{Task, TaskId},
+};
 use serde_json::{Map, Value, json};
 
-use crate::config::Config;
+use crate::{config::Config, plan::tasks::digest};
 
 /// The field of a task, and the key of the configuration, that holds session options.
 pub const FIELD: &str = "session";
@@ -22,11 +26,18 @@ const VARIABLE_PREFIX: &str = "env:";
 /// Headers whose values are secrets.
 const SECRET_HEADERS: &[&str] = &["authorization", "token", "key", "secret", "cookie", "password"];
 
+/// The longest id of a task that is used as the name of its sessions.
+const MAX_SESSION_NAME: usize = 400;
+/// The option that the keys for recording and replaying network traffic set.
+const NETWORK: &str = "network";
+
 /// Where the options of all episodes come from.
 #[derive(Debug, Default)]
 pub struct SessionSource {
     /// The options of the configuration.
     base: Map<String, Value>,
+    /// The number of each attempt among those at the same task, by trajectory index.
+    attempts: HashMap<i64, u32>,
     /// Relative file names are resolved against this folder.
     folder: PathBuf,
     /// The storage states that were read, by file.
@@ -51,6 +62,10 @@ impl SessionSource {
         if config.env_config.record {
             source.base.insert("record".to_owned(), Value::Bool(true));
         }
+        let network = serde_json::to_value(config.network_options()).unwrap_or_default();
+        let explicit = source.base.shift_remove(NETWORK);
+        merge_network(&mut source.base, Some(network));
+        merge_network(&mut source.base, explicit);
         source.resolve(source.base.clone()).map_err(SessionError::Config)?;
         for task in tasks {
             let task_name = || task.task_name.clone();
@@ -61,14 +76,29 @@ impl SessionSource {
 
     fn new(base: &IndexMap<String, Value>, folder: &Path) -> Self {
         let base = base.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        Self { base, folder: folder.to_owned(), states: Mutex::default() }
+        Self { base, folder: folder.to_owned(), ..Self::default() }
+    }
+
+    /// Sets the number of each attempt among those at the same task, by trajectory index. Without it, every attempt is the first.
+    #[must_use]
+    pub fn with_attempts(self, attempts: HashMap<i64, u32>) -> Self {
+        Self { attempts, ..self }
     }
 
     /// Returns the options of a task's episodes, with files and variables read.
     pub fn options(&self, task: &Task) -> Result<SessionOptions, String> {
         let mut given = self.base.clone();
         if let Some(Value::Object(own)) = task.extra.get(FIELD) {
-            given.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+            let mut own = own.clone();
+            let network = own.shift_remove(NETWORK);
+            given.extend(own);
+            merge_network(&mut given, network);
+        }
+        if let Some(Value::Object(network)) = given.get_mut(NETWORK) {
+            let attempt = self.attempts.get(&task.trajectory_index).copied().unwrap_or(0);
+            let (session, seed) = replay_identity(task, attempt);
+            network.entry("session").or_insert_with(|| session.into());
+            network.entry("seed").or_insert_with(|| seed.into());
         }
         self.resolve(given)
     }
@@ -114,9 +144,41 @@ pub fn check(given: &Map<String, Value>) -> Result<(), String> {
         Some(Value::String(file)) if !file.is_empty() => {}
         Some(_) => return Err("storage_state must be the name of a file, as Playwright saves it".into()),
     }
+    // What it lacks may come from other keys: it is checked as a whole when the run is planned.
+    if let Some(network) = given.shift_remove(NETWORK).filter(|network| !network.is_null()) {
+        let parsed: Result<NetworkOptions, _> = serde_json::from_value(network);
+        parsed.map_err(|error| format!("network: {error}"))?;
+    }
     check_secrets(&given)?;
     let resolved = replace_variables(&given, &|_| Ok("value".to_owned()))?;
     SessionOptions::from_json(&resolved).map(drop).map_err(|error| error.to_string())
+}
+
+/// Adds fields to the option `network`; they replace those that it has.
+fn merge_network(given: &mut Map<String, Value>, more: Option<Value>) {
+    let Some(Value::Object(more)) = more else { return };
+    if more.is_empty() {
+        return;
+    }
+    match given.get_mut(NETWORK) {
+        Some(Value::Object(network)) => network.extend(more),
+        _ => drop(given.insert(NETWORK.to_owned(), Value::Object(more))),
+    }
+}
+
+/// Returns the name of the session and the seed of an attempt, which are equal in the run that records and in those that
+/// replay.
+fn replay_identity(task: &Task, attempt: u32) -> (String, u32) {
+    let name = match &task.task_id {
+        Some(TaskId::Number(id)) => id.to_string(),
+        Some(TaskId::Text(id)) => id.clone(),
+        None => format!("{}\n{}", task.website, task.task_name),
+    };
+    let digest = digest(&[name.as_bytes()]);
+    // A name that the farm would refuse is replaced.
+    let is_usable = (1..=MAX_SESSION_NAME).contains(&name.len()) && !name.contains(char::is_control);
+    let name = if is_usable { name } else { format!("{digest:032x}") };
+    (format!("{name}#{attempt}"), (digest as u32).wrapping_add(attempt))
 }
 
 /// Refuses secrets in the text of the configuration or of a task, because both are stored with the results.

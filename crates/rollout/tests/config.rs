@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use client::chat::ChatRequest;
-use proto::InteractionMode;
+use proto::{InteractionMode, network::OnMiss};
 use rollout::config::{
     Config, ConfigError, ImageTransport, JudgeEndpoint, JudgeKind, MaxSteps, Question, RankWeights, Resolved,
     Split, append_hyperparameters, load, search_path,
@@ -377,4 +377,60 @@ fn policy_request_uses_the_sampling_settings() {
         ..ChatRequest::default()
     };
     assert_eq!(request, expected);
+}
+
+#[test]
+fn contradicting_network_keys_are_refused() {
+    for (overrides, expected) in [
+        (&["env_config.network=replay"][..], "env_config.network"),
+        (&["env_config.archive=shop"], "env_config.archive"),
+        (&["env_config.on_miss=404"], "env_config.on_miss"),
+        (
+            &["env_config.network=replay", "env_config.archive=shop", "env_config.on_miss=ignore"],
+            "must be fail, 404 or live",
+        ),
+        (&["env_config.network=offline"], "env_config.network"),
+        (&["env_config.record_network=''"], "env_config.record_network"),
+        (
+            &["env_config.network=replay", "env_config.archive=a/shop", "env_config.record_network=a/new"],
+            "unless env_config.on_miss=live",
+        ),
+        (
+            &[
+                "env_config.network=replay",
+                "env_config.archive=a/shop",
+                "env_config.record_network=b/new",
+                "env_config.on_miss=live",
+            ],
+            "in the same directory as env_config.archive",
+        ),
+        (&["env_config.archive=/", "env_config.network=replay"], "must be a directory below /"),
+        (&["env_config.session.network={replay: shop}"], "the farm inside this process has no directory"),
+        (&["env_config.session.network={replay: shop, speed: 2}"], "unknown field `speed`"),
+    ] {
+        let error = load_error(overrides);
+        assert!(error.contains(expected), "{overrides:?}: {error}");
+    }
+}
+
+#[test]
+fn archives_of_an_own_farm_are_absolute() {
+    let replay =
+        ["env_config.network=replay", "env_config.archive=a/../archives/./shop", "env_config.on_miss=404"];
+    let config = load_train(&replay);
+    let root = std::env::current_dir().unwrap().join("archives");
+    assert_eq!(config.archives_root(), Some(root.clone()));
+    let options = config.network_options();
+    assert_eq!(options.replay, Some(root.join("shop").display().to_string()));
+    assert_eq!(options.on_miss, Some(OnMiss::NotFound));
+    let missing = config.check_archive().unwrap_err();
+    assert!(
+        missing.starts_with("env_config.archive: ") && missing.contains("is not a directory"),
+        "{missing}"
+    );
+    let external = load_train(&[&replay[..], &["env_config.host_ip=farm.test"]].concat());
+    assert_eq!(external.network_options().replay.as_deref(), Some("a/../archives/./shop"));
+    assert_eq!((external.archives_root(), external.check_archive()), (None, Ok(())));
+    let recording = load_train(&["env_config.record_network=archives/shop"]);
+    assert_eq!((recording.archives_root(), recording.network_options().on_miss), (Some(root), None));
 }

@@ -89,6 +89,13 @@ fn attempts_of_a_group_follow_each_other_and_belong_to_one_rank() {
         assert_eq!(selected.trajectory_index, number);
         assert_eq!(selected.entry_index, whole.tasks[number / 3 * 3].entry_index);
     }
+    let attempts = whole.attempts();
+    assert!(
+        whole
+            .tasks
+            .iter()
+            .all(|one| attempts[&(one.trajectory_index as i64)] == one.trajectory_index as u32 % 3)
+    );
     let shares = [0, 1].map(|rank| select(&Ranks::new(rank, &[1.0, 1.0]).unwrap()).tasks);
     for share in &shares {
         assert!(share.chunks(3).all(|group| group.iter().all(|one| one.entry_index == group[0].entry_index)));
@@ -157,6 +164,8 @@ fn test_split_repeats_the_first_tasks() {
     let got = select_test_tasks(file.entries(), 3, 2, &Ranks::single());
     assert_eq!(entry_indices(&got), [1, 1, 0, 2, 0, 2]);
     assert_eq!(got.tasks.iter().map(|s| s.trajectory_index).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+    let attempts = got.attempts();
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|index| attempts[&index]), [0, 1, 0, 0, 1, 1]);
     for (size, repeat, count) in [(0, 0, 4), (-1, 1, 4), (9, 1, 4), (1, 0, 1)] {
         assert_eq!(select_test_tasks(file.entries(), size, repeat, &Ranks::single()).tasks.len(), count);
     }

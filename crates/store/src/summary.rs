@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proto::network::MatchCounts;
 use proto::trajectory::{Action, Outcome, TaskId, Trajectory};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,6 +41,9 @@ pub struct Summary {
     pub group_id: Option<String>,
     /// The field `distribution` of the task file, which marks test tasks as `ood` (out of distribution) or otherwise.
     pub distribution: Option<String>,
+    /// How an archive answered the requests of a replayed episode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<MatchCounts>,
 }
 
 impl Summary {
@@ -76,6 +80,7 @@ impl Summary {
             memory_chars: Some(steps.iter().map(|step| memory_chars(&step.response.raw_response)).sum()),
             group_id: metadata.group_id.clone(),
             distribution: task.extra.get("distribution").and_then(Value::as_str).map(str::to_owned),
+            replay: metadata.network.as_ref().map(|network| network.matches).filter(|all| all.total() > 0),
         }
     }
 

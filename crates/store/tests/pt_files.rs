@@ -8,6 +8,7 @@ mod sample;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
+use proto::network::{MatchCounts, MissedRequest, NetworkSummary};
 use proto::trajectory::{
     Action, Evaluation, Observation, Outcome, Response, Reward, RubricItem, Step, StepExtras, Task, TaskId,
     Trajectory, TrajectoryMetadata,
@@ -122,12 +123,19 @@ fn trajectory() -> impl Strategy<Value = Trajectory> {
         Just(Outcome::InfraLost),
         Just(Outcome::JudgeError),
         Just(Outcome::Cancelled),
+        Just(Outcome::ReplayMiss),
     ]);
+    let network = option::of(any::<(u32, u32, String, f64)>().prop_map(|(exact, missed, url, score)| {
+        let matches = MatchCounts { exact: exact.into(), missed: missed.into(), ..MatchCounts::default() };
+        let misses = vec![MissedRequest { method: "GET".into(), url: url.clone(), score: Some(score) }];
+        NetworkSummary { matches, sites: [(url, matches)].into(), misses, recorded: 3 }
+    }));
     let metadata =
-        (any::<Vec<i64>>(), outcome, any::<Option<String>>(), any::<Vec<String>>(), map_of(json()));
-    let metadata = metadata.prop_map(|(keypoint_step_ids, outcome, group_id, policy_versions, extra)| {
-        TrajectoryMetadata { keypoint_step_ids, outcome, group_id, policy_versions, extra }
-    });
+        (any::<Vec<i64>>(), outcome, any::<Option<String>>(), any::<Vec<String>>(), network, map_of(json()));
+    let metadata =
+        metadata.prop_map(|(keypoint_step_ids, outcome, group_id, policy_versions, network, extra)| {
+            TrajectoryMetadata { keypoint_step_ids, outcome, group_id, policy_versions, network, extra }
+        });
     (task(), vec(step(), 1..4), metadata).prop_map(|(task, steps, metadata)| Trajectory {
         task,
         steps,

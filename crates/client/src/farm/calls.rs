@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use proto::{Command, ImageFormat, InteractionMode, SessionOptions};
+use proto::{Command, ImageFormat, InteractionMode, SessionOptions, network::NetworkReport};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -91,6 +91,16 @@ impl FarmClient {
         let path = format!("/recording/{part}");
         let request = || self.request(Method::GET, &path).query(&lease_query(lease));
         self.call(deadline, Repeat::Safe, request, |response| Ok(response.body.clone())).await
+    }
+
+    /// Returns what was recorded or replayed of a lease with the session option `network`.
+    pub async fn network(&self, lease: &Lease, deadline: Deadline) -> Result<NetworkReport, ClientError> {
+        let request = || self.request(Method::GET, "/network").query(&lease_query(lease));
+        self.call(deadline, Repeat::Safe, request, |response| {
+            serde_json::from_value(json_body(response)?)
+                .map_err(|error| ClientError::Other(format!("unexpected response to /network: {error}")))
+        })
+        .await
     }
 
     /// Returns a screenshot as PNG.

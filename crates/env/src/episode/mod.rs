@@ -184,7 +184,7 @@ impl Episode {
         self.record(action).await?;
         match observed {
             Ok(page) => self.show(page),
-            Err(error) => return self.lose(environment, error.to_string()).await,
+            Err(error) => return self.lose(environment, &error).await,
         }
         if is_answer || self.is_out_of_steps() || self.is_solved(environment).await {
             return self.judge(environment).await;
@@ -200,7 +200,7 @@ impl Episode {
         let Some(browser) = &self.browser else { return Err(EnvError::EpisodeEnded) };
         match browser.observe().await {
             Ok(page) => self.show(page),
-            Err(error) => return self.lose(environment, error.to_string()).await,
+            Err(error) => return self.lose(environment, &error).await,
         }
         Ok(())
     }
@@ -318,10 +318,15 @@ impl Episode {
         self.end(environment, ended, trajectory).await
     }
 
-    /// Ends an episode that infrastructure cut short.
-    async fn lose(&mut self, environment: &Environment, reason: String) -> Result<(), EnvError> {
-        let trajectory = self.trajectory(Some(Outcome::InfraLost), &reason);
-        let ended = Ended { outcome: Outcome::InfraLost, reward: None, reason };
+    /// Ends an episode that infrastructure or an incomplete archive cut short.
+    async fn lose(&mut self, environment: &Environment, error: &SessionError) -> Result<(), EnvError> {
+        let outcome = match error {
+            SessionError::ReplayMiss(_) => Outcome::ReplayMiss,
+            SessionError::Lost(_) | SessionError::Refused(_) => Outcome::InfraLost,
+        };
+        let reason = error.to_string();
+        let trajectory = self.trajectory(Some(outcome), &reason);
+        let ended = Ended { outcome, reward: None, reason };
         self.end(environment, ended, trajectory).await
     }
 
@@ -330,9 +335,15 @@ impl Episode {
         &mut self,
         environment: &Environment,
         ended: Ended,
-        trajectory: Trajectory,
+        mut trajectory: Trajectory,
     ) -> Result<(), EnvError> {
         let outcome = ended.outcome;
+        if let Some(browser) = &self.browser {
+            trajectory.metadata.network = browser.network_summary().await;
+        }
+        if let (Some(progress), Some(summary)) = (&self.progress, &trajectory.metadata.network) {
+            progress.report_network(summary);
+        }
         environment.metrics.record_outcome(outcome.as_str());
         self.browser = None;
         self.ended = Some(ended);
@@ -391,7 +402,7 @@ fn ended_by(verdict: &Verdict) -> Ended {
     let reward = match verdict.outcome {
         Outcome::Success => Some(1.0),
         Outcome::Failure | Outcome::Blocked => Some(0.0),
-        Outcome::InfraLost | Outcome::JudgeError | Outcome::Cancelled => None,
+        Outcome::InfraLost | Outcome::JudgeError | Outcome::Cancelled | Outcome::ReplayMiss => None,
     };
     let reason = match (reward, &verdict.evaluation) {
         // The explanation may contain the reference answer, which the agent must not learn. It is saved with the episode.

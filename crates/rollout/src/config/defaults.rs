@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use proto::{InteractionMode, SessionOptions};
 use serde_json::Value;
 
+use super::network::NetworkSource;
 use super::schema::{
     Config, ContextConfig, EnvConfig, HttpPools, ImageTransport, JudgeKind, JudgeOverride, MaxSteps,
     ModelConfig, ModelType, OpenaiConfig, PolicyConfig, ProgramConfig, PromptVersion, SamplerKind, Split,
@@ -142,6 +143,10 @@ impl Default for EnvConfig {
             stream_batch: None,
             stream_linger: 300.0,
             record: false,
+            record_network: None,
+            network: NetworkSource::Live,
+            archive: None,
+            on_miss: None,
             monitor_port: Some(5000),
             verbose: false,
             use_rich_actree: false,

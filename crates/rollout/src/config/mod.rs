@@ -2,6 +2,7 @@
 //! rules that values must satisfy, and the record of the configuration in `hyperparameters.yaml`.
 
 mod defaults;
+mod network;
 mod record;
 mod schema;
 mod usage;
@@ -10,6 +11,7 @@ mod validate;
 use std::path::PathBuf;
 
 pub use hydra::{ConfigError, Origin, Problem, SearchPath};
+pub use network::NetworkSource;
 pub use record::{RecordError, append_hyperparameters};
 pub use schema::{
     Config, ContextConfig, EnvConfig, HttpPools, ImageDetail, ImageTransport, JudgeKind, JudgeOverride,

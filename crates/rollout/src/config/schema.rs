@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
-use proto::{InteractionMode, dialect::Dialect};
+use proto::{InteractionMode, dialect::Dialect, network::OnMiss};
 use serde::{Deserialize, Serialize};
 use store::metrics::DifficultyClass;
+
+use super::network::{self, NetworkSource};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
@@ -198,6 +200,14 @@ pub struct EnvConfig {
     pub stream_linger: f64,
     /// Records frames, console and network of every episode in the folder of its screenshots.
     pub record: bool,
+    /// The archive into which the network traffic of every episode is recorded.
+    pub record_network: Option<String>,
+    pub network: NetworkSource,
+    /// The archive that is replayed.
+    pub archive: Option<String>,
+    /// What becomes of requests that the archive cannot answer; unset for `fail`.
+    #[serde(default, deserialize_with = "network::on_miss")]
+    pub on_miss: Option<OnMiss>,
     /// Unset for no monitor, 0 for any free port.
     pub monitor_port: Option<u16>,
     /// Accepted for compatibility; the log level is set on the command line.

@@ -19,6 +19,9 @@ pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
     env_numbers(&mut rules, env);
     env_addresses(&mut rules, env);
     env_session(&mut rules, env);
+    for (key, reason) in config.network_problems() {
+        rules.check(&env_key(key), false, reason);
+    }
     env_tasks(&mut rules, env);
     env_ranks(&mut rules, env);
     env_stream(&mut rules, env);

@@ -6,6 +6,7 @@ use client::http::Deadline;
 use proto::{
     command::Point,
     dialect::Size,
+    network::NetworkSummary,
     trajectory::{Action, Observation, Step as Record, Task},
 };
 
@@ -36,6 +37,8 @@ pub struct Episode {
     pub(super) cursor: Point,
     /// The verdict of a judge that looked at the page at the end.
     pub(crate) verdict: Option<Verdict>,
+    /// What was recorded or replayed.
+    pub(crate) network: Option<NetworkSummary>,
 }
 
 /// What the agent currently sees. The screenshot is on disk; only its fingerprint is kept, to compare the next one with.
@@ -66,6 +69,7 @@ impl Episode {
             prompting,
             cursor,
             verdict: None,
+            network: None,
         }
     }
 
@@ -183,13 +187,13 @@ impl Episode {
         written.map_err(|error| Ending::Disk(error.to_string()))
     }
 
-    /// Splits the attempt into its task, its steps and its screenshots.
     /// Returns the id of the group of attempts that the episode belongs to.
     pub(crate) fn group_id(&self) -> Option<String> {
         let groups = self.context.settings.groups.as_ref()?;
         Some(groups.id_of(self.task.trajectory_index))
     }
 
+    /// Splits the attempt into its task, its steps and its screenshots.
     pub(crate) fn into_parts(self) -> (Task, Vec<Record>, ScreenshotStore) {
         (self.task, self.steps, self.screenshots)
     }

@@ -1,6 +1,9 @@
 //! How an attempt ended: which endings the agent caused, which the infrastructure, and the outcome of each.
 
-use proto::trajectory::{Outcome, Trajectory};
+use proto::{
+    network::NetworkSummary,
+    trajectory::{Outcome, Trajectory},
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -22,6 +25,8 @@ pub enum Ending {
     Lost(String),
     /// The farm had no free browser within the task's time.
     NoBrowser(String),
+    /// A page of a replay needed what the archive does not have. Another attempt would miss it too.
+    ReplayMiss(String),
     /// The farm's rules forbid the task's page, so no attempt can succeed.
     Refused(String),
     /// The task's setup script failed, so the task cannot be attempted.
@@ -61,6 +66,16 @@ impl Ending {
         )
     }
 
+    /// Blames the archive for a start page that could not be prepared, if it lacks what the page needs.
+    pub(crate) fn after_replay(self, network: &NetworkSummary) -> Self {
+        match (self, network.misses.first()) {
+            (Self::SetupFailed(reason), Some(miss)) => {
+                Self::ReplayMiss(format!("{} {} (the setup failed: {reason})", miss.method, miss.url))
+            }
+            (ending, _) => ending,
+        }
+    }
+
     /// Returns the outcome before any judgment.
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -80,6 +95,7 @@ impl Ending {
             | Self::PromptFailed(_)
             | Self::Disk(_) => Outcome::InfraLost,
             Self::TimedOut | Self::Cancelled | Self::Stopped => Outcome::Cancelled,
+            Self::ReplayMiss(_) => Outcome::ReplayMiss,
         }
     }
 
@@ -99,6 +115,7 @@ impl Ending {
             Self::PromptTooLarge(reason) => format!("too long for the model: {reason}"),
             Self::FirstPromptTooLarge(reason) => format!("the first prompt is too long: {reason}"),
             Self::Lost(reason) => format!("browser lost: {reason}"),
+            Self::ReplayMiss(reason) => format!("not in the archive: {reason}"),
             Self::Refused(reason) => format!("page refused: {reason}"),
             Self::SetupFailed(reason) => format!("setup failed: {reason}"),
             Self::NoBrowser(reason) => format!("no browser available: {reason}"),
@@ -116,7 +133,10 @@ impl Ending {
 /// Returns whether the agent caused the ending of a saved trajectory.
 pub fn is_ended_by_agent(trajectory: &Trajectory) -> bool {
     !trajectory.steps.is_empty()
-        && !matches!(trajectory.metadata.outcome, Some(Outcome::InfraLost | Outcome::Cancelled))
+        && !matches!(
+            trajectory.metadata.outcome,
+            Some(Outcome::InfraLost | Outcome::Cancelled | Outcome::ReplayMiss)
+        )
 }
 
 #[cfg(test)]
@@ -131,6 +151,8 @@ mod tests {
             assert_eq!(ending.outcome(), Outcome::InfraLost);
             assert!(!ending.is_by_agent() && ending.has_invalid_step());
         }
+        let missed = Ending::ReplayMiss("x".into());
+        assert!(missed.outcome().is_masked() && !missed.is_infrastructure() && !missed.is_by_agent());
         for ending in [Ending::TimedOut, Ending::Cancelled] {
             assert_eq!(ending.outcome(), Outcome::Cancelled);
             assert!(!ending.is_infrastructure() && ending.has_invalid_step());

@@ -8,7 +8,12 @@ use client::{
     farm::{CdpUrl, ClientError, GrantedLease, Lease, Observation, ObserveOptions, read_screenshot_info},
     http::Deadline,
 };
-use proto::{Command, InteractionMode, page::ScreenshotInfo, trajectory::Task};
+use proto::{
+    Command, InteractionMode, SessionOptions,
+    network::{NetworkOptions, NetworkSummary, OnMiss},
+    page::ScreenshotInfo,
+    trajectory::Task,
+};
 use serde_json::Value;
 use tokio::{sync::SemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +36,9 @@ const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 /// How long fetching and writing a recording may take.
 const RECORDING_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long reading the network report may take.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// The page as the agent gets it.
 pub(super) struct PageObservation {
     pub(super) screenshot: Bytes,
@@ -47,6 +55,8 @@ pub(crate) struct BrowserSession {
     cdp_url: Option<CdpUrl>,
     /// The farm records the session.
     is_recorded: bool,
+    /// How the farm records or replays the session's network traffic.
+    network: Option<NetworkOptions>,
     /// The lease's node supports `/step` and `/observe`, as far as is known.
     supports_step: bool,
 }
@@ -69,13 +79,20 @@ impl BrowserSession {
             () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
             lease = acquire_lease(context, task, index, Deadline::at(until)) => lease?,
         };
-        let (GrantedLease { lease, live_url, cdp_url }, is_recorded) = lease;
+        let (GrantedLease { lease, live_url, cdp_url }, options) = lease;
         context.announcer.announce(&Event::BrowserChanged { index, live_url });
         if let Some(log) = &context.leases {
             log.record_acquired(&lease);
         }
-        let mut session =
-            Self { context: Arc::clone(context), index, lease, cdp_url, is_recorded, supports_step: false };
+        let mut session = Self {
+            context: Arc::clone(context),
+            index,
+            lease,
+            cdp_url,
+            is_recorded: options.record == Some(true),
+            network: options.network,
+            supports_step: false,
+        };
         match session.context.farm.supports_step(session.deadline()).await {
             Ok(is_supported) => session.supports_step = is_supported && context.farm.has_step(&session.lease),
             Err(error) => {
@@ -165,6 +182,7 @@ impl BrowserSession {
         }
         let farm = &self.context.farm;
         match farm.step(&self.lease, command, &self.observe_options(), self.deadline()).await {
+            Ok(Observation { failure: Some(error @ ClientError::ReplayMiss(_)), .. }) => Err(lost(error)),
             Ok(observation) => {
                 drop(permit);
                 let failure = observation.failure.as_ref().map(ToString::to_string);
@@ -238,6 +256,24 @@ impl BrowserSession {
         }
     }
 
+    /// Returns whether a request that the archive lacks ends the session.
+    pub(crate) fn fails_on_miss(&self) -> bool {
+        let replay = self.network.as_ref().filter(|network| network.replay.is_some());
+        replay.is_some_and(|network| network.on_miss.unwrap_or_default() == OnMiss::Fail)
+    }
+
+    /// Asks what was recorded or replayed. The episode does not depend on it.
+    pub(crate) async fn network_summary(&self) -> Option<NetworkSummary> {
+        self.network.as_ref()?;
+        match self.context.farm.network(&self.lease, Deadline::after(REPORT_TIMEOUT)).await {
+            Ok(report) => Some(NetworkSummary::of(report)),
+            Err(error) => {
+                tracing::warn!(index = self.index, %error, "cannot read the network report of an episode");
+                None
+            }
+        }
+    }
+
     /// Releases the lease. If that fails, the lease expires on the farm.
     pub(crate) async fn release(self) {
         self.context.announcer.announce(&Event::BrowserChanged { index: self.index, live_url: None });
@@ -284,16 +320,15 @@ async fn acquire_lease(
     task: &Task,
     index: usize,
     deadline: Deadline,
-) -> Result<(GrantedLease, bool), Ending> {
+) -> Result<(GrantedLease, SessionOptions), Ending> {
     let options = context.sessions.options(task).map_err(Ending::Lost)?;
-    let is_recorded = options.record == Some(true);
     let _permit = permit(context, Operation::Allocate).await?;
     let key = uuid::Uuid::new_v4().to_string();
     let lifetime = context.settings.lifetime_mins;
     let since = std::time::Instant::now();
     let lease = context.farm.acquire(lifetime, Some(QUEUE_WAIT_SECS), &key, &options, deadline).await;
     context.announcer.announce(&Event::StageTimed { stage: Stage::Allocate, duration: since.elapsed() });
-    lease.map(|lease| (lease, is_recorded)).map_err(|error| {
+    lease.map(|lease| (lease, options)).map_err(|error| {
         let reason = error.to_string();
         context.announcer.announce(&Event::StageFailed { index, stage: Stage::Allocate, reason });
         match error {
@@ -318,7 +353,11 @@ fn page_of(observation: Observation) -> Result<PageObservation, Ending> {
 
 /// Returns whether an error ends the session. A lost response does not: the page shows whether the command ran.
 fn is_session_lost(error: &ClientError) -> bool {
-    error.is_infrastructure() && !matches!(error, ClientError::ResponseLost(_))
+    match error {
+        ClientError::ReplayMiss(_) => true,
+        ClientError::ResponseLost(_) => false,
+        other => other.is_infrastructure(),
+    }
 }
 
 // By value, so that it can be passed to `map_err`.
@@ -326,6 +365,7 @@ fn is_session_lost(error: &ClientError) -> bool {
 fn lost(error: ClientError) -> Ending {
     match error {
         ClientError::PageTimeout(reason) => Ending::Unresponsive(reason),
+        ClientError::ReplayMiss(reason) => Ending::ReplayMiss(reason),
         other => Ending::Lost(other.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 //! journal.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
 };
 
@@ -48,6 +48,8 @@ pub struct Plan {
     pub ranks: Ranks,
     /// The tasks still to be collected, in order.
     pub tasks: Vec<Task>,
+    /// The number of each attempt among those at the same task, from 0, by trajectory index. Finished ones are included.
+    pub attempts: HashMap<i64, u32>,
     /// What an earlier part of the run has finished, by trajectory index.
     pub finished: BTreeMap<i64, Outcome>,
     /// The number of trajectories of this rank's iteration.
@@ -148,10 +150,24 @@ impl NewRun<'_> {
             JournalError::Unfinished { .. } => PlanError::Unfinished(error),
             other => PlanError::Journal(other),
         })?;
+        let attempts = selected.selection.attempts();
         notes.extend(selected.selection.notes);
         let (save_path, ranks, shared) = (self.save_path, self.ranks, selected.shared);
         let (finished, total) = (BTreeMap::new(), tasks.len());
-        Ok(Plan { id, run, save_path, ranks, tasks, finished, total, group_size, journal, shared, notes })
+        Ok(Plan {
+            id,
+            run,
+            save_path,
+            ranks,
+            tasks,
+            attempts,
+            finished,
+            total,
+            group_size,
+            journal,
+            shared,
+            notes,
+        })
     }
 
     fn run_record(&self, id: IterationId, dataset: &Path, selected: &Selected, tasks: usize) -> RunRecord {

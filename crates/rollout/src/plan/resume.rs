@@ -134,7 +134,21 @@ impl Resumable<'_> {
         let shared = if is_shared(config, &ranks) { shared_plan_of(&save_path, &run, path)? } else { None };
         let group_size = chosen.group_size;
         let id = run.id();
-        Ok(Plan { id, run, save_path, ranks, tasks, finished, total, group_size, journal, shared, notes })
+        let attempts = selection.attempts();
+        Ok(Plan {
+            id,
+            run,
+            save_path,
+            ranks,
+            tasks,
+            attempts,
+            finished,
+            total,
+            group_size,
+            journal,
+            shared,
+            notes,
+        })
     }
 }
 

@@ -118,7 +118,7 @@ impl Run {
             state.add_finished(usize::try_from(*index).unwrap_or(0), *outcome);
         }
         let farm = preflight::farm_client(&config, farm_url, &farm_key, KeepAlive::Short)?;
-        let sessions = SessionSource::for_tasks(&config, &plan.tasks)?;
+        let sessions = SessionSource::for_tasks(&config, &plan.tasks)?.with_attempts(plan.attempts.clone());
         let root = plan.save_path.root();
         let leases_error = |source| AssemblyError::Leases { save_path: root.to_owned(), source };
         let leases = LeaseLog::open(root).map_err(leases_error)?;

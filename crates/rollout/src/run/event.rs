@@ -4,7 +4,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use client::farm::LiveUrl;
-use proto::trajectory::Outcome;
+use proto::{network::NetworkSummary, trajectory::Outcome};
 use tokio::time::Instant;
 
 use super::start_limit::StartStatus;
@@ -119,6 +119,11 @@ pub enum Event {
     BrowserChanged {
         index: usize,
         live_url: Option<LiveUrl>,
+    },
+    /// The farm reported what it recorded or replayed of an episode.
+    NetworkReported {
+        index: usize,
+        summary: Box<NetworkSummary>,
     },
     /// A stage of some episode ended after this duration.
     StageTimed {

@@ -115,6 +115,9 @@ impl Collector {
         }
         let outcome = trajectory.metadata.outcome.unwrap_or(Outcome::Failure);
         self.finished.fetch_add(1, Ordering::Relaxed);
+        if let Some(summary) = trajectory.metadata.network.take() {
+            announcer.announce(&Event::NetworkReported { index, summary: Box::new(summary) });
+        }
         announcer.announce(&Event::Finished { index, outcome, steps });
         self.add_done(1);
     }
@@ -158,8 +161,9 @@ fn trajectory_index(trajectory: &Trajectory) -> usize {
     usize::try_from(trajectory.task.trajectory_index).unwrap_or(0)
 }
 
-fn into_trajectory(ending: &Ending, attempt: u32, episode: Episode) -> (Trajectory, ScreenshotStore) {
+fn into_trajectory(ending: &Ending, attempt: u32, mut episode: Episode) -> (Trajectory, ScreenshotStore) {
     let group_id = episode.group_id();
+    let network = episode.network.take();
     let (task, mut steps, screenshots) = episode.into_parts();
     let mut policy_versions: Vec<String> = Vec::new();
     for version in steps.iter().filter_map(|step| step.extras.policy_version.as_ref()) {
@@ -175,8 +179,9 @@ fn into_trajectory(ending: &Ending, attempt: u32, episode: Episode) -> (Trajecto
         ("attempt".to_owned(), Value::from(attempt)),
     ]);
     let outcome = Some(ending.outcome());
+    let keypoint_step_ids = Vec::new();
     let metadata =
-        TrajectoryMetadata { keypoint_step_ids: Vec::new(), outcome, group_id, policy_versions, extra };
+        TrajectoryMetadata { keypoint_step_ids, outcome, group_id, policy_versions, network, extra };
     (Trajectory { task, steps, metadata }, screenshots)
 }
 

@@ -25,6 +25,8 @@ pub enum PreflightError {
     #[error("env_config.{}: {}", .0.0, .0.1)]
     Ranks(RankProblem),
     #[error("{0}")]
+    Archive(String),
+    #[error("{0}")]
     PolicyClient(ModelError),
     #[error("{0}. Name one of those with policy_config.base_model=NAME")]
     ModelNotServed(ModelError),
@@ -73,6 +75,7 @@ pub struct ServiceKeys {
 
 /// Checks everything that the configuration names. Returns the policy client and the name of the model to use.
 pub async fn check(config: &Config, keys: &ServiceKeys) -> Result<(ModelClient, String), PreflightError> {
+    config.check_archive().map_err(PreflightError::Archive)?;
     let policy = check_policy(config, keys.policy.as_deref()).await?;
     if let Some(url) = config.farm_url() {
         check_farm(config, &url, &keys.farm).await?;

@@ -139,7 +139,12 @@ impl Collector {
         context.announcer.announce(&Event::Stage { index, step: episode.steps.len(), stage: Stage::Release });
         if !matches!(ending, Ending::Stopped | Ending::Lost(_)) {
             session.save_recording(episode.screenshots().folder()).await;
+            episode.network = Box::pin(session.network_summary()).await;
         }
+        let ending = match &episode.network {
+            Some(network) if session.fails_on_miss() => ending.after_replay(network),
+            _ => ending,
+        };
         self.release(session).await;
         Some((ending, episode))
     }

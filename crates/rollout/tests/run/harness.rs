@@ -38,6 +38,8 @@ pub(crate) struct Harness {
     /// The address of another policy server, used instead of `policy`.
     pub(crate) policy_url: Option<String>,
     pub(crate) pools: HttpPools,
+    /// The configuration of the session options.
+    pub(crate) config: Config,
     pub(crate) split: Split,
     pub(crate) mode: InteractionMode,
     pub(crate) page_text_lines: usize,
@@ -87,6 +89,7 @@ impl Harness {
                 page_metadata: many,
                 execute: many,
             },
+            config: Config::default(),
             split: Split::Train,
             mode: InteractionMode::Coordinates,
             page_text_lines: 0,
@@ -160,7 +163,7 @@ impl Harness {
             announcer,
             leases: Some(LeaseLog::open(self.root()).unwrap()),
             journal,
-            sessions: rollout::session_options::SessionSource::default(),
+            sessions: rollout::session_options::SessionSource::for_tasks(&self.config, &[]).unwrap(),
             settings: Settings {
                 prompts: Arc::new(PolicyPrompts::built_in(self.dialect.map(|options| options.dialect))),
                 prompting: PromptOptions {

@@ -11,6 +11,7 @@ mod judge_replies;
 mod judging;
 mod limits;
 mod losses;
+mod network;
 mod observations;
 mod planning;
 mod program_judging;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proto::trajectory::{Evaluation, Outcome, Step, StepExtras, TaskId, Trajectory};
+use proto::trajectory::{Evaluation, Outcome, Step, StepExtras, TaskId, Trajectory, TrajectoryMetadata};
 use serde_json::{Map, Value};
 
 use super::schema::Kind::{
@@ -192,7 +192,7 @@ impl TrajectoryValues {
             }),
             rubric: serde_json::to_value(&task.evaluator_reference).unwrap_or_default().to_string(),
             task_extra: json_or_null(&task.extra),
-            trajectory_extra: json_or_null(&trajectory.metadata.extra),
+            trajectory_extra: json_or_null(&trajectory_extra(&trajectory.metadata)),
             outcome: summary.outcome_or_inferred(),
             reward: summary.reward,
             advantage,
@@ -312,6 +312,13 @@ impl StepValues {
 }
 
 /// A map as JSON text; `None` if it is empty.
+/// Returns the metadata that has no column of its own.
+fn trajectory_extra(metadata: &TrajectoryMetadata) -> Map<String, Value> {
+    let network = metadata.network.as_ref().and_then(|network| serde_json::to_value(network).ok());
+    let network = network.map(|network| ("network".to_owned(), network));
+    network.into_iter().chain(metadata.extra.clone()).collect()
+}
+
 fn json_or_null(map: &Map<String, Value>) -> Option<String> {
     (!map.is_empty()).then(|| Value::Object(map.clone()).to_string())
 }

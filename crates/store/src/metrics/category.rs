@@ -53,6 +53,8 @@ fn min_steps_without_answer(summary: &Summary) -> u64 {
 pub enum Category {
     /// The run ended or the task's time was over before the agent ended the episode. It counts in no rate and no average.
     Cancelled,
+    /// The archive of a replay lacks what a page needed. It counts in no rate and no average either.
+    ReplayMiss,
     Crashed(CrashReason),
     Blocked,
     /// Collected but not judged: the judge or the infrastructure failed, not the agent.
@@ -63,8 +65,10 @@ pub enum Category {
 }
 
 pub fn category(summary: &Summary) -> Category {
-    if summary.outcome == Some(Outcome::Cancelled) {
-        return Category::Cancelled;
+    match summary.outcome {
+        Some(Outcome::Cancelled) => return Category::Cancelled,
+        Some(Outcome::ReplayMiss) => return Category::ReplayMiss,
+        _ => {}
     }
     if let Some(reason) = crash_reason(summary) {
         return Category::Crashed(reason);
@@ -177,6 +181,12 @@ mod tests {
             ("blocked with reward 1", answered(None, 1, true), Category::Blocked),
             ("judge unreachable", answered(Some(Outcome::JudgeError), 0, false), Category::Unscored),
             ("infrastructure lost", answered(Some(Outcome::InfraLost), 0, false), Category::Unscored),
+            ("archive incomplete", answered(Some(Outcome::ReplayMiss), 0, false), Category::ReplayMiss),
+            (
+                "archive incomplete at the first page",
+                Summary { outcome: Some(Outcome::ReplayMiss), ..summary(1, "invalid_step", "invalid_step") },
+                Category::ReplayMiss,
+            ),
             ("cancelled", answered(Some(Outcome::Cancelled), 0, false), Category::Cancelled),
         ];
         for (case, summary, expected) in table {

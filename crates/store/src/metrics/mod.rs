@@ -2,6 +2,7 @@
 //! them from summaries; reading the save path is a thin layer on top.
 
 mod category;
+mod coverage;
 mod pass_at_k;
 mod table;
 mod task_key;
@@ -9,8 +10,9 @@ mod task_key;
 use serde::Serialize;
 
 pub use category::{Category, CrashReason, DifficultyClass, category, crash_reason};
+pub use coverage::{Coverage, CoverageGroup};
 pub use pass_at_k::{Attempts, PassAtK};
-pub use task_key::{SiteKey, TaskKey};
+pub use task_key::{SiteKey, TaskKey, site};
 
 use crate::iteration;
 use crate::layout::{IterationId, SavePath, Split};
@@ -38,6 +40,8 @@ pub struct Metrics {
     /// Lost because of infrastructure errors.
     pub infra_lost: u64,
     pub cancelled: u64,
+    /// Ended by a request that the archive of a replay lacks.
+    pub replay_misses: u64,
 }
 
 impl Metrics {
@@ -50,10 +54,11 @@ impl Metrics {
                 Some(Outcome::JudgeError) => metrics.judge_errors += 1,
                 Some(Outcome::InfraLost) => metrics.infra_lost += 1,
                 Some(Outcome::Cancelled) => metrics.cancelled += 1,
+                Some(Outcome::ReplayMiss) => metrics.replay_misses += 1,
                 _ => {}
             }
             match category(summary) {
-                Category::Cancelled => continue,
+                Category::Cancelled | Category::ReplayMiss => continue,
                 Category::Crashed(_) => {
                     metrics.crashed += 1;
                     continue;
@@ -75,12 +80,18 @@ impl Metrics {
         }
         let total = metrics.total_trajectories;
         metrics.crashed_rate = rate(metrics.crashed, total);
-        metrics.blocked_rate = rate(metrics.blocked, total - metrics.crashed - metrics.cancelled);
+        metrics.blocked_rate = rate(metrics.blocked, metrics.counted() - metrics.crashed);
         metrics.success_rate = rate(metrics.successes, metrics.scored);
         metrics.avg_steps = rate(steps, kept);
         metrics.avg_chars_per_response = rate(chars, steps);
         metrics.goback_rate = rate(gobacks, steps);
         metrics
+    }
+
+    /// Returns the number of trajectories that count in rates: all but cancelled ones and those that an incomplete archive
+    /// ended.
+    pub const fn counted(&self) -> u64 {
+        self.total_trajectories - self.cancelled - self.replay_misses
     }
 }
 
@@ -104,6 +115,9 @@ pub struct Breakdown {
     pub by_difficulty: Vec<Group>,
     /// Groups by domain, sorted by name.
     pub by_domain: Vec<Group>,
+    /// How well archives answered the requests of replayed episodes, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
 }
 
 impl Breakdown {
@@ -122,7 +136,7 @@ impl Breakdown {
             .collect();
         let by_domain =
             domains.iter().map(|domain| group(domain, &|summary| summary.domain == *domain)).collect();
-        Self { overall: Metrics::of(summaries), by_difficulty, by_domain }
+        Self { overall: Metrics::of(summaries), by_difficulty, by_domain, coverage: Coverage::of(summaries) }
     }
 }
 

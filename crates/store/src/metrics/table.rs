@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Metrics, MetricsReport, PassAtK, Scope};
+use super::{Coverage, CoverageGroup, Metrics, MetricsReport, PassAtK, Scope, rate};
 
 impl Display for MetricsReport {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -38,13 +38,38 @@ impl Display for MetricsReport {
             (overall.judge_errors, "not judged (no judge configured, or it gave no verdict)"),
             (overall.infra_lost, "lost to infrastructure errors"),
             (overall.cancelled, "cancelled"),
+            (overall.replay_misses, "ended because the replayed archive lacks a request (replay_miss)"),
         ] {
             if count > 0 {
                 writeln!(out, "{count} {label}")?;
             }
         }
-        Ok(())
+        self.breakdown.coverage.as_ref().map_or(Ok(()), |coverage| write_coverage(out, coverage))
     }
+}
+
+fn write_coverage(out: &mut Formatter<'_>, coverage: &Coverage) -> fmt::Result {
+    let groups = || coverage.by_site.iter().chain([&coverage.overall]);
+    let width = groups().map(|group| group.name.chars().count()).max().unwrap_or(0).clamp(8, 32);
+    writeln!(
+        out,
+        "{:width$} {:>8} {:>8} {:>10} {:>8} {:>8}",
+        "replay", "requests", "exact", "normalised", "scored", "missed"
+    )?;
+    for CoverageGroup { name, matches, .. } in groups() {
+        let total = matches.total();
+        let share = |count: u64| format!("{:.1} %", rate(count, total) * 100.0);
+        let name: String = name.chars().take(width).collect();
+        writeln!(
+            out,
+            "{name:width$} {total:>8} {:>8} {:>10} {:>8} {:>8}",
+            share(matches.exact),
+            share(matches.normalised),
+            share(matches.scored),
+            share(matches.missed)
+        )?;
+    }
+    Ok(())
 }
 
 fn write_row(out: &mut Formatter<'_>, width: usize, name: &str, metrics: &Metrics) -> fmt::Result {

@@ -26,7 +26,7 @@ impl SiteKey {
 }
 
 /// Returns the host of a URL without its port: practice sites get a different port in every run.
-fn site(website: &str) -> &str {
+pub fn site(website: &str) -> &str {
     let host = website.split_once("://").map_or(website, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or(host);
     host.rsplit_once(':')

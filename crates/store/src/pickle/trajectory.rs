@@ -279,6 +279,10 @@ fn metadata(pickler: &mut Pickler, trajectory: &Trajectory) -> PickleResult {
         }
         pickler.end_list();
     }
+    if let Some(network) = &metadata.network {
+        pickler.name("network")?;
+        pickler.value(&serde_json::to_value(network).unwrap_or_default())?;
+    }
     if !task.extra.is_empty() {
         pickler.text(TASK_EXTRA)?;
         pickler.map(&task.extra)?;

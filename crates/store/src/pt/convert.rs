@@ -1,6 +1,7 @@
 //! Converts unpickled values to trajectories. Attributes that are missing or None, as in some files of the Python
 //! system, get default values. Errors name the value that cannot be converted.
 
+use proto::network::NetworkSummary;
 use proto::trajectory::{
     Action, Evaluation, Observation, Outcome, Response, Reward, RubricItem, Step, StepExtras, Task, TaskId,
     Trajectory, TrajectoryMetadata,
@@ -212,7 +213,12 @@ fn trajectory_metadata(value: &Value) -> Converted<TrajectoryMetadata> {
         map.shift_remove("policy_versions");
     }
     let policy_versions: Vec<String> = versions.unwrap_or_default();
-    Ok(TrajectoryMetadata { keypoint_step_ids: ids, outcome, group_id, policy_versions, extra: map })
+    let network: Option<NetworkSummary> =
+        map.get("network").and_then(|network| serde_json::from_value(network.clone()).ok());
+    if network.is_some() {
+        map.shift_remove("network");
+    }
+    Ok(TrajectoryMetadata { keypoint_step_ids: ids, outcome, group_id, policy_versions, network, extra: map })
 }
 
 /// Restores the data that our writer keeps in `trajectory_metadata`.

@@ -16,6 +16,7 @@ use std::{
 };
 
 use page::{Page, Screenshots};
+use serde_json::Value;
 
 /// One request, as the script sees it.
 #[derive(Clone, Debug)]
@@ -59,6 +60,8 @@ pub enum Fault {
     NavigationFailed,
     /// The egress rules of the farm refuse the URL of a `visit_page`.
     UrlRefused,
+    /// The archive lacks what the page needs: this and all later commands of the lease fail.
+    ReplayMiss,
     /// The command fails.
     CommandFailed,
     /// The screenshot is completely white.
@@ -85,6 +88,8 @@ pub struct SimFarmOptions {
     pub real_size: bool,
     /// Records every call for `calls()`.
     pub record: bool,
+    /// The response to `/network`; without it the farm does not have the call.
+    pub network_report: Option<Value>,
     pub script: Script,
 }
 
@@ -96,6 +101,7 @@ impl Default for SimFarmOptions {
             latency: Duration::ZERO,
             real_size: false,
             record: true,
+            network_report: None,
             script: Arc::new(|_| Fault::None),
         }
     }
@@ -117,6 +123,8 @@ struct FarmState {
     max_leased: usize,
     counts: HashMap<(String, String), usize>,
     calls: Vec<Call>,
+    /// The session options of each lease.
+    session_options: Vec<Value>,
     in_flight: HashMap<String, usize>,
     max_in_flight: HashMap<String, usize>,
 }
@@ -202,6 +210,11 @@ impl SimFarm {
     pub fn release(&self, instance: &str) {
         self.shared.state().leased.remove(instance);
         self.shared.freed.notify_waiters();
+    }
+
+    /// Returns the session options of all leases in the order of acquisition; null for a lease without options.
+    pub fn session_options(&self) -> Vec<Value> {
+        self.shared.state().session_options.clone()
     }
 
     pub fn calls(&self) -> Vec<Call> {

@@ -10,11 +10,13 @@ pub(super) struct Page {
     pub(super) lease: usize,
     history: Vec<String>,
     view: u64,
+    /// The archive lacked a request of this page.
+    pub(super) is_incomplete: bool,
 }
 
 impl Page {
     pub(super) fn new(lease: usize) -> Self {
-        Self { lease, history: Vec::new(), view: 0 }
+        Self { lease, history: Vec::new(), view: 0, is_incomplete: false }
     }
 
     pub(super) fn url(&self) -> &str {

@@ -105,6 +105,14 @@ async fn dispatch(
             if known { ok(&json!({"status": "success"})) } else { stale() }
         }
         "/info" => ok(&json!({"nodes": []})),
+        "/network" => match &shared.options.network_report {
+            Some(report) if shared.state().leased.contains_key(input.text("instance_id")) => ok(report),
+            Some(_) => stale(),
+            None => error(404, "not_found", "unknown endpoint"),
+        },
+        _ if is_missed(shared, path, input, fault) => {
+            error(422, "replay_miss", "GET http://shop.test/missing.js is not in the archive")
+        }
         "/metadata" | "/screenshot" | "/execute" => {
             single_call(shared, path, input, command, arguments, fault)
         }
@@ -113,6 +121,14 @@ async fn dispatch(
         }
         _ => error(404, "not_found", "unknown endpoint"),
     }
+}
+
+/// Returns whether a command fails because the archive of the lease lacks a request, now or earlier.
+fn is_missed(shared: &FarmShared, path: &str, input: &CallInput, fault: &Fault) -> bool {
+    let mut state = shared.state();
+    let Some(page) = state.leased.get_mut(input.text("instance_id")) else { return false };
+    page.is_incomplete |= *fault == Fault::ReplayMiss;
+    page.is_incomplete && path != "/metadata"
 }
 
 async fn get(shared: &FarmShared, input: &CallInput) -> HttpResponse {
@@ -124,7 +140,11 @@ async fn get(shared: &FarmShared, input: &CallInput) -> HttpResponse {
         {
             let mut state = shared.state();
             let known = state.by_key.get(&key).filter(|id| state.leased.contains_key(*id)).cloned();
+            let is_new = known.is_none();
             if let Some(id) = known.or_else(|| lease(&mut state, shared.options.capacity)) {
+                if is_new {
+                    state.session_options.push(input.body.clone());
+                }
                 state.by_key.insert(key, id.clone());
                 return ok(&json!({"instance_id": id, "node": "http://node.sim"}));
             }

@@ -20,6 +20,7 @@ pub(super) fn encode_cell(cell: &Cell) -> u16 {
         Some(Outcome::InfraLost) => 4,
         Some(Outcome::JudgeError) => 5,
         Some(Outcome::Cancelled) => 6,
+        Some(Outcome::ReplayMiss) => 7,
     };
     stage | (outcome << 4) | ((cell.step.min(MAX_STEP) as u16) << 7)
 }

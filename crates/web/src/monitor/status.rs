@@ -1,13 +1,20 @@
 //! A run as JSON numbers: the statistics that the page shows next to the grid, and the response of `/status`.
 
 use client::chat::ModelClient;
-use rollout::run::{event::Stage, state::RunState};
+use proto::network::MatchCounts;
+use rollout::run::{
+    event::Stage,
+    state::{RunState, Totals},
+};
 use serde_json::{Map, Value, json};
 
 use super::MonitoredRun;
 
 /// Seconds without progress after which the page explains what the run is waiting for.
 const STALL_NOTICE_SECONDS: u64 = 20;
+
+/// Sites whose coverage by an archive the page shows.
+const MAX_SITES: usize = 20;
 
 /// Returns what the page shows next to the grid.
 pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
@@ -32,8 +39,19 @@ pub(super) fn statistics(monitored: &MonitoredRun, nodes: &Value) -> Value {
             "waiting": in_stage(Stage::Reward).saturating_sub(judge_slots),
         },
         "nodes": nodes, "stalled": round(run.stalled().as_secs_f64()), "diagnosis": diagnosis(run),
-        "hold": run.hold(),
+        "hold": run.hold(), "coverage": coverage(&totals),
     })
+}
+
+/// Returns the sites with the most missed requests of a replay, with the counts of exact, normalised, scored and missed ones.
+fn coverage(totals: &Totals) -> Vec<Value> {
+    let mut sites: Vec<_> = totals.coverage.iter().collect();
+    sites.sort_by_key(|(_, matches)| std::cmp::Reverse(matches.missed));
+    let row = |(site, matches): (&String, &MatchCounts)| {
+        let MatchCounts { exact, normalised, scored, missed } = matches;
+        json!([site, exact, normalised, scored, missed])
+    };
+    sites.into_iter().take(MAX_SITES).map(row).collect()
 }
 
 /// Explains what the run is waiting for, once it has not progressed for a while. A hold on request is shown by itself.

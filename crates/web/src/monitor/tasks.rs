@@ -71,7 +71,7 @@ pub(super) async fn detail(State(feed): State<Arc<Feed>>, Path(position): Path<u
         return not_found("there is no such task");
     };
     let known = trace.is_some();
-    let Trace { steps, dropped_steps, url, screenshot_count, screenshot, failure, live_url } =
+    let Trace { steps, dropped_steps, url, screenshot_count, screenshot, failure, live_url, network } =
         trace.unwrap_or_default();
     let steps: Vec<Value> = steps
         .iter()
@@ -83,7 +83,7 @@ pub(super) async fn detail(State(feed): State<Arc<Feed>>, Path(position): Path<u
         "stage": cell.stage.as_str(), "waits_for": cell.stage.waits_for(), "step": cell.step, "attempt": cell.attempt,
         "outcome": cell.outcome.map(Outcome::as_str), "known": known, "steps": steps, "dropped_steps": dropped_steps,
         "url": url, "failure": failure, "screenshot": screenshot.map(|_| screenshot_count),
-        "live_url": live_url.as_ref().map(LiveUrl::as_str),
+        "live_url": live_url.as_ref().map(LiveUrl::as_str), "network": network,
     });
     ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }

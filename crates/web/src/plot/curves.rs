@@ -103,7 +103,7 @@ fn value(measure: Measure, line: Line, stats: &IterationStats, seen: &SeenBefore
     let metrics = &of_line.metrics;
     let when = |whole: u64, value: f64| (whole > 0).then_some(value);
     let ratio = |part: u64, whole: u64| when(whole, part as f64 / whole as f64);
-    let not_crashed = metrics.total_trajectories - metrics.crashed - metrics.cancelled;
+    let not_crashed = metrics.counted() - metrics.crashed;
     match measure {
         Measure::Success => when(metrics.scored, metrics.success_rate),
         Measure::SuccessInLimit => ratio(of_line.successes_in_limit, metrics.scored),

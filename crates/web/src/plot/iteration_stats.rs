@@ -54,7 +54,7 @@ impl LineStats {
 
     fn add(&mut self, summary: &Summary) {
         let is_success = match category(summary) {
-            Category::Cancelled | Category::Crashed(_) | Category::Blocked => return,
+            Category::Cancelled | Category::ReplayMiss | Category::Crashed(_) | Category::Blocked => return,
             Category::Unscored => false,
             Category::Scored { is_success } => is_success,
         };

@@ -1,9 +1,10 @@
 //! The JSON of one complete trajectory: its task, verdict and steps.
 
+use proto::network::NetworkSummary;
 use proto::trajectory::{Action, Observation, Response, Reward, RubricItem, Step, Task, Trajectory};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use store::metrics::{CrashReason, DifficultyClass, crash_reason};
+use store::metrics::{Category, CrashReason, DifficultyClass, category};
 use store::{Split, Summary};
 
 use super::iteration::{Entry, Iteration};
@@ -34,6 +35,8 @@ pub(super) struct Detail<'a> {
     steps: Vec<StepDetail<'a>>,
     /// Whether the episode was recorded.
     has_recording: bool,
+    /// What was recorded or replayed.
+    network: Option<&'a NetworkSummary>,
     extra: &'a Map<String, Value>,
 }
 
@@ -84,7 +87,10 @@ impl<'a> Detail<'a> {
             is_running: entry.is_running(),
             outcome: outcome_of(&summary, entry),
             is_outcome_recorded: summary.outcome.is_some(),
-            crash: crash_reason(&summary).filter(|_| !entry.is_running()).map(describe_crash),
+            crash: match category(&summary) {
+                Category::Crashed(reason) if !entry.is_running() => Some(describe_crash(reason)),
+                _ => None,
+            },
             reward: summary.reward,
             answer: last.and_then(answer),
             class: DifficultyClass::of(trajectory.task.difficulty).as_str(),
@@ -96,6 +102,7 @@ impl<'a> Detail<'a> {
                 .map(|(number, step)| step_detail(step, keypoints.contains(&number), screenshots))
                 .collect(),
             has_recording: Recording::find(trajectory, screenshots).is_some(),
+            network: trajectory.metadata.network.as_ref(),
             extra: &trajectory.metadata.extra,
         }
     }

@@ -178,14 +178,6 @@ fn ood_stats(split: Split, finished: &[Summary]) -> Option<IterationStats> {
 }
 
 fn overview(iteration: &Iteration, finished: &[Summary]) -> Overview {
-    let outcomes = [
-        Outcome::Success,
-        Outcome::Failure,
-        Outcome::Blocked,
-        Outcome::InfraLost,
-        Outcome::JudgeError,
-        Outcome::Cancelled,
-    ];
     let count =
         |outcome| finished.iter().filter(|summary| summary.outcome_or_inferred() == outcome).count() as u64;
     Overview {
@@ -198,7 +190,7 @@ fn overview(iteration: &Iteration, finished: &[Summary]) -> Overview {
         steps: finished.iter().map(|summary| summary.steps).sum(),
         bytes: iteration.bytes(),
         changed: iteration.changed(),
-        outcomes: outcomes.into_iter().map(|outcome| (outcome.as_str(), count(outcome))).collect(),
+        outcomes: Outcome::ALL.into_iter().map(|outcome| (outcome.as_str(), count(outcome))).collect(),
         metrics: Breakdown::of(finished),
         metadata: iteration.metadata().cloned(),
         problems: iteration.problems.clone(),

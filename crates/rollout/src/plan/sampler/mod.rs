@@ -3,7 +3,7 @@
 
 mod random;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 use proto::trajectory::Task;
@@ -47,6 +47,19 @@ impl Selection {
             task.max_steps = i64::from(max_steps.of(task.difficulty));
         }
         Ok(tasks)
+    }
+
+    /// Returns by trajectory index how many attempts at the same task come before it. All attempts at a task belong to one rank.
+    pub fn attempts(&self) -> HashMap<i64, u32> {
+        let mut tasks: Vec<&Selected> = self.tasks.iter().collect();
+        tasks.sort_by_key(|selected| selected.trajectory_index);
+        let mut counts: HashMap<usize, u32> = HashMap::new();
+        let number = |selected: &Selected| {
+            let count = counts.entry(selected.entry_index).or_default();
+            *count += 1;
+            (i64::try_from(selected.trajectory_index).unwrap_or(i64::MAX), *count - 1)
+        };
+        tasks.into_iter().map(number).collect()
     }
 }
 

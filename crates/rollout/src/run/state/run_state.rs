@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use proto::trajectory::{Outcome, Task};
+use proto::{
+    network::{MatchCounts, NetworkSummary},
+    trajectory::{Outcome, Task},
+};
 
 use super::{
     TaskInfo, Trace,
@@ -51,6 +54,8 @@ pub struct Totals {
     /// Tasks that other collectors of the same run finished.
     pub finished_elsewhere: usize,
     pub outcomes: BTreeMap<&'static str, usize>,
+    /// How archives answered the requests of replayed episodes, by the website of the task.
+    pub coverage: BTreeMap<String, MatchCounts>,
 }
 
 /// Failures in a stage: how many, and the reason of the latest.
@@ -330,7 +335,7 @@ impl RunStateInner {
         if self.is_finished_elsewhere(index) {
             self.totals.finished_elsewhere -= 1;
         }
-        let failed = matches!(outcome, Outcome::InfraLost | Outcome::Cancelled);
+        let failed = matches!(outcome, Outcome::InfraLost | Outcome::Cancelled | Outcome::ReplayMiss);
         self.set_stage(index, if failed { Stage::Failed } else { Stage::Finished });
         if let Some(cell) = self.cell(index) {
             cell.outcome = Some(outcome);
@@ -338,6 +343,17 @@ impl RunStateInner {
         *self.totals.outcomes.entry(outcome.as_str()).or_default() += 1;
         if let Some(position) = self.position(index) {
             self.traces.finish(position);
+        }
+    }
+
+    fn record_network(&mut self, index: usize, summary: &NetworkSummary) {
+        let Some(position) = self.position(index) else { return };
+        self.traces.record_network(position, summary);
+        if summary.matches.total() > 0
+            && let Some(task) = self.tasks.get(position)
+        {
+            let site = store::metrics::site(&task.website).to_owned();
+            self.totals.coverage.entry(site).or_default().add(&summary.matches);
         }
     }
 
@@ -402,6 +418,7 @@ impl Listener for RunState {
                     inner.traces.set_live_url(position, live_url.clone());
                 }
             }
+            Event::NetworkReported { index, summary } => inner.record_network(*index, summary),
             Event::Observed { index, url, screenshot } => {
                 if let Some(position) = inner.position(*index) {
                     inner.traces.record_observation(position, url, screenshot);

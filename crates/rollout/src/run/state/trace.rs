@@ -7,7 +7,10 @@ use std::{
 };
 
 use client::farm::LiveUrl;
-use proto::trajectory::{Task, TaskId};
+use proto::{
+    network::NetworkSummary,
+    trajectory::{Task, TaskId},
+};
 
 const MAX_TEXT_CHARS: usize = 400;
 const MAX_STEPS: usize = 100;
@@ -74,6 +77,8 @@ pub struct Trace {
     pub failure: Option<String>,
     /// Where a person can watch the browser, while the attempt has one.
     pub live_url: Option<LiveUrl>,
+    /// What was recorded or replayed, once the episode has ended.
+    pub network: Option<NetworkSummary>,
 }
 
 /// The traces by position.
@@ -134,6 +139,14 @@ impl Traces {
     pub(super) fn set_live_url(&mut self, position: usize, live_url: Option<LiveUrl>) {
         if let Some(trace) = self.entry(position) {
             trace.live_url = live_url;
+        }
+    }
+
+    pub(super) fn record_network(&mut self, position: usize, summary: &NetworkSummary) {
+        if let Some(trace) = self.entry(position) {
+            let mut summary = summary.clone();
+            summary.misses.iter_mut().for_each(|miss| miss.url = truncated(&miss.url));
+            trace.network = Some(summary);
         }
     }
 
