@@ -184,7 +184,7 @@ fn recording_and_replay_have_the_same_session_and_seed() {
     assert_eq!((recorded.session, recorded.seed), (replayed.session.clone(), replayed.seed));
     assert_eq!(
         (replayed.session.as_deref(), replayed.seed),
-        (Some("t0#0"), Some(0)),
+        (Some("t0#0"), Some(4_220_772_547)),
         "archives depend on them"
     );
     let unnamed = network(Task { task_id: None, ..task(3) }).session.unwrap();

@@ -68,6 +68,19 @@ mod tests {
         assert_eq!(encode_cell(&large), 11 + (1 << 4) + (511 << 7));
     }
 
+    /// The page's list of outcomes, in which the number of an outcome is its position.
+    #[test]
+    fn page_decodes_every_outcome() {
+        let page = include_str!("../../ui/src/monitor/cells.ts");
+        let list = page.split_once("export const OUTCOMES = [").unwrap().1.split_once(']').unwrap().0;
+        let names: Vec<&str> = list.split(',').map(|name| name.trim().trim_matches('\'')).collect();
+        for outcome in Outcome::ALL {
+            let cell = Cell { stage: Stage::NotStarted, step: 0, attempt: 0, outcome: Some(outcome) };
+            assert_eq!(names[usize::from(encode_cell(&cell) >> 4)], outcome.as_str());
+        }
+        assert_eq!(names.len(), Outcome::ALL.len() + 1);
+    }
+
     #[test]
     fn delta_is_sent_unless_full_is_shorter() {
         let before = vec![0u16; 100];

@@ -70,11 +70,14 @@ pub enum Measure {
     TasksSeen,
     WebsitesSeen,
     WebsitesRepeated,
+    ReplayExact,
+    ReplaySimilar,
+    ReplayMissed,
 }
 
 impl Measure {
     /// All measures, so that each row of three charts belongs together.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Success,
         Self::SuccessInLimit,
         Self::PassAtK,
@@ -90,7 +93,15 @@ impl Measure {
         Self::TasksSeen,
         Self::WebsitesSeen,
         Self::WebsitesRepeated,
+        Self::ReplayExact,
+        Self::ReplaySimilar,
+        Self::ReplayMissed,
     ];
+
+    /// Returns whether the chart is left out if it has no values: few runs replay archives.
+    pub(super) const fn is_optional(self) -> bool {
+        matches!(self, Self::ReplayExact | Self::ReplaySimilar | Self::ReplayMissed)
+    }
 
     pub const fn title(self) -> &'static str {
         match self {
@@ -109,6 +120,9 @@ impl Measure {
             Self::TasksSeen => "Tasks seen before",
             Self::WebsitesSeen => "Websites seen before",
             Self::WebsitesRepeated => "Repeated websites",
+            Self::ReplayExact => "Replay: exact matches",
+            Self::ReplaySimilar => "Replay: similar matches",
+            Self::ReplayMissed => "Replay: missed",
         }
     }
 
@@ -129,6 +143,8 @@ impl Measure {
             Self::Blocked => "of trajectories that did not crash",
             Self::TasksSeen | Self::WebsitesSeen => "in an earlier iteration of the same split",
             Self::WebsitesRepeated => "of tasks; another task of the iteration has the same website",
+            Self::ReplayExact | Self::ReplayMissed => "of requests of replayed episodes",
+            Self::ReplaySimilar => "of requests of replayed episodes; normalised or scored",
         }
     }
 

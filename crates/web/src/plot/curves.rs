@@ -70,7 +70,12 @@ impl Curves {
             x,
             is_ood_only,
             trajectories: self.trajectories.values().sum(),
-            charts: Measure::ALL.into_iter().enumerate().map(chart).collect(),
+            charts: Measure::ALL
+                .into_iter()
+                .enumerate()
+                .map(chart)
+                .filter(|chart| !chart.measure.is_optional() || !chart.series.is_empty())
+                .collect(),
         }
     }
 
@@ -122,6 +127,11 @@ fn value(measure: Measure, line: Line, stats: &IterationStats, seen: &SeenBefore
         Measure::TasksSeen => share(stats.tasks(line).map(|task| seen.tasks.contains(&task.task))),
         Measure::WebsitesSeen => share(stats.tasks(line).map(|task| seen.websites.contains(&task.website))),
         Measure::WebsitesRepeated => share(stats.has_repeated_website(line)),
+        Measure::ReplayExact => ratio(of_line.replay.exact, of_line.replay.total()),
+        Measure::ReplaySimilar => {
+            ratio(of_line.replay.normalised + of_line.replay.scored, of_line.replay.total())
+        }
+        Measure::ReplayMissed => ratio(of_line.replay.missed, of_line.replay.total()),
     }
 }
 
@@ -137,6 +147,7 @@ fn share(values: impl Iterator<Item = bool>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use proto::network::MatchCounts;
     use proto::trajectory::Outcome;
     use store::Summary;
 
@@ -218,6 +229,20 @@ mod tests {
         assert_eq!(overall(Measure::Success), [Some(1.0)]);
         let only_cancelled = charts_of(&[cancelled]);
         assert_eq!(values(&only_cancelled, Measure::Blocked, Split::Train, Line::Overall), []);
+    }
+
+    #[test]
+    fn coverage_of_archives_has_charts_only_if_there_is_any() {
+        let is_shown = |charts: &Charts| charts.charts.iter().any(|chart| chart.measure.is_optional());
+        assert!(!is_shown(&charts_of(&[summary("a", "x", 1, 1)])));
+        let replay = Some(MatchCounts { exact: 6, normalised: 1, scored: 1, missed: 2 });
+        let missed = Summary { outcome: Some(Outcome::ReplayMiss), replay, ..summary("a", "x", 1, 0) };
+        let charts = charts_of(&[missed, summary("b", "x", 1, 1)]);
+        let overall = |measure| values(&charts, measure, Split::Train, Line::Overall);
+        assert_eq!(overall(Measure::ReplayExact), [Some(0.6)]);
+        assert_eq!(overall(Measure::ReplaySimilar), [Some(0.2)]);
+        assert_eq!(overall(Measure::ReplayMissed), [Some(0.2)]);
+        assert_eq!(overall(Measure::Trajectories), [Some(1.0)], "a miss counts in no other measure");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use proto::network::MatchCounts;
 use store::Summary;
 use store::metrics::{Attempts, Category, DifficultyClass, Metrics, PassAtK, SiteKey, TaskKey, category};
 
@@ -15,7 +16,7 @@ pub(super) struct TaskAndSite {
     pub(super) website: SiteKey,
 }
 
-/// The numbers of one line of the charts in one iteration. All but `metrics` count only trajectories that neither crashed
+/// The numbers of one line of the charts in one iteration. All but `metrics` and `replay` count only trajectories that neither crashed
 /// nor were blocked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineStats {
@@ -35,6 +36,8 @@ pub(super) struct LineStats {
     pub(super) steps_with_memory: u64,
     pub(super) memory_chars: u64,
     pub(super) pass_at_k: Option<PassAtK>,
+    /// Requests of all replayed trajectories.
+    pub(super) replay: MatchCounts,
 }
 
 impl LineStats {
@@ -53,6 +56,9 @@ impl LineStats {
     }
 
     fn add(&mut self, summary: &Summary) {
+        if let Some(matches) = &summary.replay {
+            self.replay.add(matches);
+        }
         let is_success = match category(summary) {
             Category::Cancelled | Category::ReplayMiss | Category::Crashed(_) | Category::Blocked => return,
             Category::Unscored => false,

@@ -6,6 +6,7 @@ import { KeyboardHelp, useKeys } from '../common/keys';
 import { ThemeToggle } from '../common/theme';
 import { parseHash, formatHash, type ViewState } from './address';
 import { describeCell } from './cells';
+import { Coverage } from './Coverage';
 import { Drawer } from './Drawer';
 import { Farm } from './Farm';
 import { FilterBar } from './FilterBar';
@@ -89,6 +90,7 @@ export function App({ store }: { store: Store }) {
           </section>
           <div class="side">
             <Operations statistics={statistics} />
+            <Coverage sites={statistics.coverage} />
             <div class="side-pair">
               <Queues statistics={statistics} />
               <Farm nodes={statistics.nodes} />

@@ -1,5 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { getJson } from '../common/api';
+import { Network } from '../common/Network';
+import type { NetworkSummary } from '../common/network';
 import { UntrustedText } from '../common/UntrustedText';
 import { difficultyOf, OUTCOME_LABELS, STAGES } from './cells';
 
@@ -7,6 +9,7 @@ interface Detail {
   position: number; index: number; id: string; name: string; domain: string; website: string; difficulty: number; max_steps: number;
   stage: string; waits_for: string; step: number; attempt: number; outcome: string | null; known: boolean;
   steps: { action: string; thought: string; url: string }[]; dropped_steps: number; url: string; failure: string | null; screenshot: number | null; live_url: string | null;
+  network: NetworkSummary | null;
 }
 
 /** Details of one task: description, state, latest screenshot and steps. Reloads whenever the cell of the task changes. */
@@ -62,6 +65,7 @@ function Body({ detail }: { detail: Detail }) {
         <dt>State</dt><dd>{detail.outcome ? 'finished' : `waiting for ${detail.waits_for}`}{detail.attempt > 0 && `, attempt ${detail.attempt + 1}`}</dd>
         {detail.url && <><dt>Page</dt><dd><UntrustedText class="mono" text={detail.url} /></dd></>}
         {detail.failure && <><dt>Last failure</dt><dd class="bad-text"><UntrustedText text={detail.failure} /></dd></>}
+        {detail.network && <><dt>Network</dt><dd><Network summary={detail.network} /></dd></>}
       </dl>
       {detail.live_url && <p><a class="live" href={detail.live_url} target="_blank" rel="noopener noreferrer">Watch the browser live</a></p>}
       {detail.screenshot !== null && (

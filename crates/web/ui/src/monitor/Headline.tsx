@@ -12,7 +12,7 @@ export function Headline({ statistics, history }: { statistics: Statistics; hist
   const parts = [
     { kind: 'success', label: 'success', value: success },
     { kind: 'unsolved', label: 'finished without success', value: sum(outcomes, 'failure', 'blocked', 'judge_error') },
-    { kind: 'lost', label: 'failed', value: sum(outcomes, 'infra_lost', 'cancelled') },
+    { kind: 'lost', label: 'failed', value: sum(outcomes, 'infra_lost', 'cancelled', 'replay_miss') },
   ];
   return (
     <section class="headline" aria-label="Progress">

@@ -3,6 +3,7 @@ import { decode, difficultyOf, kindOf, patch, cellText, unpack, describeCell } f
 
 const POLICY_STEP_5 = 6 | (5 << 7);
 const SOLVED = 11 | (1 << 4) | (8 << 7);
+const MISSED = 12 | (7 << 4) | (3 << 7);
 const UNSOLVED = 11 | (2 << 4) | (8 << 7);
 
 describe('a cell', () => {
@@ -13,9 +14,10 @@ describe('a cell', () => {
   });
   it('has a description', () => {
     expect([POLICY_STEP_5, SOLVED, 0].map(describeCell)).toEqual(['step 5, policy', 'finished, success, 8 steps', 'not started']);
+    expect(describeCell(MISSED)).toBe('failed, not in the archive, 3 steps');
   });
   it('tolerates unknown codes', () => {
-    expect([kindOf(15), cellText(14), decode(0xffff).outcome]).toEqual(['idle', 'N', '']);
+    expect([kindOf(15), cellText(14), decode(0xffff).outcome]).toEqual(['idle', 'N', 'replay_miss']);
   });
 });
 

@@ -30,13 +30,13 @@ export const KIND_LABELS: Record<Kind, { letter: string; label: string; about: s
   judge: { letter: 'r', label: 'reward', about: 'being judged and saved' },
   success: { letter: 'F', label: 'success', about: 'finished, task solved' },
   unsolved: { letter: 'F', label: 'unsolved', about: 'finished, not solved or not judged' },
-  lost: { letter: 'X', label: 'failed', about: 'lost to an infrastructure failure or cancelled' },
+  lost: { letter: 'X', label: 'failed', about: 'lost to an infrastructure failure, cancelled, or not in the replayed archive' },
 };
 
-export const OUTCOMES = ['', 'success', 'failure', 'blocked', 'infra_lost', 'judge_error', 'cancelled'] as const;
+export const OUTCOMES = ['', 'success', 'failure', 'blocked', 'infra_lost', 'judge_error', 'cancelled', 'replay_miss'] as const;
 export const OUTCOME_LABELS: Record<string, string> = {
   success: 'success', failure: 'not solved', blocked: 'blocked by the site', infra_lost: 'infrastructure failure',
-  judge_error: 'not judged', cancelled: 'cancelled',
+  judge_error: 'not judged', cancelled: 'cancelled', replay_miss: 'not in the archive',
 };
 
 export interface Cell {

@@ -11,6 +11,8 @@ export interface Statistics {
   retried: number; failures: number; steps_per_second: number; trajectories_per_minute: number; eta: number | null;
   latency: Record<string, [count: number, median: number, high: number]>; policy: Queue; judge: Queue;
   nodes: FarmNode[] | null; stalled: number; diagnosis: string | null; hold: string | null;
+  /** For each website: exact, normalised, scored and missed requests of replayed episodes. */
+  coverage?: [site: string, exact: number, normalised: number, scored: number, missed: number][];
 }
 interface Message { run?: string; full?: string; at?: number[]; to?: number[]; statistics?: Statistics }
 

@@ -6,6 +6,7 @@ const OUTCOMES: Record<string, { label: string; tone: '' | 'good' | 'bad' | 'war
   blocked: { label: 'blocked', tone: 'warn' },
   infra_lost: { label: 'infra lost', tone: 'warn' },
   judge_error: { label: 'not judged', tone: 'warn' },
+  replay_miss: { label: 'not in archive', tone: 'warn' },
   cancelled: { label: 'cancelled', tone: '' },
   running: { label: 'running', tone: '' },
 };

@@ -1,5 +1,7 @@
 // The JSON of the server. See crates/web/src/view.
 
+import type { MatchCounts, NetworkSummary } from '../../common/network';
+
 export type Split = 'train' | 'test';
 
 export interface IterationId {
@@ -34,7 +36,11 @@ export interface Overview extends IterationId {
   by_difficulty: ({ name: string } & Metrics)[];
   metadata: { solution_model?: string | null; judge_model?: string | null; timestamp?: string | null } | null;
   problems: string[];
+  /** How archives answered the requests of replayed episodes. */
+  coverage?: { overall: CoverageGroup; by_site: CoverageGroup[] };
 }
+
+export type CoverageGroup = { name: string; trajectories: number } & MatchCounts;
 
 export interface Names {
   values: string[];
@@ -121,6 +127,8 @@ export interface Trajectory extends IterationId {
   steps: Step[];
   /** Whether the episode was recorded. */
   has_recording: boolean;
+  /** What was recorded or replayed. */
+  network: NetworkSummary | null;
   /** Other fields of the trajectory's metadata, such as `ending`. */
   extra: Record<string, Json>;
 }

@@ -2,7 +2,8 @@ import { UntrustedText } from '../../common/UntrustedText';
 import { count, percent } from '../../common/format';
 import { overview, useLoaded } from '../data/api';
 import { link } from '../data/route';
-import type { Overview, IterationId } from '../data/types';
+import { totalMatches } from '../../common/network';
+import type { CoverageGroup, Overview, IterationId } from '../data/types';
 import { ago, bytes, outcomeLabel } from '../data/labels';
 
 function Outcomes({ outcomes, total }: { outcomes: Overview['outcomes']; total: number }) {
@@ -40,6 +41,20 @@ function MetricCells({ value }: { value: Overview }) {
   );
 }
 
+/** How archives answered the requests of replayed episodes, in total and by website. */
+function Coverage({ coverage }: { coverage: NonNullable<Overview['coverage']> }) {
+  const shares = (group: CoverageGroup) => {
+    const total = totalMatches(group);
+    return `${percent(group.exact, total)} exact, ${percent(group.normalised, total)} normalised, ${percent(group.scored, total)} scored, ${percent(group.missed, total)} missed of ${count(total)} requests`;
+  };
+  return (
+    <details>
+      <summary>Replay: {shares(coverage.overall)}</summary>
+      <ul>{coverage.by_site.map((group) => <li key={group.name}><UntrustedText text={group.name} />: {shares(group)}</li>)}</ul>
+    </details>
+  );
+}
+
 /** One iteration. Its metrics load separately, so that a long list appears at once. */
 export function IterationRow({ id }: { id: IterationId }) {
   const { value, error } = useLoaded(`${id.split}/${id.iteration}`, (signal) => overview(id, signal), (found) => (found.is_finished ? null : 10));
@@ -49,6 +64,7 @@ export function IterationRow({ id }: { id: IterationId }) {
         <th scope="row"><a href={link({ page: 'table', ...id })}>{id.split} {id.iteration}</a></th>
         {value ? <MetricCells value={value} /> : <td colSpan={9} class="muted">{error ?? 'loading…'}</td>}
       </tr>
+      {value?.coverage && <tr><td colSpan={10} class="small"><Coverage coverage={value.coverage} /></td></tr>}
       {value?.problems.map((problem) => (
         <tr key={problem}><td colSpan={10}><span class="notice"><UntrustedText text={problem} /></span></td></tr>
       ))}

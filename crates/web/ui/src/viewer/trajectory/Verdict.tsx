@@ -1,3 +1,4 @@
+import { Network } from '../../common/Network';
 import { UntrustedText } from '../../common/UntrustedText';
 import type { JudgeText, Trajectory } from '../data/types';
 import { Outcome } from '../Outcome';
@@ -25,6 +26,7 @@ export function Verdict({ trajectory }: { trajectory: Trajectory }) {
       {!trajectory.is_outcome_recorded && !trajectory.is_running && <p class="muted small">The file does not contain the outcome; it was inferred from the last reward.</p>}
       <dl class="fields">
         {typeof trajectory.extra['ending'] === 'string' && <div><dt>Ending</dt><dd><UntrustedText text={trajectory.extra['ending']} block /></dd></div>}
+        {trajectory.network !== null && <div><dt>Network</dt><dd><Network summary={trajectory.network} /></dd></div>}
         <div><dt>Final answer</dt><dd>{answer === null ? <span class="muted">none</span> : <UntrustedText text={answer} block class="answer" />}</dd></div>
         {task.reference_answer !== null && <div><dt>Reference answer</dt><dd><UntrustedText text={task.reference_answer} block /></dd></div>}
         {judgment.map((judged, number) => (
