@@ -9,6 +9,7 @@ import pytest
 
 from webgym_rs import _calls, errors
 from webgym_rs._calls import MSGPACK, Lease, Response
+from webgym_rs.trajectories import Trajectory
 from webgym_rs.trajectories._files import steps_of_journal
 
 LEASE = Lease("uuid:9000", "http://node", "http://host/cdp/secret")
@@ -85,3 +86,9 @@ def test_step_that_the_model_did_not_decide_has_no_response() -> None:
     assert first["trajectory_metadata"]["task_extra"] == {"kept": 1}
     (extras,) = first["trajectory_metadata"]["step_extras"]
     assert str(extras["logprobs"]) == "[nan]"
+
+
+@pytest.mark.parametrize("outcome", ["infra_lost", "judge_error", "cancelled", "replay_miss"])
+def test_trajectory_without_a_judged_end_is_masked(outcome: str) -> None:
+    trajectory = Trajectory("train", 0, 0, [], {"outcome": outcome})
+    assert (trajectory.is_masked, trajectory.reward) == (True, None)

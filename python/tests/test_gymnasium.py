@@ -21,6 +21,7 @@ from gymnasium.vector import AutoresetMode
 from test_leases import browser_processes, key_of
 
 import webgym_rs as wg
+from webgym_rs.errors import ReplayMiss
 from webgym_rs.gymnasium import ACTIONS, Answer, Ended, ReferenceJudge, TaskEnv, TaskVectorEnv, load_tasks
 
 VECTOR: dict[str, Any] = {"vectorization_mode": "vector_entry_point"}
@@ -233,6 +234,27 @@ def test_lost_session_is_retried_on_reset(settings: dict[str, Any], monkeypatch:
     _, info = env.reset()
     assert not info["infra_lost"]
     assert failures == []
+    env.close()
+
+
+def test_incomplete_archive_is_masked_and_not_retried(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    async def failing(self: Any, *arguments: Any, **options: Any) -> Any:
+        calls.append("step")
+        raise ReplayMiss("GET https://shop.test/a.js is not in the archive")
+
+    env = TaskEnv(**settings, screenshot="none")
+    env.reset()
+    monkeypatch.setattr(wg.aio.Session, "step", failing)
+    _, reward, terminated, truncated, info = env.step(WAIT)
+    assert math.isnan(float(reward))
+    assert (terminated, truncated, info["mask"]) == (False, True, False)
+    assert "not in the archive" in info["error"]
+    calls.clear()
+    with pytest.raises(ReplayMiss):
+        env.reset()
+    assert calls == ["step"]
     env.close()
 
 

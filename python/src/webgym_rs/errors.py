@@ -106,6 +106,12 @@ class Internal(InfrastructureError):
     code = "internal"
 
 
+class ReplayMiss(InfrastructureError):
+    """A page of a replay requested what the archive does not have. Another session would miss it too."""
+
+    code = "replay_miss"
+
+
 class ElementNotFound(AgentError):
     """The element id is not, or no longer, on the page."""
 
@@ -136,18 +142,6 @@ class ConfirmationRequired(AgentError):
     code = "confirmation_required"
 
 
-class ReplayMiss(AgentError):
-    """A page of a replay requested what the archive does not have."""
-
-    code = "replay_miss"
-
-
-class ForkDiffers(RequestError):
-    """A fork did not reach the state of its original; the message names the first difference."""
-
-    code = "fork_differs"
-
-
 class PageTimeout(AgentError):
     """The page did not answer in time."""
 
@@ -158,6 +152,12 @@ class BadRequest(RequestError):
     """The request is malformed."""
 
     code = "bad_request"
+
+
+class ForkDiffers(RequestError):
+    """A fork did not reach the state of its original; the message names the first difference."""
+
+    code = "fork_differs"
 
 
 class NotFound(RequestError):

@@ -35,6 +35,24 @@ class Proxy(_Server, total=False):
     password: str
 
 
+class Network(TypedDict, total=False):
+    """Records the network traffic into an archive of the farm (`record`), or replays one (`replay`)."""
+
+    record: str
+    replay: str
+    on_miss: Literal["fail", "404", "live"]
+    """Requests that the archive cannot answer fail with `ReplayMiss`, are answered with 404, or go to the network."""
+    session: str
+    """A name; a replay prefers recordings of the same session."""
+    seed: int
+    keep_secrets: bool
+    redact_headers: Sequence[str]
+    redact_query: Sequence[str]
+    redact_fields: Sequence[str]
+    ignore_keys: Sequence[str]
+    tunnel_hosts: Sequence[str]
+
+
 class SessionOptions(TypedDict, total=False):
     """How the browser looks to websites, and what the session starts with."""
 
@@ -54,3 +72,4 @@ class SessionOptions(TypedDict, total=False):
     tabs: Literal["single", "many"]
     downloads: Literal["refuse", "keep"]
     record: bool
+    network: Network

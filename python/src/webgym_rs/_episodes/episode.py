@@ -11,7 +11,7 @@ from typing import Any
 from .. import aio, commands
 from .._calls import Include, InteractionMode
 from ..commands import CommandLike
-from ..errors import BadRequest, InfrastructureError
+from ..errors import BadRequest, InfrastructureError, ReplayMiss
 from ..observations import Observation, Screenshot
 from .actions import Answer, ScreenshotMode, blank, decode, parse_action, texts_of
 from .judge import Ended, Reward
@@ -65,9 +65,10 @@ class Episode:
                 options: Any = self.settings.session
                 self.session = await self.farm.lease(wait=self.settings.wait, **options)
                 return await self._result(await self._step(commands.visit(task.url)))
-            except InfrastructureError:
+            except InfrastructureError as error:
                 await self.close()
-                if attempt + 1 == self.settings.attempts:
+                # Another session would find the archive as incomplete.
+                if isinstance(error, ReplayMiss) or attempt + 1 == self.settings.attempts:
                     raise
         raise ValueError(f"attempts is {self.settings.attempts}; it must be at least 1")
 

@@ -51,7 +51,7 @@ class Trajectory:
 
     @property
     def outcome(self) -> str:
-        """success, failure, blocked, infra_lost, judge_error or cancelled; inferred for files that do not have it."""
+        """success, failure, blocked, infra_lost, judge_error, cancelled or replay_miss; inferred for files that lack it."""
         recorded = self.metadata.get("outcome")
         if recorded is not None:
             return recorded
@@ -61,8 +61,8 @@ class Trajectory:
 
     @property
     def is_masked(self) -> bool:
-        """Whether trainers must leave it out: it was lost, cancelled or not judged, so it has no reward."""
-        return self.outcome in ("infra_lost", "judge_error", "cancelled")
+        """Whether trainers must leave it out: it was lost, cancelled, not judged or not in the archive: it has no reward."""
+        return self.outcome in ("infra_lost", "judge_error", "cancelled", "replay_miss")
 
     @property
     def group_id(self) -> str | None:
