@@ -267,9 +267,9 @@ fn warn_about_failures(run: &FinishedRun, state: &RunState) {
     }
     if let Some(count) = state.totals().outcomes.get(Outcome::ReplayMiss.as_str()) {
         tracing::warn!(
-            "{count} of {} episodes ended because the archive lacks a request (outcome replay_miss); their misses are in the \
-             viewer. Record again with env_config.record_network, or continue without them with env_config.on_miss=404",
-            run.collected.finished
+            "{count} of {} episodes ended because the archive lacks a request (outcome replay_miss); the viewer lists the \
+             requests. Record again with env_config.record_network, or answer them with env_config.on_miss=404",
+            state.done()
         );
     }
     // An episode without its start page runs on a blank page and fails. The results alone would blame the policy.

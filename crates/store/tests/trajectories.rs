@@ -43,6 +43,9 @@ fn shown_trajectory_has_no_terminal_escapes() {
     let mut trajectory = sample::trajectory(2, 3);
     trajectory.steps[0].observation.title = "evil \u{1b}[2Jtitle".to_owned();
     trajectory.metadata.extra.insert("ending".to_owned(), "answered \u{1b}[2J".into());
+    let network = serde_json::json!({"matches": {"exact": 41, "normalised": 3, "scored": 1, "missed": 1}, "recorded": 0,
+        "misses": [{"method": "GET", "url": "http://a.test/\u{1b}[2J"}]});
+    trajectory.metadata.network = Some(serde_json::from_value(network).unwrap());
     let mut writer = PtWriter::create(&save_path.iteration_file(id())).unwrap();
     writer.push(&trajectory).unwrap();
     writer.finish(&RunMetadata::default(), Existing::Refuse).unwrap();
@@ -52,6 +55,7 @@ fn shown_trajectory_has_no_terminal_escapes() {
     for expected in [
         "Find the price of item 2",
         "success · reward 1 · answered \\u{1b}[2J",
+        "replay: 41 exact, 3 normalised, 1 scored, 1 missed\n  missed: GET http://a.test/\\u{1b}[2J\n",
         "step 2 (key)",
         "rubric (2): The price is named",
         "action: click {\"coordinates\":[500,250.5]}",

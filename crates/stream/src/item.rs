@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn masked_trajectory_has_no_reward() {
-        for outcome in [Outcome::InfraLost, Outcome::JudgeError, Outcome::Cancelled] {
+        for outcome in [Outcome::InfraLost, Outcome::JudgeError, Outcome::Cancelled, Outcome::ReplayMiss] {
             let sent = as_json(&trajectory(outcome, ""));
             assert_eq!((&sent["is_masked"], &sent["reward"]), (&json!(true), &Value::Null));
             assert_eq!(sent["steps"][0]["reward"]["reward"], Value::Null);

@@ -26,7 +26,13 @@ struct Server {
 }
 
 impl Server {
+    /// Starts a server with one browser of its own.
     async fn start(more: &[&str]) -> Self {
+        Self::start_on(&["--instances=1", "--allow-private-network"], more).await
+    }
+
+    /// Starts a server on the farm that the arguments name.
+    async fn start_on(farm: &[&str], more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
         let task = |id: &str, path: &str| {
@@ -49,8 +55,8 @@ impl Server {
         )
         .unwrap();
         let file = file.display().to_string();
-        let fixed = ["env", "--port=0", "--instances=1", "--allow-private-network", "--tasks", &file];
-        let arguments: Vec<&str> = fixed.into_iter().chain(more.iter().copied()).collect();
+        let fixed = ["env", "--port=0", "--tasks", &file];
+        let arguments: Vec<&str> = fixed.iter().chain(farm).chain(more).copied().collect();
         let webgym = Webgym::start(env!("CARGO_BIN_EXE_webgym"), &arguments).await;
         Self { webgym, _sites: sites, _folder: folder }
     }

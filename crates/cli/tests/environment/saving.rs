@@ -6,7 +6,10 @@ use proto::trajectory::{Outcome, Trajectory};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use store::{IterationFile, IterationId, SavePath, Split};
-use testkit::{Http, eventually};
+use testkit::{
+    Http, eventually,
+    sim_farm::{Fault, SimFarm, SimFarmOptions},
+};
 
 use crate::{LIMIT, Server};
 
@@ -62,6 +65,36 @@ async fn episodes_are_saved_with_steps_screenshots_and_outcome() {
     let report =
         store::export::export(&SavePath::new(folder.path()), Split::Train, out.path(), &options).unwrap();
     assert_eq!((report.train_examples, report.unusable_steps), (3, 0), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn incomplete_archive_ends_the_episode_without_reward() {
+    let matches = json!({"exact": 4, "normalised": 0, "scored": 0, "missed": 1});
+    let request = json!({"method": "GET", "url": "http://shop.test/missing.js", "match": "missed"});
+    let report = json!({"replay": "shop", "matches": matches, "sites": {}, "requests": [request]});
+    let options = SimFarmOptions { network_report: Some(report), ..SimFarmOptions::default() };
+    let farm = SimFarm::start(options.with_script(|call| {
+        let is_action = call.path == "/step" && call.command != "visit_page";
+        if is_action { Fault::ReplayMiss } else { Fault::None }
+    }));
+    let (farm, folder) = (farm.await, tempfile::tempdir().unwrap());
+    let url = farm.url();
+    let save = format!("--save-path={}", folder.path().display());
+    let replay = [&save, "env_config.network=replay", "env_config.archive=shop"];
+    let server = Server::start_on(&["--farm", &url, "--max-sessions=1"], &replay).await;
+    let mut client = server.client().await;
+    client.observe("reset", &json!({"task_id": "wiki"})).await;
+    let network = &farm.session_options()[0]["network"];
+    assert_eq!((&network["replay"], &network["session"]), (&json!("shop"), &json!("wiki#0")), "{network}");
+    let ended = client.observe("step", &json!({"action_str": "scroll(0, 100)"})).await;
+    assert_eq!((&ended["done"], &ended["reward"]), (&json!(true), &Value::Null), "{ended}");
+    let metadata = &ended["metadata"];
+    assert_eq!((&metadata["outcome"], &metadata["infra_lost"]), (&json!("replay_miss"), &json!(false)));
+    stop(server).await;
+    let saved = read(folder.path(), 0);
+    assert_eq!(saved[0].metadata.outcome, Some(Outcome::ReplayMiss));
+    assert_eq!(saved[0].metadata.network.as_ref().unwrap().misses[0].url, "http://shop.test/missing.js");
+    assert_eq!(farm.leases_granted(), 1, "not tried again");
 }
 
 #[tokio::test(flavor = "multi_thread")]

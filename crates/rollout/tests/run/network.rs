@@ -142,7 +142,10 @@ async fn coverage_is_saved_and_counted_by_site() {
     assert_eq!(coverage.by_task.len(), 2);
     let table = report.to_string();
     assert!(table.contains("shop.test") && table.contains("87.2 %") && table.contains("4.3 %"), "{table}");
-    assert_eq!(harness.state.totals().coverage.values().map(|matches| matches.total()).sum::<u64>(), 94);
+    assert_eq!(
+        harness.state.totals().coverage.values().map(proto::network::MatchCounts::total).sum::<u64>(),
+        94
+    );
 }
 
 #[test]

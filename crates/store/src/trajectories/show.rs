@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use proto::network::{MatchCounts, NetworkSummary};
 use proto::trajectory::{Evaluation, Step, Trajectory};
 
 use net::escape::escape_terminal;
@@ -60,6 +61,9 @@ pub fn show(trajectory: &Trajectory, options: ShowOptions) -> String {
     let ending = metadata.extra.get("ending").and_then(serde_json::Value::as_str).unwrap_or_default();
     let ending = if ending.is_empty() { String::new() } else { format!(" · {}", escape_terminal(ending)) };
     let _ = writeln!(out, "{} · reward {}{ending}", summary.outcome_or_inferred().as_str(), summary.reward);
+    if let Some(network) = &metadata.network {
+        show_network(&mut out, network);
+    }
     for item in &task.evaluator_reference {
         let _ = writeln!(out, "  rubric ({}): {}", item.difficulty, escape_terminal(&item.description));
     }
@@ -71,6 +75,22 @@ pub fn show(trajectory: &Trajectory, options: ShowOptions) -> String {
         show_step(&mut out, number, step, is_keypoint, options);
     }
     out
+}
+
+fn show_network(out: &mut String, network: &NetworkSummary) {
+    let MatchCounts { exact, normalised, scored, missed } = network.matches;
+    if network.matches.total() > 0 {
+        let _ = writeln!(
+            out,
+            "  replay: {exact} exact, {normalised} normalised, {scored} scored, {missed} missed"
+        );
+    }
+    if network.recorded > 0 {
+        let _ = writeln!(out, "  recorded: {} requests", network.recorded);
+    }
+    for miss in &network.misses {
+        let _ = writeln!(out, "  missed: {}", escape_terminal(&format!("{} {}", miss.method, miss.url)));
+    }
 }
 
 fn show_step(out: &mut String, number: i64, step: &Step, is_keypoint: bool, options: ShowOptions) {
