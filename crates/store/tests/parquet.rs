@@ -10,6 +10,7 @@ mod sample;
 
 use std::path::Path;
 
+use proto::network::{MatchCounts, NetworkSummary};
 use proto::trajectory::{Evaluation, Outcome, StepExtras, Trajectory};
 use serde_json::{Value, json};
 use store::columnar::{SCHEMA_VERSION, documented_columns};
@@ -66,6 +67,8 @@ fn trajectories(iteration: u64) -> Vec<Trajectory> {
     list[2].metadata.outcome = Some(Outcome::JudgeError);
     list[2].steps[0].action = None;
     list[2].steps[1].reward.evaluation = Evaluation::Text("one".to_owned());
+    let matches = MatchCounts { exact: 3, missed: 1, ..MatchCounts::default() };
+    list[3].metadata.network = Some(NetworkSummary { matches, ..NetworkSummary::default() });
     list[3].steps[0].extras = StepExtras {
         prompt_token_ids: Some(vec![]),
         token_ids: Some(vec![1, 2, u32::MAX]),
@@ -147,7 +150,7 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
         Evaluation::Text(text) => json!([text]),
         Evaluation::Texts(texts) => json!(texts),
     };
-    let count = trajectory.steps.len();
+    let (count, network) = (trajectory.steps.len(), &trajectory.metadata.network);
     let is_masked = trajectory.metadata.outcome == Some(Outcome::JudgeError);
     json!({
         "trajectory_index": task.trajectory_index, "step": number, "steps": count, "is_last": number + 1 == count,
@@ -158,7 +161,8 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
         "outcome": trajectory.metadata.outcome, "is_masked": is_masked,
         "trajectory_reward": (!is_masked).then_some(trajectory.steps[count - 1].reward.reward),
         "group_id": trajectory.metadata.group_id, "advantage": null,
-        "trajectory_extra": null, "reward": (!is_masked).then_some(step.reward.reward), "is_blocked": step.reward.is_blocked,
+        "trajectory_extra": network.as_ref().map(|network| text(json!({"network": network}))),
+        "reward": (!is_masked).then_some(step.reward.reward), "is_blocked": step.reward.is_blocked,
         "submit": step.reward.submit, "submission_judgment": step.reward.submission_judgment,
         "evaluation": evaluation,
         "is_keypoint": trajectory.metadata.keypoint_step_ids.contains(&i64::try_from(number).unwrap()),

@@ -107,6 +107,9 @@ async fn miss_at_the_start_page_is_not_a_failed_navigation() {
     let trajectory = harness.run_one(task(0)).await;
     assert_eq!((outcome(&trajectory), action_keys(&trajectory).len()), (Outcome::ReplayMiss, 1));
     assert_eq!(harness.policy.count(), 0);
+    let paths: Vec<String> = harness.farm.calls().into_iter().map(|call| call.path).collect();
+    assert_eq!(paths, ["/get", "/metadata", "/execute", "/network", "/reset"]);
+    assert!(!harness.save_path().navigation_errors().exists());
 }
 
 #[tokio::test]
