@@ -187,6 +187,42 @@ async fn clicked_cell_opens_live_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn misses_of_a_replay_are_shown() {
+    common::require_built_pages();
+    let run = FakeRun::new(4);
+    let monitor = run.monitor().await;
+    let tab = open(&monitor).await;
+    assert_eq!(tab.eval("document.body.textContent.includes('Normalised')").await, false);
+    let network = json!({
+        "matches": {"exact": 6, "normalised": 1, "scored": 1, "missed": 2}, "recorded": 0,
+        "misses": [{"method": "GET", "url": "https://shop.example/<b>a.js", "score": 0.25}],
+    });
+    run.report_network(2, serde_json::from_value(network).unwrap());
+    run.finish(2, Outcome::ReplayMiss);
+    tab.wait_until(&chip("lost", 1)).await;
+    let row = "wiki.example1060 %10 %10 %20 %";
+    tab.wait_until(&format!(
+        "[...document.querySelectorAll('.side tr')].some((row) => row.textContent === '{row}')"
+    ))
+    .await;
+    tab.eval("location.hash = '#task=2'").await;
+    tab.reload().await;
+    tab.wait_until("document.querySelector('.drawer .misses')").await;
+    let text = tab.text(".drawer").await;
+    for expected in [
+        "not in the archive",
+        "replay: 6 exact, 1 normalised, 1 scored, 2 missed",
+        "GET https://shop.example/<b>a.js",
+        "most similar recording: 0.25",
+        "and 1 more",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in {text:?}");
+    }
+    tab.assert_no_errors();
+    tab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn slots_are_shown_per_node() {
     common::require_built_pages();
     let run = FakeRun::new(4);

@@ -7,6 +7,7 @@ mod common;
 mod save_paths;
 
 use common::{Tab, require_built_pages};
+use proto::trajectory::Outcome;
 use serde_json::json;
 use store::{SavePath, Split};
 use web::server::{self, PageServer};
@@ -334,6 +335,40 @@ async fn running_run_updates_pages() {
     journal.append_finished(&unfinished).await.unwrap();
     tab.wait_until("document.querySelector('.stepper h3').textContent === 'Step 1 of 6' && document.querySelector('.verdict .badge').textContent === 'success'").await;
     journal.close().await.unwrap();
+    tab.assert_no_errors();
+    tab.close().await;
+}
+
+#[tokio::test]
+async fn misses_of_a_replay_are_shown() {
+    require_built_pages();
+    let directory = tempfile::tempdir().unwrap();
+    let save_path = SavePath::new(directory.path().join("save"));
+    let mut trajectory = save_paths::trajectory(0);
+    let network = json!({
+        "matches": {"exact": 41, "normalised": 3, "scored": 4, "missed": 2}, "recorded": 0,
+        "misses": [{"method": "GET", "url": "https://shop.example/a.js"}, {"method": "POST", "url": "https://shop.example/b"}],
+    });
+    trajectory.metadata.network = Some(serde_json::from_value(network).unwrap());
+    trajectory.metadata.outcome = Some(Outcome::ReplayMiss);
+    save_paths::write_iteration(&save_path, Split::Train, 0, &[trajectory]);
+    let server = serve(&save_path).await;
+    let tab = Tab::open().await;
+    tab.visit(&server.link()).await;
+    let total = "Replay: 82 % exact, 6.0 % normalised, 8.0 % scored, 4.0 % missed of 50 requests";
+    tab.wait_until(&format!("document.querySelector('details summary')?.textContent === '{total}'")).await;
+    tab.assert_accessible("iterations with coverage").await;
+    tab.visit(&format!("{}#/train/0/0", server.link())).await;
+    tab.wait_until("document.querySelectorAll('.misses li').length === 2").await;
+    let text = tab.text(".verdict").await;
+    for expected in [
+        "not in archive",
+        "replay: 41 exact, 3 normalised, 4 scored, 2 missed",
+        "POST https://shop.example/b",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in {text:?}");
+    }
+    assert!(!text.contains("crashed"), "{text:?}");
     tab.assert_no_errors();
     tab.close().await;
 }

@@ -141,7 +141,26 @@ pub fn is_ended_by_agent(trajectory: &Trajectory) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proto::{
+        network::MissedRequest,
+        trajectory::{Step, Task, TrajectoryMetadata},
+    };
+
     use super::*;
+
+    #[test]
+    fn setup_on_an_incomplete_page_is_a_miss() {
+        let miss = MissedRequest { method: "GET".into(), url: "http://a.test/x.js".into(), score: None };
+        let incomplete = NetworkSummary { misses: vec![miss], ..NetworkSummary::default() };
+        let failed = || Ending::SetupFailed("x is not defined".into());
+        let ending = failed().after_replay(&incomplete);
+        assert_eq!(
+            ending.reason(),
+            "not in the archive: GET http://a.test/x.js (the setup failed: x is not defined)"
+        );
+        assert_eq!(failed().after_replay(&NetworkSummary::default()), failed());
+        assert_eq!(Ending::Answered.after_replay(&incomplete), Ending::Answered);
+    }
 
     #[test]
     fn infrastructure_ending_is_not_an_agent_failure() {
@@ -153,6 +172,13 @@ mod tests {
         }
         let missed = Ending::ReplayMiss("x".into());
         assert!(missed.outcome().is_masked() && !missed.is_infrastructure() && !missed.is_by_agent());
+        let saved = |outcome| {
+            let metadata = TrajectoryMetadata { outcome: Some(outcome), ..TrajectoryMetadata::default() };
+            Trajectory { task: Task::default(), steps: vec![Step::default()], metadata }
+        };
+        assert!(
+            !is_ended_by_agent(&saved(Outcome::ReplayMiss)) && is_ended_by_agent(&saved(Outcome::JudgeError))
+        );
         for ending in [Ending::TimedOut, Ending::Cancelled] {
             assert_eq!(ending.outcome(), Outcome::Cancelled);
             assert!(!ending.is_infrastructure() && ending.has_invalid_step());

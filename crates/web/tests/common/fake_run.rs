@@ -11,7 +11,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use client::farm::{FarmClient, FarmClientOptions, LiveUrl};
-use proto::trajectory::{Outcome, Task, TaskId};
+use proto::{
+    network::NetworkSummary,
+    trajectory::{Outcome, Task, TaskId},
+};
 use rollout::run::{
     event::{Event, Listener, Stage},
     state::{RunState, TaskInfo},
@@ -139,6 +142,10 @@ impl FakeRun {
 
     pub(crate) fn record_failure(&self, index: usize, reason: &str) {
         self.state.on_event(&Event::StageFailed { index, stage: Stage::Execute, reason: reason.into() });
+    }
+
+    pub(crate) fn report_network(&self, index: usize, summary: NetworkSummary) {
+        self.state.on_event(&Event::NetworkReported { index, summary: Box::new(summary) });
     }
 
     pub(crate) fn finish(&self, index: usize, outcome: Outcome) {
