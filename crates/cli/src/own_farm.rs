@@ -9,7 +9,6 @@ pub(crate) fn prepare_archives(config: &Config, pool: &mut PoolOptions) -> anyho
     config.check_archive().map_err(anyhow::Error::msg)?;
     let Some(root) = config.archives_root() else { return Ok(()) };
     std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
-    // TO WIRE when the farm has the option: pool.archives = Some(root);
-    let _ = (pool, root);
+    pool.archives = Some(root);
     Ok(())
 }

@@ -257,14 +257,13 @@ mod tests {
         ] {
             history.add(Begun::of(&operation), &answer("done"));
         }
-        let length = |steps| history.prefix(steps).map(|prefix| prefix.len());
-        assert_eq!(length(Some(1)).unwrap(), 2);
-        assert_eq!(length(None).unwrap(), 4);
-        assert!(
-            length(Some(3)).unwrap_err().to_string().contains("it has had 2 steps, and the fork wants 3")
-        );
+        let length = |history: &History, steps| history.prefix(steps).map(|prefix| prefix.len());
+        assert_eq!(length(&history, Some(1)).unwrap(), 2);
+        assert_eq!(length(&history, None).unwrap(), 4);
+        let too_many = length(&history, Some(3)).unwrap_err().to_string();
+        assert!(too_many.contains("it has had 2 steps, and the fork wants 3"), "{too_many}");
         history.add(Begun::of(&Operation::DeleteFile("a".into())), &answer("done"));
-        assert!(length(None).unwrap_err().to_string().contains("its files were changed"));
+        assert!(length(&history, None).unwrap_err().to_string().contains("its files were changed"));
     }
 
     #[test]

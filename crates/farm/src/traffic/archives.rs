@@ -60,9 +60,16 @@ impl Archives {
         let path = Path::new(name);
         let relative = if path.is_absolute() {
             let outside = || invalid("is not in the directory that the node was started with (--archives)");
-            path.strip_prefix(&self.root).map_err(|_| outside())?
+            // The root is free of symbolic links; the path need not be.
+            let resolved = path
+                .parent()
+                .zip(path.file_name())
+                .and_then(|(parent, name)| parent.canonicalize().ok().map(|parent| parent.join(name)));
+            let inside = [Some(path.to_owned()), resolved].into_iter().flatten();
+            let mut inside = inside.filter_map(|path| path.strip_prefix(&self.root).ok().map(Path::to_owned));
+            inside.next().ok_or_else(outside)?
         } else {
-            path
+            path.to_owned()
         };
         if relative.as_os_str().is_empty()
             || !relative.components().all(|part| matches!(part, Component::Normal(_)))
