@@ -12,6 +12,7 @@ pub mod arguments;
 mod audit_log;
 mod cdp_client;
 mod env_client;
+pub mod episode;
 mod eventually;
 mod farm;
 pub mod hosts;

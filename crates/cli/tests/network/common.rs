@@ -6,7 +6,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use testkit::{
     Farm, Lease, Tier, TlsSite, Webgym,
-    modern_site::{ModernSite, PASSWORD_SECRET},
+    episode::{Shown, modern_episode, run_episode},
+    modern_site::ModernSite,
 };
 
 pub(crate) const WEBGYM: &str = env!("CARGO_BIN_EXE_webgym");
@@ -66,72 +67,8 @@ impl World {
 
     /// Ten steps on the site. Returns what each showed.
     pub(crate) async fn episode(&self, lease: &Lease) -> Vec<Shown> {
-        let (home, old, account) = (self.home.clone(), self.url("/old"), self.url("/account"));
-        let acts = [
-            Act::Visit(home.clone()),
-            Act::Wait,
-            Act::Click("More"),
-            Act::Click("Ask"),
-            Act::Click("Move"),
-            Act::Click("More"),
-            Act::Visit(old),
-            Act::Visit(home),
-            Act::Fill("Password", PASSWORD_SECRET),
-            Act::Visit(account),
-        ];
-        run_episode(&self.farm, lease, &acts).await
+        run_episode(&self.farm, lease, &modern_episode(&self.home)).await
     }
-}
-
-/// One action of an episode.
-pub(crate) enum Act {
-    Visit(String),
-    /// Clicks an interactive element by its text.
-    Click(&'static str),
-    /// Fills a field by its name and submits.
-    Fill(&'static str, &'static str),
-    Wait,
-}
-
-/// What a page showed after an action.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
-    pub(crate) tree: String,
-    pub(crate) text: String,
-    pub(crate) metadata: String,
-    pub(crate) screenshot: String,
-}
-
-pub(crate) async fn run_episode(farm: &Farm, lease: &Lease, acts: &[Act]) -> Vec<Shown> {
-    let mut shown: Vec<Shown> = Vec::new();
-    for act in acts {
-        let tree = shown.last().map(|shown| shown.tree.clone()).unwrap_or_default();
-        let command = match act {
-            Act::Visit(url) => json!({"visit_page": {"url": url}}),
-            Act::Click(name) => json!({"click_id": {"id": find(&tree, name)}}),
-            Act::Fill(name, value) => {
-                json!({"fill_id": {"id": find(&tree, name), "value": value, "press_enter": true}})
-            }
-            Act::Wait => json!({"sleep": {"duration": 1}}),
-        };
-        let body = json!({"command": command, "include": ["screenshot", "metadata", "ac_tree"], "interaction_mode": "set_of_marks"});
-        let answer = farm.step(lease, body).await.ok();
-        assert!(answer["error"].is_null(), "{command}: {}", answer["error"]);
-        shown.push(Shown {
-            tree: answer["ac_tree"].as_str().unwrap_or_default().to_owned(),
-            text: farm.text(lease).await,
-            metadata: answer["metadata"].to_string(),
-            screenshot: answer["screenshot"].as_str().unwrap_or_default().to_owned(),
-        });
-    }
-    shown
-}
-
-/// Returns the id of an element by its text.
-fn find(tree: &str, name: &str) -> String {
-    let line = tree.lines().find(|line| line.contains(&format!("text: {name}")));
-    let line = line.unwrap_or_else(|| panic!("{name} is not in\n{tree}"));
-    line.trim_start_matches("id: ").split(',').next().unwrap_or_default().to_owned()
 }
 
 /// Starts a farm that trusts the authority of a site.
