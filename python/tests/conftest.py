@@ -63,9 +63,15 @@ def site() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def farm() -> Iterator[wg.Farm]:
-    with wg.serve(4, arguments=[*FARM_ARGUMENTS, "--lease-minute=1"]) as farm:
+def farm(archives: Path) -> Iterator[wg.Farm]:
+    with wg.serve(4, arguments=[*FARM_ARGUMENTS, "--lease-minute=1", f"--archives={archives}"]) as farm:
         yield farm
+
+
+@pytest.fixture(scope="session")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archives of the farm."""
+    return tmp_path_factory.mktemp("archives")
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ InteractionMode: TypeAlias = Literal["set_of_marks", "coordinates"]
 ImageFormat: TypeAlias = Literal["png", "jpeg", "webp"]
 Dialect: TypeAlias = Literal["openai", "anthropic", "gemini", "qwen", "ui_tars"]
 
+# A fork carries out all steps of its original again.
+FORK_SECONDS = 600.0
 MSGPACK = "application/msgpack"
 unpack = cast("Callable[[bytes], Any]", msgpack.unpackb)  # pyright: ignore[reportUnknownMemberType]
 
@@ -95,15 +97,25 @@ def _encode(body: Mapping[str, Any]) -> bytes:
 
 def acquire(minutes: int, wait: float, options: Mapping[str, Any]) -> Call[Lease]:
     # The key makes the request repeatable: it returns the same lease.
-    query = {"lifetime_mins": str(minutes), "wait_secs": str(wait), "idempotency_key": uuid.uuid4().hex}
-
-    def parse(response: Response) -> Lease:
-        wire = _json(response)
-        urls = (wire.get(name) for name in ("cdp_url", "live_url", "live_control_url"))
-        return Lease(wire["instance_id"], wire["node"], *urls)
-
     body = _encode(options) if options else None
-    return Call("POST", "/get", parse, query, body, repeatable=True, extra_seconds=wait)
+    return Call("POST", "/get", _parse_lease, _lease_query(minutes, wait), body, repeatable=True, extra_seconds=wait)
+
+
+def fork(lease: Lease, steps: int | None, minutes: int, wait: float) -> Call[Lease]:
+    query = {**lease.fields, **_lease_query(minutes, wait)}
+    if steps is not None:
+        query["steps"] = str(steps)
+    return Call("POST", "/fork", _parse_lease, query, repeatable=True, extra_seconds=wait + FORK_SECONDS)
+
+
+def _lease_query(minutes: int, wait: float) -> dict[str, str]:
+    return {"lifetime_mins": str(minutes), "wait_secs": str(wait), "idempotency_key": uuid.uuid4().hex}
+
+
+def _parse_lease(response: Response) -> Lease:
+    wire = _json(response)
+    urls = (wire.get(name) for name in ("cdp_url", "live_url", "live_control_url"))
+    return Lease(wire["instance_id"], wire["node"], *urls)
 
 
 def release(lease: Lease) -> Call[None]:
@@ -216,6 +228,10 @@ def read_file(lease: Lease, name: str) -> Call[bytes]:
 
 def recording(lease: Lease, name: str) -> Call[bytes]:
     return Call("GET", f"/recording/{name}", _bytes, lease.fields, accept="*/*", repeatable=True)
+
+
+def network(lease: Lease) -> Call[dict[str, Any]]:
+    return Call("GET", "/network", _json, lease.fields, repeatable=True)
 
 
 def write_file(lease: Lease, name: str, content: bytes) -> Call[None]:

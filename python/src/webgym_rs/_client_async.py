@@ -143,10 +143,13 @@ class Farm:
         return Pending(self._acquire(minutes, wait, keep_alive, options))
 
     async def _acquire(self, minutes: int, wait: float, keep_alive: bool, options: Mapping[str, Any]) -> Session:
+        return await self._start(_calls.acquire(minutes, wait, options), minutes, keep_alive)
+
+    async def _start(self, call: Call[Lease], minutes: int, keep_alive: bool) -> Session:
         self._check_usable()
         await self.wait_ready()
         slot = self._new_slot()
-        lease = await self.send(_calls.acquire(minutes, wait, options), slot.http)
+        lease = await self.send(call, slot.http)
         self._keeper.add(lease, minutes, keep_alive)
         return Session(self, lease, slot)
 
@@ -363,6 +366,22 @@ class Session:
     async def download(self, name: str) -> bytes:
         """Returns the content of a file."""
         return await self._send(_calls.read_file(self._lease, name))
+
+    async def network(self) -> dict[str, Any]:
+        """Returns what was recorded, and how requests were answered, of a session with the option `network`."""
+        return await self._send(_calls.network(self._lease))
+
+    def fork(
+        self, steps: int | None = None, *, minutes: int = 60, wait: float = 60.0, keep_alive: bool = True
+    ) -> Pending[Session]:
+        """Acquires a second session in the state of this one, which must replay an archive.
+
+        The commands of this session, or its first `steps` ones, are carried out again in the new one. If it shows
+        something else, `ForkDiffers` is raised and names the first difference.
+        """
+        call = _calls.fork(self._lease, steps, minutes, wait)
+        start = self._farm._start  # pyright: ignore[reportPrivateUsage]
+        return Pending(start(call, minutes, keep_alive))
 
     async def recording(self, name: Literal["recording.json", "recording.mjpeg", "console.jsonl", "network.har"]) -> bytes:
         """Returns a part of the recording of a session with `record=True`."""
