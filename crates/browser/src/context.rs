@@ -20,6 +20,7 @@ use tokio::sync::{oneshot, watch};
 use crate::{
     clients::{Clients, MAX_CLIENT_PAGES, StartGuard},
     clipboard::Clipboard,
+    determinism::SessionClock,
     emulation::EmulationCall,
     error::BrowserError,
     files::SessionFiles,
@@ -78,6 +79,8 @@ pub(crate) struct Context {
     /// The setup calls of every page and window, from the options of the session.
     emulation: Vec<EmulationCall>,
     options: Arc<Options>,
+    /// The virtual clock of a deterministic session.
+    clock: Option<SessionClock>,
     windows: Mutex<Windows>,
     origins: Mutex<BTreeSet<String>>,
     clients: Clients,
@@ -103,6 +106,7 @@ impl Context {
         let files =
             Arc::new(SessionFiles::new(folder.join(&id), keeps_downloads, Arc::clone(&options.files)));
         Arc::new(Self {
+            clock: options.determinism.map(SessionClock::new),
             id,
             files,
             options,
@@ -125,6 +129,11 @@ impl Context {
 
     pub(crate) fn files(&self) -> &Arc<SessionFiles> {
         &self.files
+    }
+
+    /// The virtual clock of a deterministic session.
+    pub(crate) fn clock(&self) -> Option<&SessionClock> {
+        self.clock.as_ref()
     }
 
     pub(crate) fn clipboard(&self) -> &Clipboard {
@@ -210,6 +219,9 @@ impl Context {
     /// Handles a new target of this context.
     pub(crate) fn target_attached(self: &Arc<Self>, connection: &Connection, attached: AttachedTarget) {
         self.clipboard.install(&connection.session(&attached.session));
+        if let Some(clock) = &self.clock {
+            clock.install(&connection.session(&attached.session));
+        }
         let mut windows = self.windows();
         if let Some(new_page) = windows.new_page.take() {
             let _ = new_page.send(attached);
@@ -267,6 +279,9 @@ impl Context {
         let opener = windows.page.as_ref().map(|page| page.tracker.state().url.clone());
         let (page, _) = Page::attach(connection, attached, self, Arc::clone(&self.options), opener);
         if by_user && windows.tabs + windows.new_tabs.len() < MAX_TABS {
+            if let Some(opener) = windows.page.as_ref().filter(|_| self.clock.is_some()) {
+                opener.tracker.set_clock_stopped();
+            }
             windows.new_tabs.push_back(page);
         } else {
             close_target(connection, &attached.target);

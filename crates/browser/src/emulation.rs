@@ -35,14 +35,19 @@ pub(crate) fn calls(options: &Options, browser_user_agent: &str) -> Vec<Emulatio
     if let Some(params) = user_agent_override(session, browser_user_agent) {
         calls.push(call("user_agent", p::EMULATION_SET_USER_AGENT_OVERRIDE, params));
     }
-    if let Some(locale) = &session.locale {
+    let fixed = options.determinism.is_some();
+    if let Some(locale) = session.locale.as_deref().or(fixed.then_some("en-US")) {
         calls.push(call("locale", p::EMULATION_SET_LOCALE_OVERRIDE, json!({ "locale": locale })));
     }
-    if let Some(zone) = &session.timezone_id {
+    if let Some(zone) = session.timezone_id.as_deref().or(fixed.then_some("UTC")) {
         calls.push(call("timezone_id", p::EMULATION_SET_TIMEZONE_OVERRIDE, json!({ "timezoneId": zone })));
     }
-    if let Some(scheme) = session.color_scheme {
-        let features = json!([{"name": "prefers-color-scheme", "value": scheme.as_str()}]);
+    let scheme = session.color_scheme.map(|scheme| scheme.as_str());
+    if let Some(scheme) = scheme.or(fixed.then_some("light")) {
+        let mut features = vec![json!({"name": "prefers-color-scheme", "value": scheme})];
+        if fixed {
+            features.push(json!({"name": "prefers-reduced-motion", "value": "reduce"}));
+        }
         calls.push(call("color_scheme", p::EMULATION_SET_EMULATED_MEDIA, json!({ "features": features })));
     }
     if let Some(place) = session.geolocation {

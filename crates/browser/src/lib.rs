@@ -16,6 +16,7 @@
 mod clients;
 mod clipboard;
 mod context;
+mod determinism;
 mod emulation;
 mod error;
 mod files;
@@ -31,6 +32,7 @@ mod state;
 mod tenant;
 
 pub use clients::{StartGuard, TargetWatcher};
+pub use determinism::Determinism;
 pub use error::BrowserError;
 pub use files::{DownloadState, FileBudget, FileInfo, FileOrigin, NodeSpace};
 pub use host::Host;

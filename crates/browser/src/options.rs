@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use proto::SessionOptions;
 
-use crate::files::FileBudget;
+use crate::{determinism::Determinism, files::FileBudget};
 
 /// Viewport and timeouts of an instance.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Options {
     pub session: SessionOptions,
     /// The proxy of this instance, `host:port`; `None` uses the browser's.
     pub proxy_server: Option<String>,
+    /// Fixes clock and randomness of the session; `None` leaves them to the browser.
+    pub determinism: Option<Determinism>,
     /// The space for files, shared by the instances of a node.
     pub files: Arc<FileBudget>,
 }
@@ -69,6 +71,7 @@ impl Default for Options {
             operation_timeout: Duration::from_secs(30),
             session: SessionOptions::default(),
             proxy_server: None,
+            determinism: None,
             files: Arc::default(),
         }
     }

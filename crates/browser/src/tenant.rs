@@ -82,6 +82,8 @@ impl TenantBrowser {
     pub async fn create_context(&self, session: &Session) -> Result<TenantContext, BrowserError> {
         let mut options = (*self.options).clone();
         options.session.downloads = None;
+        // No command advances the clock of these pages.
+        options.determinism = None;
         let context = self.creator.create_context(session, &Arc::new(options)).await?;
         context.clients().set_made_by_client();
         Ok(TenantContext(context))

@@ -50,6 +50,7 @@ methods! {
     EMULATION_SET_USER_AGENT_OVERRIDE = "Emulation.setUserAgentOverride";
     EMULATION_SET_EMULATED_MEDIA = "Emulation.setEmulatedMedia";
     EMULATION_SET_FOCUS_EMULATION_ENABLED = "Emulation.setFocusEmulationEnabled";
+    EMULATION_SET_VIRTUAL_TIME_POLICY = "Emulation.setVirtualTimePolicy";
     FETCH_CONTINUE_REQUEST = "Fetch.continueRequest";
     FETCH_DISABLE = "Fetch.disable";
     FETCH_ENABLE = "Fetch.enable";
@@ -109,9 +110,11 @@ methods! {
 }
 
 events! {
+    EMULATION_VIRTUAL_TIME_BUDGET_EXPIRED = "Emulation.virtualTimeBudgetExpired";
     FETCH_REQUEST_PAUSED = "Fetch.requestPaused";
     INPUT_DRAG_INTERCEPTED = "Input.dragIntercepted";
     INSPECTOR_TARGET_CRASHED = "Inspector.targetCrashed";
+    INSPECTOR_WORKER_SCRIPT_LOADED = "Inspector.workerScriptLoaded";
     LOG_ENTRY_ADDED = "Log.entryAdded";
     NETWORK_EVENT_SOURCE_MESSAGE_RECEIVED = "Network.eventSourceMessageReceived";
     NETWORK_LOADING_FAILED = "Network.loadingFailed";

@@ -85,7 +85,11 @@ impl Instance {
             }
             Command::Sleep { seconds } => {
                 let max = self.options.operation_timeout;
-                tokio::time::sleep(Duration::try_from_secs_f64(*seconds).unwrap_or(max).min(max)).await;
+                let duration = Duration::try_from_secs_f64(*seconds).unwrap_or(max).min(max);
+                match self.context.clock() {
+                    Some(clock) => clock.request(duration.as_secs_f64() * 1000.0),
+                    None => tokio::time::sleep(duration).await,
+                }
                 Ok(())
             }
             Command::ListTabs
@@ -123,6 +127,10 @@ impl Instance {
 
     pub(super) async fn visit(&mut self, url: &str) -> Result<(), BrowserError> {
         self.page.visit(url).await?;
+        if self.context.clock().is_some() {
+            // The document loads while the clock runs, when it settles.
+            return Ok(());
+        }
         self.page.wait_loaded(self.options.load_timeout).await
     }
 

@@ -22,6 +22,7 @@ use tab_list::Tabs;
 
 use crate::{
     context::Context,
+    determinism::Determinism,
     error::BrowserError,
     host::{Creator, dispose_context},
     options::Options,
@@ -130,13 +131,16 @@ impl Instance {
         }
     }
 
-    /// Creates another instance in the same browser, with the options of a session.
+    /// Creates another instance in the same browser, with the options of a session. With `determinism` its
+    /// pages follow a virtual clock.
     pub async fn create_sibling(
         &self,
         session: SessionOptions,
         proxy_server: Option<String>,
+        determinism: Option<Determinism>,
     ) -> Result<Self, BrowserError> {
-        self.creator.create(&self.connection, &self.options.with_session(session, proxy_server)).await
+        let options = Options { determinism, ..self.options.with_session(session, proxy_server) };
+        self.creator.create(&self.connection, &options).await
     }
 
     /// The tenant's part of the browser, for CDP clients.

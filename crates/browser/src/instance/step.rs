@@ -29,7 +29,11 @@ impl Instance {
         command: &Command,
         request: &ObserveRequest,
     ) -> Result<StepResult, BrowserError> {
-        let min_drawn_frames = frames_before_capture(command, *request);
+        let min_drawn_frames = match self.context.clock() {
+            // The clock stands still after the command: nothing changes during the capture.
+            Some(_) => SETTLE_DRAWN_FRAMES,
+            None => frames_before_capture(command, *request),
+        };
         let start = ActionStart { min_drawn_frames, ..self.page.action_start() };
         let (result, settled) = match self.execute_with_frames(command, min_drawn_frames).await {
             Ok((reply, settled)) => (Ok(reply), settled),

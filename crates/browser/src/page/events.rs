@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::tracker::Tracker;
+use super::{tracker::Tracker, workers::Workers};
 use crate::{context::Context, emulation::is_blocked_document, files::DownloadChange};
 
 /// The progress of a `visit_page`: the number of redirects, and why it failed.
@@ -84,6 +84,7 @@ pub(crate) struct PageEvents {
     visit: Arc<Visit>,
     context: Weak<Context>,
     target: String,
+    workers: Arc<Workers>,
 }
 
 #[derive(Deserialize)]
@@ -159,8 +160,9 @@ impl PageEvents {
         visit: Arc<Visit>,
         context: &Arc<Context>,
         target: &str,
+        workers: Arc<Workers>,
     ) -> Self {
-        Self { tracker, visit, context: Arc::downgrade(context), target: target.to_owned() }
+        Self { tracker, visit, context: Arc::downgrade(context), target: target.to_owned(), workers }
     }
 
     /// Accepts a dialog, unless a CDP client answers the dialogs of this page.
@@ -262,6 +264,11 @@ impl EventHandler for PageEvents {
                     (self.context.upgrade(), cdp::parse_params::<WindowOpen>(params))
                 {
                     context.window_announced(open.user_gesture);
+                }
+            }
+            p::TARGET_ATTACHED_TO_TARGET => {
+                if let Some(context) = self.context.upgrade() {
+                    self.workers.attach(session, params, &context, &self.tracker);
                 }
             }
             p::PAGE_FRAME_NAVIGATED => {

@@ -13,6 +13,8 @@ mod read;
 pub(crate) mod script;
 pub(crate) mod settle;
 pub(crate) mod tracker;
+mod virtual_time;
+mod workers;
 
 use std::{
     sync::Arc,
@@ -37,6 +39,7 @@ use events::{PageEvents, Visit, VisitFailure};
 use frames::Frames;
 use script::Worlds;
 use tracker::Tracker;
+use workers::Workers;
 
 /// The longest wait for each step of creating a page. No page content runs yet, so only the browser can be slow.
 pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_mins(1);
@@ -50,6 +53,7 @@ pub(crate) struct Page {
     worlds: Worlds,
     context: Arc<Context>,
     frames: Frames,
+    workers: Arc<Workers>,
     options: Arc<Options>,
     /// The URL of the page that opened this one. Going back from the first history entry leads there.
     opener: Option<String>,
@@ -120,7 +124,14 @@ impl Page {
         let tracker = Arc::new(Tracker::new());
         attached.target.clone_into(&mut tracker.state().main_frame);
         let visit = Arc::new(Visit::default());
-        let events = PageEvents::new(Arc::clone(&tracker), Arc::clone(&visit), context, &attached.target);
+        let workers = Arc::new(Workers::default());
+        let events = PageEvents::new(
+            Arc::clone(&tracker),
+            Arc::clone(&visit),
+            context,
+            &attached.target,
+            Arc::clone(&workers),
+        );
         let session = connection.attach(&attached.session, Arc::new(events));
         context.clients().add_page(&attached.target, &session);
         let page = Self {
@@ -132,6 +143,7 @@ impl Page {
             worlds: Worlds::default(),
             context: Arc::clone(context),
             frames: Frames::default(),
+            workers,
             options,
             opener,
         };
@@ -159,6 +171,9 @@ impl Page {
             fixed.map(|(method, params)| (None, page.session.send(*method, params))).collect();
         let emulation = context.emulation().iter();
         setup.extend(emulation.map(|call| (Some(call.option), page.session.send(call.method, &call.params))));
+        if let Some(clock) = context.clock().filter(|_| observed) {
+            setup.extend(page.set_up_clock(clock).map(|call| (None, call)));
+        }
         if !blocked_patterns(&page.options.session).is_empty() {
             page.pause_requests(false);
         }

@@ -28,9 +28,10 @@ const PAGE_SCRIPT: &str = concat!(
     include_str!("script/read.js"),
     include_str!("script/building.js"),
     include_str!("script/settle.js"),
+    include_str!("script/virtual_time.js"),
     "globalThis.__webgym = { elementById, frameTransform, isFrameTopmostAt, collectElements, openDropdownRows, clickDropdownRow, \
      scrollDropdownAt, locate, chooseOption, focusElement, setFocusedValue, finishPicker, scrollElement, scrollAt, hasDragStarted, metadata, text, waitUntilQuiet, \
-     changedSinceQuiet, isIncomplete, viewportSize };\n})();",
+     changedSinceQuiet, isIncomplete, viewportSize, clockTime, drawStoppedFrames, finishAnimations };\n})();",
 );
 
 /// How often a call is repeated because the page navigated while it ran.
@@ -310,6 +311,11 @@ impl Page {
     pub(crate) fn frame_of_context(&self, context: i64) -> Option<String> {
         let worlds = self.worlds.of_document(self.document());
         worlds.by_frame.iter().find(|(_, world)| world.context == context).map(|(frame, _)| frame.clone())
+    }
+
+    /// The frames of the current document that have a page script or can have one.
+    pub(crate) fn frames_with_worlds(&self) -> Vec<String> {
+        self.worlds.of_document(self.document()).by_frame.keys().cloned().collect()
     }
 
     fn set_world(&self, document: u64, frame: &str, world: World) {

@@ -58,6 +58,9 @@ impl Status {
 impl Page {
     /// Waits until the action that began at `start` has had its effect.
     pub(crate) async fn settle(&self, start: ActionStart) -> Result<Settled, BrowserError> {
+        if let Some(clock) = self.context.clock() {
+            return self.settle_on_clock(clock, start).await;
+        }
         let options = &self.options.settle;
         let mut document = start.document;
         let mut budget_start = start.time;
@@ -215,7 +218,7 @@ fn millis(duration: Duration) -> f64 {
 
 /// Waits for the next change of the tracker. Returns after the poll interval at the latest: a requested navigation that
 /// never starts expires without an event.
-async fn wait_for_change(changes: &mut watch::Receiver<u64>, deadline: Instant) {
+pub(super) async fn wait_for_change(changes: &mut watch::Receiver<u64>, deadline: Instant) {
     const POLL_INTERVAL: Duration = Duration::from_millis(100);
     let until = deadline.min(Instant::now() + POLL_INTERVAL);
     let _ = tokio::time::timeout_at(until.into(), changes.changed()).await;

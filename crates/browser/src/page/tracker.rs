@@ -34,6 +34,10 @@ pub(crate) struct PageState {
     /// Whether the document is committed but its load event has not fired.
     pub(crate) loading: bool,
     requests: HashMap<String, Request>,
+    /// Requests that a virtual clock would wait for without end: event streams, and requests that were not answered.
+    streams: HashSet<String>,
+    /// How often the virtual time that the page was given has run out, or its clock was stopped before that.
+    pub(crate) clock_stops: u64,
     channels: Channels,
     /// When the page last requested a script after its load event: an application that loads its parts on demand.
     late_script: Option<Instant>,
@@ -161,6 +165,12 @@ impl Tracker {
         self.notify();
     }
 
+    /// Records that the virtual clock of the page has stopped, or may have been stopped by another page of its process.
+    pub(crate) fn set_clock_stopped(&self) {
+        self.state().clock_stops += 1;
+        self.notify();
+    }
+
     /// Records that the page has opened a file chooser.
     pub(crate) fn set_file_chooser(&self, params: &[u8]) {
         if let Ok(chooser) = cdp::parse_params(params) {
@@ -180,6 +190,7 @@ impl Tracker {
     /// Updates the state from an event of the page's session.
     pub(crate) fn handle_event(&self, method: &str, params: &[u8]) {
         let changed = match method {
+            p::EMULATION_VIRTUAL_TIME_BUDGET_EXPIRED => return self.set_clock_stopped(),
             p::NETWORK_REQUEST_WILL_BE_SENT
             | p::NETWORK_LOADING_FINISHED
             | p::NETWORK_LOADING_FAILED
@@ -222,6 +233,7 @@ impl Tracker {
             p::NETWORK_RESPONSE_RECEIVED => return Ok(false),
             _ => {
                 state.requests.remove(&event.request_id);
+                state.streams.remove(&event.request_id);
                 state.channels.record_closed(&event.request_id);
                 if method == p::NETWORK_LOADING_FAILED
                     && state.navigation_loader.as_ref() == Some(&event.request_id)
@@ -263,6 +275,7 @@ impl Tracker {
         state.loading = true;
         // The requests of the previous document were cancelled with it.
         state.requests.clear();
+        state.streams.clear();
         state.channels.clear();
         state.late_script = None;
         state.new_frames.clear();
@@ -344,6 +357,7 @@ impl PageState {
     /// Records that the page has sent a request. Returns whether the state changed.
     fn record_request(&mut self, event: RequestEvent) -> bool {
         if event.kind == EVENT_SOURCE {
+            self.streams.insert(event.request_id.clone());
             self.channels.record_opened(event.request_id);
             return true;
         }
@@ -356,6 +370,22 @@ impl PageState {
         }
         self.requests.entry(event.request_id).or_insert_with(|| Request { began: Instant::now(), is_script });
         true
+    }
+
+    /// Whether requests are open that will be answered, as far as we know.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// Whether the virtual clock cannot wait for all requests.
+    pub(crate) fn has_streams(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    /// Stops waiting for the open requests, and for those that are not known to us, with a virtual clock.
+    pub(crate) fn give_up_requests(&mut self) {
+        self.streams.extend(std::mem::take(&mut self.requests).into_keys());
+        self.streams.insert(String::new());
     }
 
     /// The number of open requests and waiting channels that began after `since`. Earlier ones, such as long polls, do

@@ -3,6 +3,7 @@
 mod click_and_hover;
 mod clipboard;
 mod crashes;
+mod determinism;
 mod files;
 mod isolation;
 mod marks;

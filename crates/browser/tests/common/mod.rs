@@ -11,3 +11,4 @@ pub(crate) mod fixture;
 pub(crate) mod raw_site;
 pub(crate) mod table;
 pub(crate) mod tester;
+pub(crate) mod virtual_site;

@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
+use browser::Determinism;
 use proto::{InstanceId, SessionOptions, network::NetworkReport};
 
 use super::{Operation, Pool, Tenancy};
@@ -39,6 +40,14 @@ impl PoolArchives {
 pub(crate) struct LeaseNetwork {
     pub(super) proxy: EgressProxy,
     pub(super) traffic: Option<Arc<Traffic>>,
+}
+
+impl LeaseNetwork {
+    /// What is fixed in the pages of a replay: their clock starts when the recording began.
+    pub(super) fn determinism(&self) -> Option<Determinism> {
+        let (start, seed) = self.traffic.as_ref()?.replayed_time()?;
+        Some(Determinism { start_ms: start.as_millisecond() as f64, seed })
+    }
 }
 
 /// A lease's network before its proxy is started: everything that an invalid option can make fail.

@@ -352,7 +352,8 @@ impl Session {
             }
             Operation::Configure { options, network } => {
                 let server = network.as_ref().map(|network| network.proxy.server());
-                let configured = instance.create_sibling(*options, server).await?;
+                let determinism = network.as_ref().and_then(LeaseNetwork::determinism);
+                let configured = instance.create_sibling(*options, server, determinism).await?;
                 let unused = std::mem::replace(instance, configured);
                 self.network = network;
                 drop(unused);

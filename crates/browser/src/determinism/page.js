@@ -1,0 +1,106 @@
+// Runs in the main world of every frame before its own scripts: what Chromium's virtual clock leaves to real time (frames,
+// animations, idle time, time origin) follows the virtual clock too, and random numbers are seeded.
+
+// A target may run this script twice in its first document.
+if (Object.hasOwn(document, '__webgymVirtual')) return;
+Object.defineProperty(document, '__webgymVirtual', { value: true });
+
+// Where the frame is in the page: the same URL in two frames gives different random numbers.
+const framePath = () => {
+  const path = [];
+  for (let frame = window; frame !== frame.parent; frame = frame.parent) {
+    let index = 0;
+    while (index < frame.parent.length && frame.parent[index] !== frame) index += 1;
+    path.push(index);
+  }
+  return path.join('.');
+};
+const { setTimeout, clearTimeout } = window;
+const dateNow = Date.now;
+const origin = dateNow();
+// By the second, so that a page that is loaded again does not repeat its ids.
+const realm = `${location.href} ${framePath()} ${Math.floor(origin / 1000)}`;
+
+RANDOM
+
+// Advances a little with every call, so that a loop that waits for it ends.
+let lastNow = 0;
+const now = () => (lastNow = Math.max(dateNow() - origin, lastNow + 0.005));
+replace(Performance.prototype, 'now', now);
+Object.defineProperty(Performance.prototype, 'timeOrigin', { get: () => origin, configurable: true, enumerable: true });
+
+// Frames of the page's scripts, on the virtual clock.
+const FRAME_MS = 16;
+let callbacks = new Map();
+let running = new Map();
+let lastHandle = 0;
+const runFrame = () => {
+  running = callbacks;
+  callbacks = new Map();
+  const time = dateNow() - origin;
+  for (const callback of running.values()) {
+    try {
+      callback(time);
+    } catch (error) {
+      reportError(error);
+    }
+  }
+};
+replace(window, 'requestAnimationFrame', (callback) => {
+  if (typeof callback !== 'function') throw new TypeError("Failed to execute 'requestAnimationFrame' on 'Window': parameter 1 is not of type 'Function'.");
+  if (callbacks.size === 0) setTimeout(runFrame, FRAME_MS);
+  lastHandle += 1;
+  callbacks.set(lastHandle, callback);
+  return lastHandle;
+});
+replace(window, 'cancelAnimationFrame', (handle) => {
+  callbacks.delete(handle);
+  running.delete(handle);
+});
+replace(window, 'requestIdleCallback', (callback) => setTimeout(() => callback({ didTimeout: false, timeRemaining: () => 50 }), 1));
+replace(window, 'cancelIdleCallback', (handle) => clearTimeout(handle));
+
+// Scrolling has no animation.
+for (const owner of [Element.prototype, window])
+  for (const name of ['scroll', 'scrollTo', 'scrollBy', 'scrollIntoView']) {
+    const native = owner[name];
+    replace(owner, name, function (...args) {
+      const [options] = args;
+      if (args.length === 1 && options?.behavior === 'smooth') return native.call(this, { ...options, behavior: 'instant' });
+      return native.apply(this, args);
+    });
+  }
+
+// Animations, CSS transitions included, are paused and moved by the virtual clock. Endless ones stay at their start. An
+// animation stops just before its end, because the events of the end come with a frame, in real time: the farm finishes it
+// when the clock stands still (`finishAnimations` in `page/script/virtual_time.js`).
+const ANIMATION_TICK_MS = 50;
+const END_GAP_MS = 0.01;
+const { getAnimations } = Document.prototype;
+const startTimes = new WeakMap();
+const moveAnimation = (animation) => {
+  if (animation.timeline !== document.timeline || !animation.effect) return;
+  const started = startTimes.get(animation);
+  if (animation.playState !== 'running' && !(started !== undefined && animation.playState === 'paused')) return;
+  const { endTime } = animation.effect.getComputedTiming();
+  if (started === undefined || animation.playState === 'running') {
+    startTimes.set(animation, dateNow());
+    animation.pause();
+    animation.currentTime = animation.playbackRate < 0 && Number.isFinite(endTime) ? endTime : 0;
+    return;
+  }
+  if (!Number.isFinite(endTime)) return;
+  const elapsed = Math.min((dateNow() - started) * Math.abs(animation.playbackRate), endTime - END_GAP_MS);
+  animation.currentTime = animation.playbackRate < 0 ? endTime - elapsed : elapsed;
+};
+const moveAnimations = () => {
+  for (const animation of getAnimations.call(document)) {
+    try {
+      moveAnimation(animation);
+    } catch {
+      // An animation with an unusual timing stays as it is.
+    }
+  }
+  setTimeout(moveAnimations, ANIMATION_TICK_MS);
+};
+setTimeout(moveAnimations, ANIMATION_TICK_MS);

@@ -1,0 +1,220 @@
+//! The virtual clock of a page, and settling with it. The clock stands still except while a command settles. Then the page
+//! gets a fixed amount of virtual time, in which timers run as fast as they can and the clock waits for the network.
+
+use std::time::{Duration, Instant};
+
+use cdp::{PendingCall, protocol as p};
+use serde_json::{Value, json};
+
+use super::{
+    ActionStart, Page,
+    settle::{Settled, wait_for_change},
+    tracker::PageState,
+    workers::Workers,
+};
+use crate::{determinism::SessionClock, error::BrowserError, options::LOCATE_TIMEOUT};
+
+/// Virtual time between two rounds of drawn frames at the end of settling. What frames cause, such as events of scrolling
+/// and observers, happens within it.
+const FRAME_SLICE_MS: f64 = 100.0;
+/// How often frames are drawn, each time with the virtual time that follows.
+const FRAME_ROUNDS: u8 = 2;
+/// Virtual time between two exchanges of messages with workers.
+const WORKER_SLICE_MS: f64 = 50.0;
+/// Virtual time between two looks at the open requests, on a page with an endless request.
+const STREAM_SLICE_MS: f64 = 20.0;
+/// If nothing happens for this long, the open requests count as endless.
+const STALL_TIMEOUT: Duration = Duration::from_secs(3);
+/// How many documents one command may load.
+const MAX_DOCUMENTS: usize = 4;
+
+/// How the clock runs while requests are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    /// It waits for them.
+    WaitForRequests,
+    /// It does not.
+    Advance,
+}
+
+impl Policy {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::WaitForRequests => "pauseIfNetworkFetchesPending",
+            Self::Advance => "advance",
+        }
+    }
+}
+
+/// Why a wait for the clock has ended.
+enum Woken {
+    /// The time that was given has run out, or the clock was stopped before.
+    Stopped,
+    /// Endless requests are open, for which the clock would wait for ever.
+    OnlyStreams,
+    Stalled,
+}
+
+impl Page {
+    /// Stops the clock of a new page and attaches to its workers.
+    pub(super) fn set_up_clock(&self, clock: &SessionClock) -> [PendingCall; 2] {
+        [self.stop_clock(clock.now_ms()), Workers::watch(&self.session)]
+    }
+
+    /// Stops the clock. If the page moves to another process, its clock starts there with `now_ms`.
+    fn stop_clock(&self, now_ms: f64) -> PendingCall {
+        let params = json!({"policy": "pause", "initialVirtualTime": now_ms / 1000.0});
+        self.session.send(p::EMULATION_SET_VIRTUAL_TIME_POLICY, &params)
+    }
+
+    /// Gives the page the virtual time of a command, and more if it loads another document.
+    pub(super) async fn settle_on_clock(
+        &self,
+        clock: &SessionClock,
+        start: ActionStart,
+    ) -> Result<Settled, BrowserError> {
+        let mut document = start.document;
+        let mut is_complete = true;
+        for _ in 0..MAX_DOCUMENTS {
+            is_complete &= self.wait_navigated(start).await?;
+            let is_new_document = self.document() != document;
+            document = self.document();
+            let target = clock.advance(is_new_document);
+            self.run_clock(target - f64::from(FRAME_ROUNDS) * FRAME_SLICE_MS).await?;
+            for round in (0..FRAME_ROUNDS).rev() {
+                self.draw_stopped_frames().await?;
+                self.run_clock(target - f64::from(round) * FRAME_SLICE_MS).await?;
+            }
+            self.draw_stopped_frames().await?;
+            self.stop_clock(target).within(self.options.operation_timeout).await?;
+            is_complete &= self.wait_navigated(start).await?;
+            if self.document() == document {
+                break;
+            }
+        }
+        Ok(start.settled(is_complete))
+    }
+
+    /// Waits until no navigation is in progress. Returns whether that was so in time.
+    async fn wait_navigated(&self, start: ActionStart) -> Result<bool, BrowserError> {
+        let deadline = start.time + self.options.settle.navigation_budget;
+        loop {
+            let mut changes = self.tracker.changes();
+            if !self.check_state(PageState::is_navigating)? {
+                return Ok(true);
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            wait_for_change(&mut changes, deadline).await;
+        }
+    }
+
+    /// Runs the clock until it shows `target_ms`.
+    async fn run_clock(&self, target_ms: f64) -> Result<(), BrowserError> {
+        let deadline = Instant::now() + self.options.operation_timeout;
+        loop {
+            let now: f64 = self.call_script("clockTime", &json!([])).await?;
+            if !self.workers.is_empty() {
+                self.advance_workers(now).await;
+            }
+            let remaining = target_ms - now;
+            if remaining < 1.0 {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(BrowserError::Timeout {
+                    operation: format!(
+                        "{remaining} ms of virtual time remain; it loads or computes without end"
+                    ),
+                    after: self.options.operation_timeout,
+                });
+            }
+            let has_streams = self.check_state(PageState::has_streams)?;
+            let (policy, longest) = match (has_streams, self.workers.is_empty()) {
+                (true, _) => (Policy::Advance, STREAM_SLICE_MS),
+                (false, false) => (Policy::WaitForRequests, WORKER_SLICE_MS),
+                (false, true) => (Policy::WaitForRequests, remaining),
+            };
+            if has_streams {
+                self.wait_for_requests().await?;
+            }
+            match self.grant(policy, remaining.min(longest), now).await? {
+                Woken::Stopped => {}
+                // From here on the clock advances in small steps.
+                Woken::OnlyStreams => {
+                    self.stop_clock(now).within(self.options.operation_timeout).await.map(drop)?
+                }
+                Woken::Stalled => self.tracker.state().give_up_requests(),
+            }
+        }
+    }
+
+    /// Gives the page virtual time and waits until it is used up.
+    async fn grant(&self, policy: Policy, budget_ms: f64, now_ms: f64) -> Result<Woken, BrowserError> {
+        let stops = self.check_state(|state| state.clock_stops)?;
+        let params = json!({
+            "policy": policy.as_str(), "budget": budget_ms, "initialVirtualTime": now_ms / 1000.0,
+        });
+        self.session
+            .send(p::EMULATION_SET_VIRTUAL_TIME_POLICY, &params)
+            .within(self.options.operation_timeout)
+            .await?;
+        loop {
+            let mut changes = self.tracker.changes();
+            let (stopped, only_streams) = self.check_state(|state| {
+                (state.clock_stops != stops, state.has_streams() && !state.has_requests())
+            })?;
+            if stopped {
+                return Ok(Woken::Stopped);
+            }
+            if only_streams && policy == Policy::WaitForRequests {
+                return Ok(Woken::OnlyStreams);
+            }
+            if tokio::time::timeout(STALL_TIMEOUT, changes.changed()).await.is_err() {
+                return Ok(Woken::Stalled);
+            }
+        }
+    }
+
+    /// Waits for the open requests that have an end.
+    async fn wait_for_requests(&self) -> Result<(), BrowserError> {
+        loop {
+            let mut changes = self.tracker.changes();
+            if !self.check_state(PageState::has_requests)? {
+                return Ok(());
+            }
+            if tokio::time::timeout(STALL_TIMEOUT, changes.changed()).await.is_err() {
+                self.tracker.state().give_up_requests();
+            }
+        }
+    }
+
+    /// Ends the animations of all frames that have reached their end, and draws the page.
+    async fn draw_stopped_frames(&self) -> Result<(), BrowserError> {
+        const FRAMES: u8 = 2;
+        self.connect_frames().await?;
+        let deadline = Instant::now() + LOCATE_TIMEOUT;
+        let frames = self.frames_with_worlds();
+        let calls = frames.iter().map(|frame| async move {
+            self.call_script_in_frame::<Value>(frame, deadline, "finishAnimations", &json!([])).await
+        });
+        for call in calls {
+            match call.await {
+                Err(error) if error.session_end().is_some() => return Err(error.into()),
+                Err(error) => tracing::debug!(%error, "cannot end the animations of a frame"),
+                Ok(_) => {}
+            }
+        }
+        self.call_script::<Value>("drawStoppedFrames", &json!([FRAMES])).await.map(drop)
+    }
+
+    /// Reads the state of the page; fails if the page has ended.
+    fn check_state<T>(&self, read: impl FnOnce(&PageState) -> T) -> Result<T, BrowserError> {
+        let state = self.tracker.state();
+        match &state.ended {
+            Some(end) => Err(BrowserError::Lost(end.clone())),
+            None => Ok(read(&state)),
+        }
+    }
+}
