@@ -25,7 +25,7 @@ use crate::{
     error::BrowserError,
     files::SessionFiles,
     options::Options,
-    page::{Page, SETUP_TIMEOUT, accept_dialog, tracker::Tracker},
+    page::{Page, SETUP_TIMEOUT, SetupCall, accept_dialog, tracker::Tracker},
 };
 
 /// A target that the browser has attached us to.
@@ -277,10 +277,10 @@ impl Context {
     ) {
         let by_user = windows.announced.pop_front().unwrap_or(true);
         let opener = windows.page.as_ref().map(|page| page.tracker.state().url.clone());
-        let (page, _) = Page::attach(connection, attached, self, Arc::clone(&self.options), opener);
+        let (page, setup) = Page::attach(connection, attached, self, Arc::clone(&self.options), opener);
         if by_user && windows.tabs + windows.new_tabs.len() < MAX_TABS {
             if let Some(opener) = windows.page.as_ref().filter(|_| self.clock.is_some()) {
-                opener.tracker.set_clock_stopped();
+                wait_for_stopped_clock(setup, &opener.tracker);
             }
             windows.new_tabs.push_back(page);
         } else {
@@ -370,6 +370,19 @@ impl Context {
         windows.undecided.retain(|undecided| undecided != window);
         windows.successor.take_if(|successor| successor == window);
     }
+}
+
+/// Tells the opener when the clock of its window has stopped. They may share a process, and with it the clock.
+fn wait_for_stopped_clock(setup: Vec<SetupCall>, opener: &Arc<Tracker>) {
+    let opener = Arc::clone(opener);
+    tokio::spawn(async move {
+        for (_, call) in setup {
+            if let Err(error) = call.within(SETUP_TIMEOUT).await {
+                tracing::debug!(%error, "cannot set up a window");
+            }
+        }
+        opener.set_clock_stopped();
+    });
 }
 
 pub(crate) fn close_target(connection: &Connection, target: &str) {

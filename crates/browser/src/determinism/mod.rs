@@ -2,9 +2,9 @@
 //! advance, so that the same actions give the same observations. Owns the scripts that run before those of pages and
 //! workers, and the clock that the pages of a session share; [`crate::page`] moves it.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use cdp::{Session, protocol as p};
@@ -28,13 +28,16 @@ const ACTION_BUDGET_MS: f64 = 1000.0;
 /// The virtual time that a new document gets.
 const DOCUMENT_BUDGET_MS: f64 = 3000.0;
 
+/// Bounds the memory of a page that starts workers without end.
+const MAX_WORKER_URLS: usize = 1000;
+
 /// The virtual clock of a session. Each page has its own in its process, which catches up when the page is shown.
 pub(crate) struct SessionClock {
     seed: u32,
     page_script: String,
     state: Mutex<ClockState>,
-    /// The number of workers so far: two workers with one URL get different random numbers.
-    workers: AtomicU64,
+    /// The number of workers by URL: two workers with one URL get different random numbers.
+    workers: Mutex<HashMap<String, u32>>,
 }
 
 struct ClockState {
@@ -50,7 +53,7 @@ impl SessionClock {
             seed,
             page_script: script(PAGE_SCRIPT, seed),
             state: Mutex::new(ClockState { now_ms: start_ms, requested_ms: None }),
-            workers: AtomicU64::new(0),
+            workers: Mutex::default(),
         }
     }
 
@@ -84,10 +87,21 @@ impl SessionClock {
 
     /// The script of the next worker, whose own script has this URL.
     pub(crate) fn worker_script(&self, url: &str) -> String {
-        let number = self.workers.fetch_add(1, Ordering::Relaxed);
+        let number = self.count_worker(url);
         let now = self.now_ms();
         let constants = format!("const NOW = {now}, NUMBER = {number}, URL_OF_WORKER = {};\n", json!(url));
         script(&format!("{constants}{WORKER_SCRIPT}"), self.seed)
+    }
+
+    /// Returns how many workers with this URL there were before.
+    fn count_worker(&self, url: &str) -> u32 {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        if workers.len() >= MAX_WORKER_URLS && !workers.contains_key(url) {
+            return 0;
+        }
+        let count = workers.entry(url.to_owned()).or_default();
+        *count += 1;
+        *count - 1
     }
 }
 

@@ -17,17 +17,19 @@ const framePath = () => {
 };
 const { setTimeout, clearTimeout } = window;
 const dateNow = Date.now;
-const origin = dateNow();
+// Fixed at the first use, for the same reason as the seed.
+let origin;
+const timeOrigin = () => (origin ??= dateNow());
 // By the second, so that a page that is loaded again does not repeat its ids.
-const realm = `${location.href} ${framePath()} ${Math.floor(origin / 1000)}`;
+const realmName = () => `${location.href} ${framePath()} ${Math.floor(dateNow() / 1000)}`;
 
 RANDOM
 
 // Advances a little with every call, so that a loop that waits for it ends.
 let lastNow = 0;
-const now = () => (lastNow = Math.max(dateNow() - origin, lastNow + 0.005));
+const now = () => (lastNow = Math.max(dateNow() - timeOrigin(), lastNow + 0.005));
 replace(Performance.prototype, 'now', now);
-Object.defineProperty(Performance.prototype, 'timeOrigin', { get: () => origin, configurable: true, enumerable: true });
+Object.defineProperty(Performance.prototype, 'timeOrigin', { get: timeOrigin, configurable: true, enumerable: true });
 
 // Frames of the page's scripts, on the virtual clock.
 const FRAME_MS = 16;
@@ -37,7 +39,7 @@ let lastHandle = 0;
 const runFrame = () => {
   running = callbacks;
   callbacks = new Map();
-  const time = dateNow() - origin;
+  const time = dateNow() - timeOrigin();
   for (const callback of running.values()) {
     try {
       callback(time);
@@ -101,6 +103,11 @@ const moveAnimations = () => {
       // An animation with an unusual timing stays as it is.
     }
   }
-  setTimeout(moveAnimations, ANIMATION_TICK_MS);
 };
-setTimeout(moveAnimations, ANIMATION_TICK_MS);
+const tick = () => {
+  moveAnimations();
+  setTimeout(tick, ANIMATION_TICK_MS);
+};
+setTimeout(tick, ANIMATION_TICK_MS);
+// While the clock waits for the network, frames are drawn and animations start.
+for (const type of ['DOMContentLoaded', 'animationstart', 'transitionrun']) addEventListener(type, moveAnimations, true);

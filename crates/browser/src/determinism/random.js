@@ -1,11 +1,12 @@
-// Seeded randomness of a realm, for pages and workers. `SEED` and `realm` are defined by the script around this part.
+// Seeded randomness of a realm, for pages and workers. `SEED` and `realmName` are defined by the script around this part.
 
-// FNV-1a of the text that identifies the realm, mixed with the seed of the session.
-let state = SEED ^ 0x811c9dc5;
-for (const character of realm) state = Math.imul(state ^ character.codePointAt(0), 0x01000193);
+// FNV-1a of the name of the realm, mixed with the seed of the session. Computed at the first use: a frame may keep its
+// global object, and with it this script, when its empty first document is replaced.
+let state;
+const initialState = () => [...realmName()].reduce((hash, character) => Math.imul(hash ^ character.codePointAt(0), 0x01000193), SEED ^ 0x811c9dc5);
 // Mulberry32: small, fast and good enough for pages; nothing here is a secret.
 const random32 = () => {
-  state = (state + 0x6d2b79f5) | 0;
+  state = ((state ?? initialState()) + 0x6d2b79f5) | 0;
   let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
   mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
   return (mixed ^ (mixed >>> 14)) >>> 0;

@@ -1,7 +1,7 @@
 // Runs in every worker before its script. Workers have no virtual clock of their own: their date stands still, their timers
 // wait and their messages are held back until the farm moves their clock with `__webgymAdvance`.
 // The worker has no location before its script is loaded: Chromium ends the process if it is read.
-const realm = `${URL_OF_WORKER} ${NUMBER}`;
+const realmName = () => `${URL_OF_WORKER} ${NUMBER}`;
 
 RANDOM
 

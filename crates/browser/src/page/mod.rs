@@ -223,7 +223,7 @@ impl Page {
 }
 
 /// A call of a page's setup, and the session option that it is for.
-type SetupCall = (Option<&'static str>, PendingCall);
+pub(crate) type SetupCall = (Option<&'static str>, PendingCall);
 
 /// Converts the refusal of an option into an error that names it.
 fn check_setup(option: Option<&str>, reply: Result<Reply, CallError>) -> Result<(), BrowserError> {

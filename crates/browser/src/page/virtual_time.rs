@@ -14,6 +14,8 @@ use super::{
 };
 use crate::{determinism::SessionClock, error::BrowserError, options::LOCATE_TIMEOUT};
 
+/// Virtual time in which the effects of a command begin.
+const FIRST_SLICE_MS: f64 = 20.0;
 /// Virtual time between two rounds of drawn frames at the end of settling. What frames cause, such as events of scrolling
 /// and observers, happens within it.
 const FRAME_SLICE_MS: f64 = 100.0;
@@ -75,17 +77,22 @@ impl Page {
     ) -> Result<Settled, BrowserError> {
         let mut document = start.document;
         let mut is_complete = true;
+        // After input Chromium holds back the tasks of a page until it has drawn a frame, in real time.
+        self.draw_stopped_frames(false).await?;
         for _ in 0..MAX_DOCUMENTS {
+            // A navigation that the command causes starts within the first moments; its document gets more time.
+            let now = clock.now_ms();
+            self.run_clock(now + FIRST_SLICE_MS).await?;
             is_complete &= self.wait_navigated(start).await?;
             let is_new_document = self.document() != document;
             document = self.document();
             let target = clock.advance(is_new_document);
             self.run_clock(target - f64::from(FRAME_ROUNDS) * FRAME_SLICE_MS).await?;
             for round in (0..FRAME_ROUNDS).rev() {
-                self.draw_stopped_frames().await?;
+                self.draw_stopped_frames(false).await?;
                 self.run_clock(target - f64::from(round) * FRAME_SLICE_MS).await?;
             }
-            self.draw_stopped_frames().await?;
+            self.draw_stopped_frames(true).await?;
             self.stop_clock(target).within(self.options.operation_timeout).await?;
             is_complete &= self.wait_navigated(start).await?;
             if self.document() == document {
@@ -191,13 +198,13 @@ impl Page {
     }
 
     /// Ends the animations of all frames that have reached their end, and draws the page.
-    async fn draw_stopped_frames(&self) -> Result<(), BrowserError> {
+    async fn draw_stopped_frames(&self, is_last: bool) -> Result<(), BrowserError> {
         const FRAMES: u8 = 2;
         self.connect_frames().await?;
         let deadline = Instant::now() + LOCATE_TIMEOUT;
         let frames = self.frames_with_worlds();
         let calls = frames.iter().map(|frame| async move {
-            self.call_script_in_frame::<Value>(frame, deadline, "finishAnimations", &json!([])).await
+            self.call_script_in_frame::<Value>(frame, deadline, "finishAnimations", &json!([is_last])).await
         });
         for call in calls {
             match call.await {
@@ -206,7 +213,14 @@ impl Page {
                 Ok(_) => {}
             }
         }
-        self.call_script::<Value>("drawStoppedFrames", &json!([FRAMES])).await.map(drop)
+        match self.call_script_within::<Value>(LOCATE_TIMEOUT, "drawStoppedFrames", &json!([FRAMES])).await {
+            // A page that draws nothing is observed as it is.
+            Err(BrowserError::Timeout { operation, .. }) => {
+                tracing::debug!(operation, "the page draws no frames")
+            }
+            drawn => drop(drawn?),
+        }
+        Ok(())
     }
 
     /// Reads the state of the page; fails if the page has ended.

@@ -46,7 +46,7 @@ impl Workers {
 
     /// Attaches to the workers that `session` starts from now on, before their scripts run.
     pub(crate) fn watch(session: &Session) -> cdp::PendingCall {
-        let types = ["worker", "shared_worker", "service_worker"].map(|kind| json!({"type": kind}));
+        let types = ["worker", "service_worker"].map(|kind| json!({"type": kind}));
         let params =
             json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": types});
         session.send(p::TARGET_SET_AUTO_ATTACH, &params)

@@ -51,7 +51,8 @@ async fn see(instance: &mut Instance, action: &str) -> Seen {
 /// An action: a command as JSON, and the selector of the element that it acts on, if any.
 type Action = (&'static str, &'static str);
 
-/// Runs the actions; between them the session of `noise` works, which takes an arbitrary time.
+/// Runs the actions; between them the session of `noise` works, which takes an arbitrary time. Once it takes so long that
+/// the virtual clock falls behind the real one.
 async fn run(tester: &mut Tester, site: &str, actions: &[Action], noise: &mut Tester) -> Vec<Seen> {
     let mut seen = Vec::new();
     for (index, (command, selector)) in actions.iter().enumerate() {
@@ -62,12 +63,11 @@ async fn run(tester: &mut Tester, site: &str, actions: &[Action], noise: &mut Te
             let arguments = command.as_object_mut().and_then(|command| command.values_mut().next());
             arguments.expect("arguments")["id"] = id.into();
         }
-        let started = std::time::Instant::now();
         tester.run(command.clone()).await;
-        println!("{:?} {:p} {command}", started.elapsed(), std::ptr::from_ref(tester));
         seen.push(see(&mut tester.instance, &command.to_string()).await);
+        let page = if index == 2 { "/course/settle/raf" } else { "/course/settle/nothing" };
         for _ in 0..index % 3 {
-            noise.visit("/course/settle/raf").await;
+            noise.visit(page).await;
         }
     }
     seen
@@ -131,28 +131,143 @@ async fn repeat(fixture: &'static Fixture, session: &Value, actions: &[Action]) 
 fn same_actions_give_same_observations() {
     with_fixture(async |fixture| {
         let runs = repeat(fixture, &json!({}), ACTIONS).await;
-        let text = |seen: &Seen| seen.text["text"].as_str().unwrap_or_default().to_owned();
-        for seen in &runs[0] {
-            println!("--- {}\n{}\n{}", seen.action, text(seen), seen.tree);
-        }
         for other in &runs[1..] {
             assert_same(&runs[0], other);
+        }
+        let last = runs[0].last().expect("observations").text.to_string();
+        for part in [
+            "random 0.",
+            "uuid ",
+            "Nov 14 2023",
+            "GMT+0000",
+            "[native code]",
+            "data of /data?0.",
+            "worker go ",
+            "worker later",
+            "width ended at",
+            "idle 17",
+        ] {
+            assert!(last.contains(part), "{part:?} is not in {last}");
+        }
+        let filled = runs[0][2].text.to_string();
+        assert!(filled.contains("field hello") && filled.contains("faded at"), "{filled}");
+        assert!(runs[0][5].text.to_string().contains("seen true"), "smooth scrolling ends at once");
+    });
+}
+
+#[test]
+fn open_event_stream_does_not_stop_the_clock() {
+    const ACTIONS: &[Action] = &[
+        (r#"{"visit_page": {"url": "http://127.0.0.1:SITE/stream"}}"#, ""),
+        (r#"{"click_id": {}}"#, "#go"),
+        (r#"{"sleep": {"duration": 2}}"#, ""),
+    ];
+    with_fixture(async |fixture| {
+        let runs = repeat(fixture, &json!({}), ACTIONS).await;
+        for other in &runs[1..] {
+            assert_same(&runs[0], other);
+        }
+        let last = runs[0].last().expect("observations").text.to_string();
+        assert!(last.contains("first\\ndata of /data?0.") && last.contains("data of /data?click"), "{last}");
+    });
+}
+
+#[test]
+fn unanswered_request_does_not_stop_the_clock() {
+    with_fixture(async |fixture| {
+        let site = virtual_site::start().await;
+        let mut tester = tester(fixture, &json!({}), 7).await;
+        tester.run(json!({"visit_page": {"url": format!("http://{site}/frame")}})).await;
+        tester.js("void fetch('/never')").await;
+        for _ in 0..2 {
+            tester.run(json!({"sleep": {"duration": 1}})).await;
+        }
+        assert_eq!(tester.js("Date.now()").await.as_f64(), Some(START_MS + 5000.0));
+        tester.instance.dispose().await.expect("disposing");
+    });
+}
+
+#[test]
+fn seed_changes_random_numbers_only() {
+    with_fixture(async |fixture| {
+        let site = virtual_site::start().await;
+        let values = async |seed| {
+            let mut tester = tester(fixture, &json!({}), seed).await;
+            tester.run(json!({"visit_page": {"url": format!("http://{site}/frame")}})).await;
+            let random = tester
+                .js("[Math.random(), crypto.randomUUID(), crypto.getRandomValues(new Uint8Array(9)).join()]");
+            let values = (random.await, tester.js("[Date.now(), performance.timeOrigin]").await);
+            tester.instance.dispose().await.expect("disposing");
+            values
+        };
+        let (first, again, other) = (values(1).await, values(1).await, values(2).await);
+        assert_eq!(first, again);
+        for index in 0..3 {
+            assert_ne!(first.0[index], other.0[index]);
+        }
+        assert_eq!(first.1, other.1, "the clock does not depend on the seed");
+    });
+}
+
+#[test]
+fn windows_and_tabs_share_the_clock() {
+    const ACTIONS: &[Action] = &[
+        (VISIT, ""),
+        (r#"{"click_id": {}}"#, "#tab"),
+        (r#"{"click_id": {}}"#, "#more"),
+        (r#"{"switch_tab": {"id": "1"}}"#, ""),
+        (r#"{"click_id": {}}"#, "#go"),
+        (r#"{"open_tab": {"url": "http://127.0.0.1:SITE/frame"}}"#, ""),
+        (r#"{"close_tab": {}}"#, ""),
+    ];
+    with_fixture(async |fixture| {
+        for session in [json!({"tabs": "many"}), json!({})] {
+            let actions = if session == json!({}) { &ACTIONS[..3] } else { ACTIONS };
+            let runs = repeat(fixture, &session, actions).await;
+            for other in &runs[1..] {
+                assert_same(&runs[0], other);
+            }
+            let tab = runs[0][2].text.to_string();
+            assert!(tab.contains("?tab 0.") && tab.contains("More 17"), "{tab}");
         }
     });
 }
 
 #[test]
-fn scratch() {
+fn service_worker_is_seeded() {
+    const START: &str = "void (async () => {
+        window.messages = [];
+        navigator.serviceWorker.onmessage = (event) => messages.push(event.data);
+        await navigator.serviceWorker.register('/service.js');
+        (await navigator.serviceWorker.ready).active.postMessage('hello');
+    })()";
     with_fixture(async |fixture| {
-        let actions: Vec<(String, String)> =
-            serde_json::from_str(&std::env::var("VT").unwrap_or("[]".into())).unwrap();
-        let actions: Vec<Action> = actions.into_iter().map(|(a, b)| (&*a.leak(), &*b.leak())).collect();
-        let site = virtual_site::start().await.port().to_string();
-        let mut noise = Tester::new(
-            fixture.host.instance(&Options::default()).await.expect("an instance"),
-            &fixture.sites,
-        );
-        let mut tester = tester(fixture, &json!({}), 7).await;
-        run(&mut tester, &site, &actions, &mut noise).await;
+        let site = virtual_site::start().await;
+        let mut runs = Vec::new();
+        for _ in 0..2 {
+            let mut tester = tester(fixture, &json!({}), 7).await;
+            tester.run(json!({"visit_page": {"url": format!("http://{site}/frame")}})).await;
+            tester.js(START).await;
+            // A worker starts in real time.
+            let mut messages = Vec::new();
+            for _ in 0..200 {
+                tester.run(json!({"sleep": {"duration": 0.1}})).await;
+                messages =
+                    serde_json::from_value::<Vec<String>>(tester.js("messages").await).expect("messages");
+                if messages.len() == 1 {
+                    break;
+                }
+            }
+            runs.push(messages);
+            tester.instance.dispose().await.expect("disposing");
+        }
+        let random = |messages: &[String]| {
+            messages
+                .iter()
+                .map(|text| text.rsplit_once(' ').expect("a date").0.to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(runs[0].len(), 1, "{runs:?}");
+        assert_eq!(random(&runs[0]), random(&runs[1]));
     });
 }

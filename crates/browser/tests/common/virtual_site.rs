@@ -12,8 +12,6 @@ const PAGE: &str = include_str!("virtual_site/page.html");
 const STREAM: &str = include_str!("virtual_site/stream.html");
 const FRAME: &str = include_str!("virtual_site/frame.html");
 const WORKER: &str = include_str!("virtual_site/worker.js");
-const SHARED_WORKER: &str =
-    "onconnect = (e) => e.ports[0].postMessage(`shared ${Math.random()} ${Date.now()}`)";
 const SERVICE_WORKER: &str = "const made = `service ${Math.random()} ${Date.now()}`; \
     onmessage = (e) => e.source.postMessage(made); onactivate = (e) => e.waitUntil(clients.claim())";
 
@@ -48,7 +46,6 @@ async fn serve(mut stream: TcpStream, port: u16) {
             "/stream" => ("text/html", STREAM.to_owned()),
             "/frame" => ("text/html", FRAME.to_owned()),
             "/worker.js" => ("text/javascript", WORKER.to_owned()),
-            "/shared.js" => ("text/javascript", SHARED_WORKER.to_owned()),
             "/service.js" => ("text/javascript", SERVICE_WORKER.to_owned()),
             "/data" => ("text/plain", format!("data of {path}")),
             "/events" => {

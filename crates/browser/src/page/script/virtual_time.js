@@ -6,16 +6,33 @@ const clockTime = () => Date.now();
 const drawStoppedFrames = async (count) => {
   if (document.pointerLockElement) document.exitPointerLock();
   observeFrames(document);
-  for (let drawn = 0; drawn < count && document.visibilityState !== 'hidden'; drawn += 1) await new Promise((resolve) => requestAnimationFrame(resolve));
+  // A hidden page, and one that has nothing to show yet, draws no frames.
+  const draws = () => document.visibilityState !== 'hidden' && document.readyState !== 'loading';
+  for (let drawn = 0; drawn < count && draws(); drawn += 1) await new Promise((resolve) => requestAnimationFrame(resolve));
 };
 
-// Ends the animations that have reached their end by the virtual clock (`determinism/page.js`).
+// Keeps the caret from blinking. The property is inherited, also by shadow trees.
+const caretStyle = new CSSStyleSheet();
+caretStyle.replaceSync(':root { caret-animation: manual !important }');
+const showCaret = () => {
+  if (!document.adoptedStyleSheets.includes(caretStyle)) document.adoptedStyleSheets.push(caretStyle);
+};
+
+// Ends the animations that have reached their end by the virtual clock (`determinism/page.js`). At last also those that
+// still run, which that script has not seen: they would follow the real time.
 const MAX_END_GAP_MS = 0.02;
-const finishAnimations = () => {
+const finishAnimations = (isLast) => {
+  showCaret();
   for (const animation of document.getAnimations()) {
     const endTime = animation.effect?.getComputedTiming().endTime;
-    if (animation.playState !== 'paused' || !Number.isFinite(endTime)) continue;
+    if (animation.timeline !== document.timeline || endTime === undefined) continue;
     const gap = animation.playbackRate < 0 ? animation.currentTime : endTime - animation.currentTime;
-    if (gap <= MAX_END_GAP_MS) animation.finish();
+    const isDue = (isLast && animation.playState === 'running') || (animation.playState === 'paused' && gap <= MAX_END_GAP_MS);
+    if (!isDue) continue;
+    if (Number.isFinite(endTime)) animation.finish();
+    else {
+      animation.pause();
+      animation.currentTime = 0;
+    }
   }
 };
