@@ -32,10 +32,17 @@ const addTimer = (callback, delay, args, repeats) => {
   timers.set(lastTimer, { due: clock + wait, wait, repeats, run: typeof callback === 'function' ? () => callback(...args) : () => (0, eval)(String(callback)) });
   return lastTimer;
 };
-replace(globalThis, 'setTimeout', (callback, delay, ...args) => addTimer(callback, delay, args, false));
-replace(globalThis, 'setInterval', (callback, delay, ...args) => addTimer(callback, delay, args, true));
-replace(globalThis, 'clearTimeout', (id) => timers.delete(id));
-replace(globalThis, 'clearInterval', (id) => timers.delete(id));
+// Chromium defines the timers later, when the script is loaded; what is defined here then stays.
+const define = (name, length, replacement) => {
+  Object.defineProperty(globalThis, name, { value: nativeToString, configurable: true, enumerable: true, writable: true });
+  replace(globalThis, name, replacement);
+  Object.defineProperty(globalThis[name], 'length', { value: length, configurable: true });
+  sources.set(globalThis[name], `function ${name}() { [native code] }`);
+};
+define('setTimeout', 1, (callback, delay, ...args) => addTimer(callback, delay, args, false));
+define('setInterval', 1, (callback, delay, ...args) => addTimer(callback, delay, args, true));
+define('clearTimeout', 0, (id) => timers.delete(id));
+define('clearInterval', 0, (id) => timers.delete(id));
 replace(globalThis, 'requestAnimationFrame', (callback) => addTimer(() => callback(clock - origin), 16, [], false));
 replace(globalThis, 'cancelAnimationFrame', (id) => timers.delete(id));
 
