@@ -42,7 +42,7 @@ pub(crate) fn calls(options: &Options, browser_user_agent: &str) -> Vec<Emulatio
     if let Some(zone) = session.timezone_id.as_deref().or(fixed.then_some("UTC")) {
         calls.push(call("timezone_id", p::EMULATION_SET_TIMEZONE_OVERRIDE, json!({ "timezoneId": zone })));
     }
-    let scheme = session.color_scheme.map(|scheme| scheme.as_str());
+    let scheme = session.color_scheme.map(proto::session_options::ColorScheme::as_str);
     if let Some(scheme) = scheme.or(fixed.then_some("light")) {
         let mut features = vec![json!({"name": "prefers-color-scheme", "value": scheme})];
         if fixed {

@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn clock_advances_by_command_document_and_request() {
         let clock = SessionClock::new(Determinism { start_ms: 1000.0, seed: 1 });
-        assert_eq!(clock.advance(false), 2000.0);
-        assert_eq!(clock.advance(true), 5000.0);
+        let mut times = vec![clock.advance(false), clock.advance(true)];
         clock.request(60_000.0);
-        assert_eq!(clock.advance(false), 65_000.0);
-        assert_eq!(clock.advance(false), 66_000.0, "a request holds for one command");
+        // The request holds for one command.
+        times.extend([clock.advance(false), clock.advance(false)]);
+        assert_eq!(times, [2000.0, 5000.0, 65_000.0, 66_000.0]);
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Page {
                 Woken::Stopped => {}
                 // From here on the clock advances in small steps.
                 Woken::OnlyStreams => {
-                    self.stop_clock(now).within(self.options.operation_timeout).await.map(drop)?
+                    self.stop_clock(now).within(self.options.operation_timeout).await.map(drop)?;
                 }
                 Woken::Stalled => self.tracker.state().give_up_requests(),
             }
@@ -216,7 +216,7 @@ impl Page {
         match self.call_script_within::<Value>(LOCATE_TIMEOUT, "drawStoppedFrames", &json!([FRAMES])).await {
             // A page that draws nothing is observed as it is.
             Err(BrowserError::Timeout { operation, .. }) => {
-                tracing::debug!(operation, "the page draws no frames")
+                tracing::debug!(operation, "the page draws no frames");
             }
             drawn => drop(drawn?),
         }
