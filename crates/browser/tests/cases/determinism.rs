@@ -130,7 +130,7 @@ async fn repeat(fixture: &'static Fixture, session: &Value, actions: &[Action]) 
 #[test]
 fn same_actions_give_same_observations() {
     with_fixture(async |fixture| {
-        let runs = repeat(fixture, &json!({}), ACTIONS).await;
+        let runs = Box::pin(repeat(fixture, &json!({}), ACTIONS)).await;
         for other in &runs[1..] {
             assert_same(&runs[0], other);
         }
@@ -163,7 +163,7 @@ fn open_event_stream_does_not_stop_the_clock() {
         (r#"{"sleep": {"duration": 2}}"#, ""),
     ];
     with_fixture(async |fixture| {
-        let runs = repeat(fixture, &json!({}), ACTIONS).await;
+        let runs = Box::pin(repeat(fixture, &json!({}), ACTIONS)).await;
         for other in &runs[1..] {
             assert_same(&runs[0], other);
         }
@@ -223,7 +223,7 @@ fn windows_and_tabs_share_the_clock() {
     with_fixture(async |fixture| {
         for session in [json!({"tabs": "many"}), json!({})] {
             let actions = if session == json!({}) { &ACTIONS[..3] } else { ACTIONS };
-            let runs = repeat(fixture, &session, actions).await;
+            let runs = Box::pin(repeat(fixture, &session, actions)).await;
             for other in &runs[1..] {
                 assert_same(&runs[0], other);
             }
