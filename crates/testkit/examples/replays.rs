@@ -30,10 +30,10 @@ fn main() -> ExitCode {
 }
 
 async fn run() -> ExitCode {
-    let arguments = Arguments::from_env(&["webgym", "replays", "instances"]);
-    let webgym = arguments.program("webgym", "target/release/webgym");
-    let replays = arguments.number("replays").unwrap_or(100) as usize;
-    let instances = arguments.number("instances").unwrap_or(4) as usize;
+    let arguments = Arguments::from_env(&["--webgym", "--replays", "--instances"]);
+    let webgym = arguments.program("--webgym", "target/release/webgym");
+    let replays = arguments.number("--replays").unwrap_or(100) as usize;
+    let instances = arguments.number("--instances").unwrap_or(4) as usize;
     let folder = tempfile::tempdir().expect("a folder");
     let site = TlsSite::start("shop.localhost", ModernSite::default().router()).await;
     let sites = Sites::start(([127, 0, 0, 1], 0).into()).expect("the practice sites");

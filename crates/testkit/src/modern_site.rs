@@ -210,7 +210,7 @@ navigator.serviceWorker.ready.then(() => new Promise((done) => {
 const worker = new Worker('/worker.js');
 worker.onmessage = (event) => show('worker', 'Worker ' + event.data);
 let ticks = 0;
-setInterval(() => { ticks += 1; show('ticks', 'Ticks ' + ticks); }, 250);
+const timer = setInterval(() => { ticks += 1; show('ticks', 'Ticks ' + ticks); if (ticks === 6) clearInterval(timer); }, 250);
 let frames = 0;
 const frame = () => { frames += 1; if (frames <= 20) requestAnimationFrame(frame); show('frames', 'Frames ' + frames); };
 requestAnimationFrame(frame);

@@ -388,6 +388,11 @@ impl PageState {
         self.streams.insert(String::new());
     }
 
+    /// Whether a WebSocket or event stream that was used after `since` is connecting or waits for an answer.
+    pub(crate) fn has_waiting_channels(&self, since: Instant) -> bool {
+        self.channels.waiting_since(since) > 0
+    }
+
     /// The number of open requests and waiting channels that began after `since`. Earlier ones, such as long polls, do
     /// not count.
     pub(crate) fn requests_since(&self, since: Instant) -> usize {

@@ -27,6 +27,8 @@ const WORKER_SLICE_MS: f64 = 50.0;
 const STREAM_SLICE_MS: f64 = 20.0;
 /// If nothing happens for this long, the open requests count as endless.
 const STALL_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often to look whether channels still wait.
+const CHANNEL_INTERVAL: Duration = Duration::from_millis(25);
 /// How many documents one command may load.
 const MAX_DOCUMENTS: usize = 4;
 
@@ -88,6 +90,7 @@ impl Page {
             document = self.document();
             let target = clock.advance(is_new_document);
             self.run_clock(target - f64::from(FRAME_ROUNDS) * FRAME_SLICE_MS).await?;
+            self.wait_for_channels(start).await?;
             for round in (0..FRAME_ROUNDS).rev() {
                 self.draw_stopped_frames(false).await?;
                 self.run_clock(target - f64::from(round) * FRAME_SLICE_MS).await?;
@@ -115,6 +118,20 @@ impl Page {
             }
             wait_for_change(&mut changes, deadline).await;
         }
+    }
+
+    /// Waits for the answers on WebSockets that the page has used: the clock does not wait for them.
+    async fn wait_for_channels(&self, start: ActionStart) -> Result<(), BrowserError> {
+        let deadline = start.time + self.options.settle.navigation_budget;
+        while Instant::now() < deadline {
+            let mut changes = self.tracker.changes();
+            if !self.check_state(|state| state.has_waiting_channels(start.time))? {
+                return Ok(());
+            }
+            // A channel stops to wait without an event, too.
+            let _ = tokio::time::timeout(CHANNEL_INTERVAL, changes.changed()).await;
+        }
+        Ok(())
     }
 
     /// Runs the clock until it shows `target_ms`.
