@@ -32,7 +32,7 @@ mod state;
 mod tenant;
 
 pub use clients::{StartGuard, TargetWatcher};
-pub use determinism::Determinism;
+pub use determinism::{DETERMINISM_FLAG, Determinism};
 pub use error::BrowserError;
 pub use files::{DownloadState, FileBudget, FileInfo, FileOrigin, NodeSpace};
 pub use host::Host;

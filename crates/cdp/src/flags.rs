@@ -44,9 +44,6 @@ const DETERMINISTIC_RENDERING: &[&str] = &[
     // Without it a screenshot may show the page before its large images are decoded.
     "--disable-checker-imaging",
     "--allow-pre-commit-input",
-    // The compositor draws when all stages are ready instead of at a deadline. On the stopped clock of a deterministic
-    // session a deadline is never reached, and nothing would be drawn.
-    "--run-all-compositor-stages-before-draw",
     // With it a screenshot takes a quarter less time (docs/benchmarks.md). Playwright sets it, too.
     "--enable-features=CDPScreenshotNewSurface",
 ];

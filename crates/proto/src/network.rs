@@ -25,6 +25,9 @@ pub struct NetworkOptions {
     /// The seed of the random numbers of pages during a replay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u32>,
+    /// The clock of pages during a replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
     /// Keeps cookies, credentials and password fields in the recording.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep_secrets: bool,
@@ -41,6 +44,17 @@ pub struct NetworkOptions {
     /// Hosts (`name` or `*.name`) whose TLS connections are passed on unread. Their traffic is recorded by the browser.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tunnel_hosts: Vec<String>,
+}
+
+/// The clock of the pages of a replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// It starts with the recording and advances only with commands; pages are deterministic.
+    #[default]
+    Virtual,
+    /// Pages run as they do without a replay, for example for CDP clients that wait with timers.
+    Real,
 }
 
 /// What becomes of a request that the archive cannot answer.
@@ -79,6 +93,9 @@ impl NetworkOptions {
         }
         if self.replay.is_none() && !self.ignore_keys.is_empty() {
             return Err("ignore_keys needs replay".into());
+        }
+        if self.replay.is_none() && self.clock.is_some() {
+            return Err("clock needs replay".into());
         }
         let names = [&self.record, &self.replay, &self.session];
         for name in names.into_iter().flatten() {
@@ -272,6 +289,7 @@ mod tests {
             (json!({"record": "a", "replay": "b"}), "need on_miss: \"live\""),
             (json!({"replay": "b", "keep_secrets": true}), "belong to record"),
             (json!({"record": "a", "ignore_keys": ["x"]}), "ignore_keys needs replay"),
+            (json!({"record": "a", "clock": "real"}), "clock needs replay"),
             (json!({"record": ""}), "is not a name"),
             (json!({"replay": "a", "on_miss": "ignore"}), "unknown variant `ignore`"),
             (json!({"replay": "a", "redact_query": ["\u{e9}"]}), "belong to record"),

@@ -45,6 +45,7 @@ class Network(TypedDict, total=False):
     session: str
     """A name; a replay prefers recordings of the same session."""
     seed: int
+    clock: Literal["virtual", "real"]
     keep_secrets: bool
     redact_headers: Sequence[str]
     redact_query: Sequence[str]

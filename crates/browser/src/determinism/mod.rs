@@ -14,6 +14,10 @@ const RANDOM_SCRIPT: &str = include_str!("random.js");
 const PAGE_SCRIPT: &str = include_str!("page.js");
 const WORKER_SCRIPT: &str = include_str!("worker.js");
 
+/// A browser with deterministic sessions needs this flag. Without it the compositor waits for a deadline in virtual time, which
+/// never comes once the real time is ahead of it: neither frames nor screenshots would be made.
+pub const DETERMINISM_FLAG: &str = "--run-all-compositor-stages-before-draw";
+
 /// What is fixed in a session so that the same actions give the same observations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Determinism {

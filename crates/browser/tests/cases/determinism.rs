@@ -1,11 +1,12 @@
 //! Deterministic sessions: the same actions give the same observations, whatever else the machine does meanwhile.
 
-use browser::{Determinism, Instance, ObserveRequest, Options};
+use browser::{DETERMINISM_FLAG, Determinism, Host, Instance, Launch, ObserveRequest, Options};
 use proto::{Command, InteractionMode};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::common::{
-    fixture::{Fixture, session_options, with_fixture},
+    fixture::{Fixture, executable, session_options, with_fixture},
     tester::Tester,
     virtual_site,
 };
@@ -16,8 +17,19 @@ fn options(session: &Value, seed: u32) -> Options {
     Options { determinism: Some(Determinism { start_ms: START_MS, seed }), ..session_options(session) }
 }
 
+/// The browser of these tests. It ends with the test binary, like that of the others.
+async fn host() -> &'static Host {
+    static HOST: OnceCell<Host> = OnceCell::const_new();
+    let launch = || async {
+        let mut launch = Launch::new(executable(crate::KIND));
+        launch.extra_flags.push(DETERMINISM_FLAG.to_owned());
+        Host::launch(&launch).await.expect("the browser starts")
+    };
+    HOST.get_or_init(launch).await
+}
+
 async fn tester(fixture: &'static Fixture, session: &Value, seed: u32) -> Tester {
-    let instance = fixture.host.instance(&options(session, seed)).await.expect("an instance");
+    let instance = host().await.instance(&options(session, seed)).await.expect("an instance");
     Tester::new(instance, &fixture.sites)
 }
 

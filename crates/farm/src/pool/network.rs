@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use browser::Determinism;
+use browser::{DETERMINISM_FLAG, Determinism};
 use proto::{InstanceId, SessionOptions, network::NetworkReport};
 
 use super::{Operation, Pool, Tenancy};
@@ -29,9 +29,9 @@ impl PoolArchives {
         })
     }
 
-    /// The flag that makes the browsers accept the proxies of leases as every site.
-    pub(super) fn browser_flag(&self) -> String {
-        self.identity.browser_flag()
+    /// The flags that make the browsers accept the proxies of leases as every site, and replays possible.
+    pub(super) fn browser_flags(&self) -> [String; 2] {
+        [self.identity.browser_flag(), DETERMINISM_FLAG.to_owned()]
     }
 }
 

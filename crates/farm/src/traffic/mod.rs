@@ -18,7 +18,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use proto::network::{NetworkOptions, NetworkReport, OnMiss};
+use proto::network::{Clock, NetworkOptions, NetworkReport, OnMiss};
 use replay::{Archive, Cursor};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -119,9 +119,9 @@ impl Traffic {
         self.replay.as_ref().is_some_and(|replay| replay.on_miss != OnMiss::Live)
     }
 
-    /// When the recording that is replayed began, and the seed of the pages; `None` if nothing is replayed.
+    /// When the recording that is replayed began, and the seed of the pages; `None` if they run on the real clock.
     pub(crate) fn replayed_time(&self) -> Option<(Timestamp, u32)> {
-        let replay = self.replay.as_ref()?;
+        let replay = self.replay.as_ref().filter(|_| self.options.clock != Some(Clock::Real))?;
         let started = replay.archive.started(self.options.session.as_deref())?;
         Some((started, self.options.seed.unwrap_or_default()))
     }

@@ -43,7 +43,8 @@ pub(super) fn options() -> Value {
         "network": object(
             json!({
                 "record": name, "replay": name, "on_miss": {"enum": ["fail", "404", "live", null]}, "session": name,
-                "seed": {"type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX}, "keep_secrets": {"type": "boolean"},
+                "seed": {"type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX}, "clock": {"enum": ["virtual", "real", null]},
+                "keep_secrets": {"type": "boolean"},
                 "redact_headers": names, "redact_query": names, "redact_fields": names, "ignore_keys": names, "tunnel_hosts": names,
             }),
             json!([]),
