@@ -226,6 +226,9 @@ pub struct TrajectoryMetadata {
     /// The versions of the policy that replied, in the order of their first reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy_versions: Vec<String>,
+    /// The number of steps at the start that the attempt took over from the first attempt of its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_at_step: Option<u64>,
     /// What was recorded or replayed, if the session had the option `network`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkSummary>,

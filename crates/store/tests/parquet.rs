@@ -11,7 +11,7 @@ mod sample;
 use std::path::Path;
 
 use proto::network::{MatchCounts, NetworkSummary};
-use proto::trajectory::{Evaluation, Outcome, StepExtras, Trajectory};
+use proto::trajectory::{Evaluation, Outcome, StepExtras, Trajectory, TrajectoryMetadata};
 use serde_json::{Value, json};
 use store::columnar::{SCHEMA_VERSION, documented_columns};
 use store::durable::Existing;
@@ -64,6 +64,7 @@ fn trajectories(iteration: u64) -> Vec<Trajectory> {
         (0..5).map(|index| sample::trajectory(index, 2 + iteration as usize)).collect();
     list[1].task.extra = sample::object(json!({"note": "kept"}));
     list[1].metadata.group_id = Some("train-0-0".to_owned());
+    list[1].metadata.forked_at_step = Some(2);
     list[2].metadata.outcome = Some(Outcome::JudgeError);
     list[2].steps[0].action = None;
     list[2].steps[1].reward.evaluation = Evaluation::Text("one".to_owned());
@@ -150,7 +151,13 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
         Evaluation::Text(text) => json!([text]),
         Evaluation::Texts(texts) => json!(texts),
     };
-    let (count, network) = (trajectory.steps.len(), &trajectory.metadata.network);
+    let (count, TrajectoryMetadata { network, forked_at_step, .. }) =
+        (trajectory.steps.len(), &trajectory.metadata);
+    let extra = match (network, forked_at_step) {
+        (Some(network), _) => Some(text(json!({"network": network}))),
+        (None, Some(step)) => Some(text(json!({"forked_at_step": step}))),
+        (None, None) => None,
+    };
     let is_masked = trajectory.metadata.outcome == Some(Outcome::JudgeError);
     json!({
         "trajectory_index": task.trajectory_index, "step": number, "steps": count, "is_last": number + 1 == count,
@@ -161,7 +168,7 @@ fn expected(trajectory: &Trajectory, number: usize) -> Value {
         "outcome": trajectory.metadata.outcome, "is_masked": is_masked,
         "trajectory_reward": (!is_masked).then_some(trajectory.steps[count - 1].reward.reward),
         "group_id": trajectory.metadata.group_id, "advantage": null,
-        "trajectory_extra": network.as_ref().map(|network| text(json!({"network": network}))),
+        "trajectory_extra": extra,
         "reward": (!is_masked).then_some(step.reward.reward), "is_blocked": step.reward.is_blocked,
         "submit": step.reward.submit, "submission_judgment": step.reward.submission_judgment,
         "evaluation": evaluation,
@@ -243,6 +250,8 @@ fn masked_trajectories_are_marked_and_others_have_advantages() {
         }
         let group = if info["trajectory_index"] == 1 { json!("train-0-0") } else { Value::Null };
         assert_eq!(info["group_id"], group);
+        let forked_at_step = if info["trajectory_index"] == 1 { json!(2) } else { Value::Null };
+        assert_eq!(info["forked_at_step"], forked_at_step);
     }
 }
 

@@ -132,10 +132,19 @@ fn trajectory() -> impl Strategy<Value = Trajectory> {
     }));
     let metadata =
         (any::<Vec<i64>>(), outcome, any::<Option<String>>(), any::<Vec<String>>(), network, map_of(json()));
-    let metadata =
-        metadata.prop_map(|(keypoint_step_ids, outcome, group_id, policy_versions, network, extra)| {
-            TrajectoryMetadata { keypoint_step_ids, outcome, group_id, policy_versions, network, extra }
-        });
+    let forked_at_step = option::of(0..u64::from(u32::MAX));
+    let metadata = (metadata, forked_at_step).prop_map(|(metadata, forked_at_step)| {
+        let (keypoint_step_ids, outcome, group_id, policy_versions, network, extra) = metadata;
+        TrajectoryMetadata {
+            keypoint_step_ids,
+            outcome,
+            group_id,
+            policy_versions,
+            forked_at_step,
+            network,
+            extra,
+        }
+    });
     (task(), vec(step(), 1..4), metadata).prop_map(|(task, steps, metadata)| Trajectory {
         task,
         steps,

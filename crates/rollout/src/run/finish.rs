@@ -164,6 +164,7 @@ fn trajectory_index(trajectory: &Trajectory) -> usize {
 fn into_trajectory(ending: &Ending, attempt: u32, mut episode: Episode) -> (Trajectory, ScreenshotStore) {
     let group_id = episode.group_id();
     let network = episode.network.take();
+    let forked_at_step = None;
     let (task, mut steps, screenshots) = episode.into_parts();
     let mut policy_versions: Vec<String> = Vec::new();
     for version in steps.iter().filter_map(|step| step.extras.policy_version.as_ref()) {
@@ -180,8 +181,15 @@ fn into_trajectory(ending: &Ending, attempt: u32, mut episode: Episode) -> (Traj
     ]);
     let outcome = Some(ending.outcome());
     let keypoint_step_ids = Vec::new();
-    let metadata =
-        TrajectoryMetadata { keypoint_step_ids, outcome, group_id, policy_versions, network, extra };
+    let metadata = TrajectoryMetadata {
+        keypoint_step_ids,
+        outcome,
+        group_id,
+        policy_versions,
+        forked_at_step,
+        network,
+        extra,
+    };
     (Trajectory { task, steps, metadata }, screenshots)
 }
 

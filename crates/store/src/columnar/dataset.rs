@@ -316,7 +316,8 @@ impl StepValues {
 fn trajectory_extra(metadata: &TrajectoryMetadata) -> Map<String, Value> {
     let network = metadata.network.as_ref().and_then(|network| serde_json::to_value(network).ok());
     let network = network.map(|network| ("network".to_owned(), network));
-    network.into_iter().chain(metadata.extra.clone()).collect()
+    let forked = metadata.forked_at_step.map(|step| ("forked_at_step".to_owned(), step.into()));
+    forked.into_iter().chain(network).chain(metadata.extra.clone()).collect()
 }
 
 fn json_or_null(map: &Map<String, Value>) -> Option<String> {

@@ -30,6 +30,7 @@ impl Sink for OpenAiMessages {
                 "split": id.split, "iteration": id.iteration, "step": number,
                 "trajectory_index": trajectory.task.trajectory_index, "task_id": trajectory.task.task_id,
                 "group_id": trajectory.metadata.group_id, "policy_version": step.extras.policy_version,
+                "forked_at_step": trajectory.metadata.forked_at_step,
                 "reward": reward, "is_masked": example.is_masked(), "advantage": advantage,
             });
             self.0.push(&json!({"messages": messages, "metadata": origin}))?;

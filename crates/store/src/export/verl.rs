@@ -39,6 +39,7 @@ const COLUMNS: [Column; 7] = [
             Column::new("advantage", Kind::OptionalDouble),
             Column::new("group_id", Kind::OptionalText),
             Column::new("policy_version", Kind::OptionalText),
+            Column::new("forked_at_step", Kind::OptionalInt),
             Column::new("response", Kind::Text),
         ]),
     ),
@@ -106,6 +107,9 @@ impl Sink for Verl {
                 Cell::OptionalDouble(advantage),
                 Cell::OptionalText(trajectory.metadata.group_id.as_deref()),
                 Cell::OptionalText(extras.policy_version.as_deref()),
+                Cell::OptionalInt(
+                    trajectory.metadata.forked_at_step.and_then(|step| i64::try_from(step).ok()),
+                ),
                 Cell::Text(&response.raw_response),
                 Cell::Records(vec![roles, contents]),
             ])?;

@@ -279,6 +279,10 @@ fn metadata(pickler: &mut Pickler, trajectory: &Trajectory) -> PickleResult {
         }
         pickler.end_list();
     }
+    if let Some(step) = metadata.forked_at_step {
+        pickler.name("forked_at_step")?;
+        pickler.value(&step.into())?;
+    }
     if let Some(network) = &metadata.network {
         pickler.name("network")?;
         pickler.value(&serde_json::to_value(network).unwrap_or_default())?;

@@ -213,12 +213,24 @@ fn trajectory_metadata(value: &Value) -> Converted<TrajectoryMetadata> {
         map.shift_remove("policy_versions");
     }
     let policy_versions: Vec<String> = versions.unwrap_or_default();
+    let forked_at_step = map.get("forked_at_step").and_then(Json::as_u64);
+    if forked_at_step.is_some() {
+        map.shift_remove("forked_at_step");
+    }
     let network: Option<NetworkSummary> =
         map.get("network").and_then(|network| serde_json::from_value(network.clone()).ok());
     if network.is_some() {
         map.shift_remove("network");
     }
-    Ok(TrajectoryMetadata { keypoint_step_ids: ids, outcome, group_id, policy_versions, network, extra: map })
+    Ok(TrajectoryMetadata {
+        keypoint_step_ids: ids,
+        outcome,
+        group_id,
+        policy_versions,
+        forked_at_step,
+        network,
+        extra: map,
+    })
 }
 
 /// Restores the data that our writer keeps in `trajectory_metadata`.

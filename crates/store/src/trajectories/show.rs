@@ -61,6 +61,10 @@ pub fn show(trajectory: &Trajectory, options: ShowOptions) -> String {
     let ending = metadata.extra.get("ending").and_then(serde_json::Value::as_str).unwrap_or_default();
     let ending = if ending.is_empty() { String::new() } else { format!(" · {}", escape_terminal(ending)) };
     let _ = writeln!(out, "{} · reward {}{ending}", summary.outcome_or_inferred().as_str(), summary.reward);
+    if let Some(step) = metadata.forked_at_step {
+        let _ =
+            writeln!(out, "  forked at step {step}: the steps before are those of the group's first attempt");
+    }
     if let Some(network) = &metadata.network {
         show_network(&mut out, network);
     }
