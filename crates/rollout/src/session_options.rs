@@ -87,6 +87,11 @@ impl SessionSource {
 
     /// Returns the options of a task's episodes, with files and variables read.
     pub fn options(&self, task: &Task) -> Result<SessionOptions, String> {
+        self.options_as(task, task.trajectory_index)
+    }
+
+    /// Returns the same with the name and the seed of another attempt at the task, given by its trajectory index.
+    pub(crate) fn options_as(&self, task: &Task, index: i64) -> Result<SessionOptions, String> {
         let mut given = self.base.clone();
         if let Some(Value::Object(own)) = task.extra.get(FIELD) {
             let mut own = own.clone();
@@ -95,7 +100,7 @@ impl SessionSource {
             merge_network(&mut given, network);
         }
         if let Some(Value::Object(network)) = given.get_mut(NETWORK) {
-            let attempt = self.attempts.get(&task.trajectory_index).copied().unwrap_or(0);
+            let attempt = self.attempts.get(&index).copied().unwrap_or(0);
             let (session, seed) = replay_identity(task, attempt);
             network.entry("session").or_insert_with(|| session.into());
             network.entry("seed").or_insert_with(|| seed.into());

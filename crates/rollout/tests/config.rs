@@ -414,6 +414,32 @@ fn contradicting_network_keys_are_refused() {
 }
 
 #[test]
+fn group_from_step_needs_replayed_groups() {
+    let accepted = [
+        "env_config.group_from_step=3",
+        "env_config.group_size=4",
+        "env_config.network=replay",
+        "env_config.archive=shop",
+        "env_config.host_ip=farm.test",
+    ];
+    assert_eq!(load_train(&accepted).env_config.group_from_step, Some(3));
+    for (change, expected) in [
+        ("env_config.network=live", "needs env_config.network=replay"),
+        ("env_config.group_size=1", "env_config.group_size=2 or more"),
+        ("env_config.split=test", "needs env_config.split=train"),
+        ("env_config.group_from_step=0", "must be at least 1"),
+        ("env_config.group_from_step=30", "must be below 30"),
+        ("env_config.work_queue=redis://127.0.0.1", "cannot be combined with env_config.work_queue"),
+    ] {
+        let error = load_error(&[&accepted[..], &[change]].concat());
+        assert!(
+            error.contains("env_config.group_from_step") && error.contains(expected),
+            "{change}: {error}"
+        );
+    }
+}
+
+#[test]
 fn archives_of_an_own_farm_are_absolute() {
     let replay =
         ["env_config.network=replay", "env_config.archive=a/../archives/./shop", "env_config.on_miss=404"];

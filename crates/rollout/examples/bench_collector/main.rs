@@ -426,6 +426,7 @@ fn episode_context(
     let policy = ModelClient::vllm(&servers.policy, policy).unwrap();
     let announcer = Announcer::new(listeners);
     EpisodeContext {
+        group_prefixes: None,
         pause: Pause::new(policy.clone(), announcer.clone()),
         policy_version: rollout::run::PolicyVersion::default(),
         farm: FarmClient::new(&servers.farm, "key", farm).unwrap(),

@@ -116,6 +116,7 @@ impl Default for EnvConfig {
             skip_bad_tasks: false,
             train_tasks_rollout_size: 1024,
             group_size: 1,
+            group_from_step: None,
             test_tasks_rollout_size: -1,
             test_tasks_repeat_times: 1,
             train_tasks_sampler: SamplerKind::Uniform,

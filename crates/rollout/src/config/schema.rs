@@ -163,6 +163,8 @@ pub struct EnvConfig {
     pub train_tasks_rollout_size: i64,
     /// Attempts at each sampled train task.
     pub group_size: usize,
+    /// The number of steps that the attempts of a group share; unset if every attempt starts at the beginning.
+    pub group_from_step: Option<usize>,
     /// 0 or less for all.
     pub test_tasks_rollout_size: i64,
     pub test_tasks_repeat_times: u32,

@@ -4,6 +4,7 @@ use proto::{InteractionMode, dialect::Version};
 
 use crate::session_options;
 
+use super::network::NetworkSource;
 use super::schema::{
     Config, EnvConfig, JudgeOverride, MaxSteps, OpenaiConfig, PolicyConfig, ProgramConfig, RatioClass,
     SamplerKind, Split,
@@ -23,6 +24,7 @@ pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
         rules.check(&env_key(key), false, reason);
     }
     env_tasks(&mut rules, env);
+    env_groups(&mut rules, env);
     env_ranks(&mut rules, env);
     env_stream(&mut rules, env);
     program(&mut rules, &config.program_config);
@@ -199,6 +201,31 @@ fn env_tasks(rules: &mut Rules, env: &EnvConfig) {
             "the ratio sampler needs classes with weights above 0",
         );
     }
+}
+
+fn env_groups(rules: &mut Rules, env: &EnvConfig) {
+    let Some(from_step) = env.group_from_step else { return };
+    let key = env_key("group_from_step");
+    rules.at_least_one(&key, from_step);
+    let MaxSteps { easy, medium, hard } = env.train_difficulty_max_steps;
+    let max = easy.max(medium).max(hard) as usize;
+    let reason = format!("must be below {max}, the most steps of env_config.train_difficulty_max_steps");
+    rules.check(&key, from_step < max, reason);
+    rules.check(
+        &key,
+        env.network == NetworkSource::Replay,
+        "needs env_config.network=replay: only a replay shows the same pages again",
+    );
+    rules.check(
+        &key,
+        env.split == Split::Train && env.group_size > 1,
+        "needs env_config.split=train and env_config.group_size=2 or more: the attempts that share the steps",
+    );
+    rules.check(
+        &key,
+        env.work_queue.is_none(),
+        "cannot be combined with env_config.work_queue, which gives the attempts of a group to different collectors",
+    );
 }
 
 fn env_ranks(rules: &mut Rules, env: &EnvConfig) {

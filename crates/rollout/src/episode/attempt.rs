@@ -18,7 +18,7 @@ use crate::{
     judge::{ProgramJudge, Verdict, final_answer, program::JudgedEpisode},
     policy::{ActionContext, ActionKey, PromptOptions, ResolvedAction},
     run::{
-        TaskDeadline,
+        Prefix, TaskDeadline,
         event::{Event, Stage},
     },
 };
@@ -35,6 +35,12 @@ pub struct Episode {
     pub(super) prompting: PromptOptions,
     /// Where the mouse is, for dialects with actions at its position.
     pub(super) cursor: Point,
+    /// The steps that the attempt takes over from its group, until it has carried them out.
+    pub(super) prefix: Option<Arc<Prefix>>,
+    /// The screenshots so far, while a first attempt has not published its steps.
+    pub(super) fingerprints: Vec<Fingerprint>,
+    /// The number of steps that were taken over, once the attempt continues with its own.
+    pub(crate) forked_at_step: Option<u64>,
     /// The verdict of a judge that looked at the page at the end.
     pub(crate) verdict: Option<Verdict>,
     /// What was recorded or replayed.
@@ -59,6 +65,7 @@ impl Episode {
     ) -> Self {
         let prompting = context.settings.prompting;
         let cursor = Point { x: 0.0, y: 0.0 };
+        let prefix = context.group_prefixes.as_ref().and_then(|groups| groups.get(task.trajectory_index));
         Self {
             context,
             task,
@@ -68,6 +75,9 @@ impl Episode {
             steps: Vec::new(),
             prompting,
             cursor,
+            prefix,
+            fingerprints: Vec::new(),
+            forked_at_step: None,
             verdict: None,
             network: None,
         }
@@ -101,7 +111,7 @@ impl Episode {
     /// Runs until the episode ends by itself. The future may be dropped at any await; the steps so far stay.
     pub(crate) async fn run(&mut self, session: &BrowserSession) -> Ending {
         match self.run_steps(session).await {
-            Ok(ending) | Err(ending) => ending,
+            Ok(ending) | Err(ending) => self.blame_prefix(ending),
         }
     }
 
@@ -121,7 +131,11 @@ impl Episode {
         let mut start_page = StartPage::new(&view.observation.url);
         let mode = self.context.settings.prompting.mode;
         for number in 0..self.task.max_steps.max(1) {
-            let decision = session.keep_alive(self.decide(&view)).await?;
+            self.share_prefix(&view);
+            let decision = match self.next_of_prefix(&view)? {
+                Some(decision) => decision,
+                None => session.keep_alive(self.decide(&view)).await?,
+            };
             let action_context = ActionContext { mode, width, height, start_url: &start_url };
             let action = decision.action.clone();
             let resolved = ResolvedAction::resolve(&action, &action_context);

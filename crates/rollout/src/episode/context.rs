@@ -9,7 +9,7 @@ use crate::{
     config::{PolicyConfig, Split},
     policy::PromptOptions,
     prompts::PolicyPrompts,
-    run::{Pause, PolicyVersion, event::Announcer, leases::LeaseLog, permits::RequestPermits},
+    run::{GroupPrefixes, Pause, PolicyVersion, event::Announcer, leases::LeaseLog, permits::RequestPermits},
     session_options::SessionSource,
 };
 
@@ -25,6 +25,8 @@ pub struct EpisodeContext {
     pub journal: Journal,
     pub sessions: SessionSource,
     pub settings: Settings,
+    /// The steps that the attempts of groups share; unset if every attempt starts at the beginning.
+    pub group_prefixes: Option<GroupPrefixes>,
 }
 
 /// Names the groups of attempts of an iteration.

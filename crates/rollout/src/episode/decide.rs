@@ -15,8 +15,8 @@ use crate::{
 /// The policy's choice of an action, with its prompt and completion.
 pub(super) struct Decision {
     pub(super) action: Action,
-    response: Response,
-    extras: StepExtras,
+    pub(super) response: Response,
+    pub(super) extras: StepExtras,
 }
 
 /// Why there is no completion.

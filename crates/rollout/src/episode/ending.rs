@@ -23,6 +23,8 @@ pub enum Ending {
     FirstPromptTooLarge(String),
     /// The browser, its node or the farm was lost. Another attempt may succeed.
     Lost(String),
+    /// The steps that the attempt took over from its group did not show the same pages. Another attempt may succeed.
+    Diverged(String),
     /// The farm had no free browser within the task's time.
     NoBrowser(String),
     /// A page of a replay needed what the archive does not have. Another attempt would miss it too.
@@ -50,7 +52,7 @@ pub enum Ending {
 impl Ending {
     /// Returns whether another attempt may succeed, because neither the agent nor the task caused the ending.
     pub fn is_infrastructure(&self) -> bool {
-        matches!(self, Self::Lost(_) | Self::PolicyLost(_))
+        matches!(self, Self::Lost(_) | Self::Diverged(_) | Self::PolicyLost(_))
     }
 
     /// Returns whether the agent caused the ending, so that a judge scores it.
@@ -86,6 +88,7 @@ impl Ending {
             | Self::Unresponsive(_)
             | Self::PromptTooLarge(_) => Outcome::Failure,
             Self::Lost(_)
+            | Self::Diverged(_)
             | Self::FirstPromptTooLarge(_)
             | Self::Refused(_)
             | Self::SetupFailed(_)
@@ -115,6 +118,7 @@ impl Ending {
             Self::PromptTooLarge(reason) => format!("too long for the model: {reason}"),
             Self::FirstPromptTooLarge(reason) => format!("the first prompt is too long: {reason}"),
             Self::Lost(reason) => format!("browser lost: {reason}"),
+            Self::Diverged(reason) => format!("not as in the first attempt of the group: {reason}"),
             Self::ReplayMiss(reason) => format!("not in the archive: {reason}"),
             Self::Refused(reason) => format!("page refused: {reason}"),
             Self::SetupFailed(reason) => format!("setup failed: {reason}"),

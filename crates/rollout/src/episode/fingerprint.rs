@@ -1,6 +1,6 @@
 //! A fingerprint of a screenshot: compares screenshots by their pixels and recognises blank ones without keeping them.
 
-use std::io;
+use std::{fmt, io};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -23,6 +23,12 @@ impl Fingerprint {
 
     pub const fn is_blank(self) -> bool {
         self.blank
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.digest)
     }
 }
 

@@ -7,6 +7,7 @@ mod decide;
 mod ending;
 pub mod fingerprint;
 mod observe;
+mod prefix;
 mod recording;
 pub mod screenshots;
 mod session;

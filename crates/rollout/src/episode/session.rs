@@ -65,10 +65,12 @@ pub(crate) struct BrowserSession {
 type CommandFailure = Option<String>;
 
 impl BrowserSession {
-    /// Acquires a lease, waiting until `until` at most.
+    /// Acquires a lease, waiting until `until` at most. A replay has the session name and the seed of the attempt with the
+    /// trajectory index `replayed`.
     pub(crate) async fn acquire(
         context: &Arc<EpisodeContext>,
         task: &Task,
+        replayed: i64,
         until: Instant,
         cancelled: &CancellationToken,
     ) -> Result<Self, Ending> {
@@ -77,7 +79,7 @@ impl BrowserSession {
             biased;
             () = cancelled.cancelled() => return Err(Ending::Cancelled),
             () = tokio::time::sleep_until(until) => return Err(Ending::NoBrowser("the task's time was over".into())),
-            lease = acquire_lease(context, task, index, Deadline::at(until)) => lease?,
+            lease = acquire_lease(context, task, replayed, Deadline::at(until)) => lease?,
         };
         let (GrantedLease { lease, live_url, cdp_url }, options) = lease;
         context.announcer.announce(&Event::BrowserChanged { index, live_url });
@@ -318,10 +320,11 @@ async fn with_renewals<T, R: Future<Output = ()>>(
 async fn acquire_lease(
     context: &EpisodeContext,
     task: &Task,
-    index: usize,
+    replayed: i64,
     deadline: Deadline,
 ) -> Result<(GrantedLease, SessionOptions), Ending> {
-    let options = context.sessions.options(task).map_err(Ending::Lost)?;
+    let index = usize::try_from(task.trajectory_index).unwrap_or(0);
+    let options = context.sessions.options_as(task, replayed).map_err(Ending::Lost)?;
     let _permit = permit(context, Operation::Allocate).await?;
     let key = uuid::Uuid::new_v4().to_string();
     let lifetime = context.settings.lifetime_mins;

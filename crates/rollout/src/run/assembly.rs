@@ -7,7 +7,8 @@ use client::{chat::ModelClient, farm::ClientError, http::KeepAlive};
 use store::{IterationId, JournalError, SavePath};
 
 use super::{
-    Collected, Pause, PolicyVersion, RunError, RunLimits, StartLimit, Stop, TaskSource, collect,
+    Collected, GroupPrefixes, Pause, PolicyVersion, RunError, RunLimits, StartLimit, Stop, TaskSource,
+    collect,
     event::Announcer,
     leases::LeaseLog,
     merge::Merge,
@@ -135,6 +136,9 @@ impl Run {
         let env = &config.env_config;
         let limit = env.max_staleness.zip(env.stream_batch).map(|(max, batch)| start_limit(max, batch));
         let starts = StartLimit::new(limit, plan.group_size, plan.finished.keys().copied());
+        let begun = (!plan.finished.is_empty()).then(|| plan.journal.path());
+        let group_prefixes =
+            env.group_from_step.map(|step| GroupPrefixes::new(step, plan.group_size, &plan.tasks, begun));
         let context = Arc::new(EpisodeContext {
             farm,
             pause: Pause::new(policy.clone(), announcer.clone()),
@@ -146,6 +150,7 @@ impl Run {
             journal: plan.journal.clone(),
             sessions,
             settings,
+            group_prefixes,
         });
         Ok(ReadyRun { config, plan, queue, state, context, starts })
     }

@@ -271,17 +271,28 @@ impl Collector {
 
     fn take_fixed_task(self: &Arc<Self>) -> Taken {
         let mut tasks = self.fixed_tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(first) = tasks.front() else { return Taken::Nothing };
-        if !self.limits.starts.try_start(first.trajectory_index) {
-            return Taken::MustWait;
+        let starts = |position: &usize| {
+            tasks.get(*position).is_some_and(|task| self.limits.starts.try_start(task.trajectory_index))
+        };
+        if tasks.is_empty() {
+            return Taken::Nothing;
         }
-        let task = tasks.pop_front();
+        // An attempt whose group has no prefix yet would only wait, so others come first.
+        let ready = self.position_of_ready(&tasks);
+        let Some(position) = [ready, 0].into_iter().find(starts) else { return Taken::MustWait };
+        let task = tasks.remove(position);
         let is_last = tasks.is_empty();
         drop(tasks);
         if is_last {
             self.start_grace_if_due(self.done.load(Ordering::Relaxed));
         }
         task.map_or(Taken::Nothing, |task| Taken::Task(Box::new(task)))
+    }
+
+    /// Returns the position of the first task that need not wait for the steps of its group; 0 if there is none.
+    fn position_of_ready(&self, tasks: &VecDeque<Task>) -> usize {
+        let Some(groups) = &self.context.group_prefixes else { return 0 };
+        tasks.iter().position(|task| groups.can_start(task.trajectory_index)).unwrap_or(0)
     }
 
     /// Counts what other collectors finish. When nothing but held losses is left, settles them, because the other collectors

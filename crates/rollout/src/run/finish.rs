@@ -164,7 +164,7 @@ fn trajectory_index(trajectory: &Trajectory) -> usize {
 fn into_trajectory(ending: &Ending, attempt: u32, mut episode: Episode) -> (Trajectory, ScreenshotStore) {
     let group_id = episode.group_id();
     let network = episode.network.take();
-    let forked_at_step = None;
+    let forked_at_step = episode.forked_at_step;
     let (task, mut steps, screenshots) = episode.into_parts();
     let mut policy_versions: Vec<String> = Vec::new();
     for version in steps.iter().filter_map(|step| step.extras.policy_version.as_ref()) {

@@ -5,6 +5,7 @@ mod assembly;
 mod collector;
 pub mod event;
 mod finish;
+mod group_prefix;
 pub mod leases;
 mod losses;
 pub mod merge;
@@ -23,6 +24,7 @@ pub use assembly::{
     AssemblyError, FinishedRun, ReadyRun, Run, RunOptions, StoppedRun, load_prompts, prompt_options,
 };
 pub use collector::{Collected, RunError, RunLimits, Stop, TaskSource, collect};
+pub use group_prefix::{GroupPrefixes, Prefix};
 pub use pause::{Pause, PauseStatus, TaskDeadline};
 pub use policy_version::PolicyVersion;
 pub use start_limit::{StartLimit, StartStatus, limit as start_limit, may_start};

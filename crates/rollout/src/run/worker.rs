@@ -42,6 +42,17 @@ impl Collector {
     /// Runs attempts at a task until one is final or the task's time is over. Returns `None` when the run stops first.
     async fn run_task(self: &Arc<Self>, task: Task) -> Option<(Ending, u32, Episode)> {
         let index = usize::try_from(task.trajectory_index).unwrap_or(0);
+        let groups = self.context.group_prefixes.as_ref();
+        let _member = groups.map(|groups| groups.enter(task.trajectory_index));
+        if let Some(groups) = groups {
+            tokio::select! {
+                biased;
+                () = self.stop.hard.cancelled() => return None,
+                () = self.stop.soft.cancelled() => return None,
+                () = self.grace_over.cancelled() => {}
+                () = groups.wait(task.trajectory_index) => {}
+            }
+        }
         let deadline = TaskDeadline::after(self.limits.task_timeout, &self.context.pause);
         let mut attempt = 0;
         let mut pause = FIRST_RETRY_PAUSE;
@@ -117,12 +128,13 @@ impl Collector {
         let mut episode =
             Episode::new(Arc::clone(context), task.clone(), attempt, screenshots, deadline.clone());
         context.announcer.announce(&Event::Stage { index, step: 0, stage: Stage::Allocate });
+        let replayed = episode.replayed_attempt();
         let session = tokio::select! {
             biased;
             () = self.stop.hard.cancelled() => return Some((Ending::Stopped, episode)),
             // The episode has not started, so nothing is lost by leaving it to a resumed run.
             () = self.stop.soft.cancelled() => return Some((Ending::Stopped, episode)),
-            session = BrowserSession::acquire(context, task, deadline.deadline().instant(), &self.grace_over) => session,
+            session = BrowserSession::acquire(context, task, replayed, deadline.deadline().instant(), &self.grace_over) => session,
         };
         let session = match session {
             Ok(session) => session,

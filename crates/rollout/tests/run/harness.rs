@@ -18,9 +18,10 @@ use rollout::{
     policy::{DialectOptions, PromptOptions},
     prompts::PolicyPrompts,
     run::{
-        self, Collected, Pause, RunError, RunLimits, StartLimit, Stop, TaskSource, event::Announcer,
-        leases::LeaseLog, permits::RequestPermits, state::RunState,
+        self, Collected, GroupPrefixes, Pause, RunError, RunLimits, StartLimit, Stop, TaskSource,
+        event::Announcer, leases::LeaseLog, permits::RequestPermits, state::RunState,
     },
+    session_options::SessionSource,
 };
 use store::{IterationId, Journal, RunMetadata, RunRecord, SavePath};
 use testkit::{
@@ -41,6 +42,8 @@ pub(crate) struct Harness {
     /// The configuration of the session options.
     pub(crate) config: Config,
     pub(crate) split: Split,
+    /// The number of attempts in a group, and of the steps that they share.
+    pub(crate) groups: Option<(usize, usize)>,
     pub(crate) mode: InteractionMode,
     pub(crate) page_text_lines: usize,
     pub(crate) dialect: Option<DialectOptions>,
@@ -91,6 +94,7 @@ impl Harness {
             },
             config: Config::default(),
             split: Split::Train,
+            groups: None,
             mode: InteractionMode::Coordinates,
             page_text_lines: 0,
             dialect: None,
@@ -142,7 +146,14 @@ impl Harness {
         FarmClient::new(&self.farm.url(), "key", options).unwrap()
     }
 
-    fn episode_context(&self, journal: Journal) -> EpisodeContext {
+    fn sessions(&self, tasks: &[Task]) -> SessionSource {
+        let group_size = self.groups.map_or(1, |(size, _)| size as i64);
+        let attempts = tasks.iter().map(|task| task.trajectory_index);
+        let attempts = attempts.map(|index| (index, (index % group_size) as u32)).collect();
+        SessionSource::for_tasks(&self.config, &[]).unwrap().with_attempts(attempts)
+    }
+
+    fn episode_context(&self, journal: Journal, tasks: &[Task]) -> EpisodeContext {
         let options = ModelOptions {
             sessions: self.sessions,
             attempt_timeout: self.attempt_timeout,
@@ -155,6 +166,9 @@ impl Harness {
         let policy = ModelClient::vllm(&policy_url, options).unwrap();
         let announcer = Announcer::new(vec![Arc::clone(&self.state) as _]);
         EpisodeContext {
+            group_prefixes: self
+                .groups
+                .map(|(size, from_step)| GroupPrefixes::new(from_step, size, tasks, Some(journal.path()))),
             policy_version: rollout::run::PolicyVersion::default(),
             farm: self.farm_client(),
             pause: Pause::new(policy.clone(), announcer.clone()),
@@ -163,7 +177,7 @@ impl Harness {
             announcer,
             leases: Some(LeaseLog::open(self.root()).unwrap()),
             journal,
-            sessions: rollout::session_options::SessionSource::for_tasks(&self.config, &[]).unwrap(),
+            sessions: self.sessions(tasks),
             settings: Settings {
                 prompts: Arc::new(PolicyPrompts::built_in(self.dialect.map(|options| options.dialect))),
                 prompting: PromptOptions {
@@ -205,8 +219,18 @@ impl Harness {
 
     /// Runs the tasks to the end.
     pub(crate) async fn run(&mut self, tasks: Vec<Task>) -> RunResult {
-        let (journal, total) = (self.journal(tasks.len()), tasks.len());
-        let context = Arc::new(self.episode_context(journal.clone()));
+        self.run_with(self.journal(tasks.len()), tasks).await
+    }
+
+    /// Runs more tasks of the journal.
+    pub(crate) async fn resume(&mut self, tasks: Vec<Task>) -> RunResult {
+        let (journal, _) = Journal::resume(&self.save_path().journal(self.id())).unwrap();
+        self.run_with(journal, tasks).await
+    }
+
+    async fn run_with(&mut self, journal: Journal, tasks: Vec<Task>) -> RunResult {
+        let total = tasks.len();
+        let context = Arc::new(self.episode_context(journal.clone(), &tasks));
         let judge = std::mem::replace(&mut self.judge, Judge::None);
         let collected = run::collect(
             context,

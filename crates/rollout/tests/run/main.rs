@@ -5,6 +5,7 @@
 
 mod dialects;
 mod faulty_servers;
+mod group_prefixes;
 mod harness;
 mod judge_questions;
 mod judge_replies;
