@@ -1,8 +1,8 @@
 //! Groups whose attempts share their first steps: the first attempt publishes them, the others carry them out again.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use proto::trajectory::{Outcome, Task, Trajectory};
+use proto::trajectory::{Outcome, Step, Task, Trajectory};
 use rollout::{
     config::NetworkSource,
     run::{Collected, Stop},
@@ -13,7 +13,7 @@ use testkit::{
     sim_model::{ModelReply, ModelRequest},
 };
 
-use crate::harness::{Harness, ending, outcome, task, until};
+use crate::harness::{Harness, RunResult, ending, outcome, task, until};
 
 const GROUP_SIZE: usize = 4;
 const SHARED_STEPS: usize = 2;
@@ -52,6 +52,11 @@ async fn faulty(script: impl Fn(&Call) -> Fault + Send + Sync + 'static) -> Harn
     harness
 }
 
+/// Runs tasks; a run in which attempts wait for each other fails.
+async fn run(harness: &mut Harness, tasks: Vec<Task>) -> RunResult {
+    tokio::time::timeout(Duration::from_mins(1), harness.run(tasks)).await.expect("the run ends")
+}
+
 fn actions(trajectory: &Trajectory) -> Vec<Value> {
     trajectory.steps.iter().map(|step| serde_json::to_value(&step.action).unwrap()).collect()
 }
@@ -76,7 +81,7 @@ fn assert_same_prefix(trajectories: &[Trajectory]) {
 #[tokio::test]
 async fn attempts_continue_after_the_shared_steps() {
     let mut harness = groups(SimFarmOptions::default(), clicks_elsewhere).await;
-    let result = harness.run(attempts(0..4)).await;
+    let result = run(&mut harness, attempts(0..4)).await;
     let saved = &result.trajectories;
     assert!(saved.len() == 4 && saved.iter().all(|one| outcome(one) == Outcome::Success));
     assert_same_prefix(saved);
@@ -90,21 +95,39 @@ async fn attempts_continue_after_the_shared_steps() {
 
 #[tokio::test]
 async fn shared_steps_are_saved_like_own_ones() {
-    let mut harness = groups(SimFarmOptions::default(), clicks_elsewhere).await;
-    let saved = harness.run(attempts(0..4)).await.trajectories;
-    let requests = harness.policy.requests();
-    let third: Vec<&ModelRequest> = requests.iter().filter(|one| one.step() == SHARED_STEPS + 1).collect();
-    assert!(third.len() == 4 && third.iter().all(|one| one.text == third[0].text), "the history is the same");
-    for trajectory in &saved {
-        let folder = |path: &str| std::path::Path::new(path).parent().unwrap().to_str().unwrap().to_owned();
-        let own = folder(&trajectory.steps[0].observation.image_path);
-        for (step, first) in trajectory.steps.iter().zip(&saved[0].steps).take(SHARED_STEPS) {
-            assert_eq!(folder(&step.observation.image_path), own);
-            assert!(step.response.raw_prompt.contains(&own), "{}", step.response.raw_prompt);
-            assert_eq!(step.response.raw_response, first.response.raw_response);
-            assert_eq!(step.response.answering_tokens, first.response.answering_tokens);
-            assert!(std::path::Path::new(&step.observation.image_path).exists());
+    // Prompts with page text are kept, others are built again.
+    for page_text_lines in [0, 5] {
+        let mut harness = groups(SimFarmOptions::default(), clicks_elsewhere).await;
+        harness.page_text_lines = page_text_lines;
+        let saved = run(&mut harness, attempts(0..4)).await.trajectories;
+        let requests = harness.policy.requests();
+        let texts: Vec<&str> = requests
+            .iter()
+            .filter(|request| request.step() == SHARED_STEPS + 1)
+            .map(|request| request.text.as_str())
+            .collect();
+        assert_eq!(texts, [texts[0]; GROUP_SIZE], "the history is the same");
+        for trajectory in &saved {
+            assert_own_screenshots(trajectory);
+            for (step, first) in trajectory.steps.iter().zip(&saved[0].steps).take(SHARED_STEPS) {
+                assert_eq!(step.response.raw_response, first.response.raw_response);
+                assert_eq!(step.response.answering_tokens, first.response.answering_tokens);
+            }
         }
+    }
+}
+
+/// Asserts that the shared steps and their prompts refer to existing screenshots in one folder.
+fn assert_own_screenshots(trajectory: &Trajectory) {
+    let folder = |step: &Step| Path::new(&step.observation.image_path).parent().unwrap().to_owned();
+    let own = folder(&trajectory.steps[0]);
+    for step in &trajectory.steps[..SHARED_STEPS] {
+        assert_eq!(folder(step), own);
+        assert!(Path::new(&step.observation.image_path).exists());
+        let prompt = &step.response.raw_prompt;
+        let name = own.file_name().unwrap().to_str().unwrap();
+        assert_eq!(prompt.matches("/task_").count(), prompt.matches(name).count(), "{prompt}");
+        assert!(prompt.contains(name));
     }
 }
 
@@ -113,7 +136,7 @@ async fn others_hold_no_browser_while_they_wait() {
     for capacity in [1, 4] {
         let farm = SimFarmOptions { capacity, ..SimFarmOptions::default() };
         let mut harness = groups(farm, clicks_elsewhere).await;
-        let result = harness.run(attempts(0..8)).await;
+        let result = run(&mut harness, attempts(0..8)).await;
         assert_eq!(forks(&result.trajectories).iter().flatten().count(), 6);
         assert_eq!(harness.policy.count(), 2 * (STEPS + 3 * (STEPS - SHARED_STEPS)));
         let calls = harness.farm.calls();
@@ -144,7 +167,7 @@ async fn worker_prefers_another_group_to_waiting() {
         hard.cancel();
     });
     let second = (4..8).map(|trajectory_index| Task { trajectory_index, ..task(1) });
-    let result = harness.run(attempts(0..4).into_iter().chain(second).collect()).await;
+    let result = run(&mut harness, attempts(0..4).into_iter().chain(second).collect()).await;
     assert_eq!(result.collected.unwrap(), Collected { finished: 4, unfinished: 4, lost: None });
     assert_eq!(forks(&result.trajectories), [None, Some(2), Some(2), Some(2)]);
 }
@@ -156,7 +179,7 @@ async fn different_page_is_a_loss_that_names_the_step() {
     };
     let mut harness = faulty(script).await;
     harness.limits.max_infra_retries = 0;
-    let saved = harness.run(attempts(0..4)).await.trajectories;
+    let saved = run(&mut harness, attempts(0..4)).await.trajectories;
     let outcomes: Vec<Outcome> = saved.iter().map(outcome).collect();
     assert_eq!(outcomes, [Outcome::Success, Outcome::InfraLost, Outcome::Success, Outcome::Success]);
     assert_eq!(
@@ -175,7 +198,7 @@ async fn blank_page_before_the_own_steps_is_tried_again() {
     };
     let mut harness = faulty(script).await;
     harness.operation_timeout = Duration::from_millis(200);
-    let saved = harness.run(attempts(0..2)).await.trajectories;
+    let saved = run(&mut harness, attempts(0..2)).await.trajectories;
     assert_eq!(outcome(&saved[1]), Outcome::Success);
     assert_eq!((harness.farm.leases_granted(), &saved[1].metadata.extra["attempt"]), (3, &1.into()));
     assert_same_prefix(&saved);
@@ -189,7 +212,7 @@ async fn group_starts_at_the_beginning_if_its_first_attempt_ends_early() {
             _ => clicks_elsewhere(request),
         };
         let mut harness = groups(SimFarmOptions::default(), policy).await;
-        let saved = harness.run(attempts(0..4)).await.trajectories;
+        let saved = run(&mut harness, attempts(0..4)).await.trajectories;
         let lengths: Vec<usize> = saved.iter().map(|one| one.steps.len()).collect();
         assert_eq!(lengths, [answer_step, STEPS, STEPS, STEPS]);
         assert_eq!(forks(&saved), [None; 4]);
@@ -204,7 +227,7 @@ async fn group_starts_at_the_beginning_if_its_first_attempt_is_lost() {
     let script = |call: &Call| if call.lease == 0 { Fault::InstanceLost } else { Fault::None };
     let mut harness = groups(SimFarmOptions::default().with_script(script), clicks_elsewhere).await;
     harness.limits.max_infra_retries = 0;
-    let saved = harness.run(attempts(0..4)).await.trajectories;
+    let saved = run(&mut harness, attempts(0..4)).await.trajectories;
     let outcomes: Vec<Outcome> = saved.iter().map(outcome).collect();
     assert_eq!(outcomes, [Outcome::InfraLost, Outcome::Success, Outcome::Success, Outcome::Success]);
     assert_eq!(forks(&saved), [None; 4]);
@@ -220,7 +243,7 @@ async fn lost_first_attempt_repeats_the_steps_that_it_published() {
         }
     };
     let mut harness = faulty(script).await;
-    let saved = harness.run(attempts(0..4)).await.trajectories;
+    let saved = run(&mut harness, attempts(0..4)).await.trajectories;
     assert!(saved.iter().all(|one| outcome(one) == Outcome::Success));
     assert_same_prefix(&saved);
     assert_eq!(forks(&saved), [None, Some(2), Some(2), Some(2)]);
@@ -238,7 +261,7 @@ async fn stopped_run_does_not_wait_for_shared_steps() {
         };
         let mut harness = groups(SimFarmOptions::default(), policy).await;
         harness.stop = stop;
-        let result = harness.run(attempts(0..4)).await;
+        let result = run(&mut harness, attempts(0..4)).await;
         assert_eq!(result.collected.unwrap(), Collected { finished, unfinished: 4 - finished, lost: None });
         assert!(harness.farm.leases_granted() == 1 && harness.farm.active_leases().is_empty());
     }
@@ -248,7 +271,7 @@ async fn stopped_run_does_not_wait_for_shared_steps() {
 async fn steps_count_towards_the_limit() {
     let mut harness = groups(SimFarmOptions::default(), |_| ModelReply::click(500, 500)).await;
     let tasks = attempts(0..2).into_iter().map(|task| Task { max_steps: 3, ..task }).collect();
-    let saved = harness.run(tasks).await.trajectories;
+    let saved = run(&mut harness, tasks).await.trajectories;
     let lengths: Vec<usize> = saved.iter().map(|one| one.steps.len()).collect();
     assert_eq!((lengths, forks(&saved)), (vec![3, 3], vec![None, Some(2)]));
 }
@@ -256,7 +279,7 @@ async fn steps_count_towards_the_limit() {
 #[tokio::test]
 async fn resumed_run_takes_the_steps_from_the_journal() {
     let mut harness = groups(SimFarmOptions::default(), clicks_elsewhere).await;
-    harness.run(attempts([0])).await.collected.unwrap();
+    run(&mut harness, attempts([0])).await.collected.unwrap();
     let saved = harness.resume(attempts(1..4)).await.trajectories;
     assert_same_prefix(&saved);
     assert_eq!(forks(&saved), [None, Some(2), Some(2), Some(2)]);
@@ -266,7 +289,7 @@ async fn resumed_run_takes_the_steps_from_the_journal() {
 #[tokio::test]
 async fn resumed_first_attempt_repeats_the_steps_of_its_group() {
     let mut harness = groups(SimFarmOptions::default(), clicks_elsewhere).await;
-    let saved = harness.run(attempts(0..2)).await.trajectories;
+    let saved = run(&mut harness, attempts(0..2)).await.trajectories;
     std::fs::remove_file(harness.save_path().journal(harness.id())).unwrap();
     let journal = harness.journal(4);
     journal.append_finished(&saved[1]).await.unwrap();
