@@ -15,7 +15,7 @@ impl Episode {
             return;
         }
         self.fingerprints.push(view.fingerprint);
-        if self.steps.len() == groups.from_step() {
+        if self.steps.len() == groups.shared_steps() {
             let fingerprints = std::mem::take(&mut self.fingerprints);
             groups.publish(index, Prefix::new(self.steps.clone(), view.observation.clone(), fingerprints));
         }

@@ -183,7 +183,7 @@ impl GroupPrefixes {
     }
 
     /// Returns the number of steps after which the first attempt publishes its prefix.
-    pub(crate) const fn from_step(&self) -> usize {
+    pub(crate) const fn shared_steps(&self) -> usize {
         self.from_step
     }
 

@@ -147,7 +147,7 @@ impl Harness {
     }
 
     fn sessions(&self, tasks: &[Task]) -> SessionSource {
-        let group_size = self.groups.map_or(1, |(size, _)| size as i64);
+        let group_size = i64::try_from(self.groups.map_or(1, |(size, _)| size)).unwrap();
         let attempts = tasks.iter().map(|task| task.trajectory_index);
         let attempts = attempts.map(|index| (index, (index % group_size) as u32)).collect();
         SessionSource::for_tasks(&self.config, &[]).unwrap().with_attempts(attempts)
