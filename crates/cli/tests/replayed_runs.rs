@@ -104,6 +104,29 @@ async fn resumed_run_keeps_misses_and_the_names_of_sessions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_of_a_group_share_their_first_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let farm = SimFarm::start(SimFarmOptions::default()).await;
+    let policy = SimModel::start(|request| {
+        if request.step() > 2 { ModelReply::answer("42") } else { ModelReply::click(500, 500) }
+    })
+    .await;
+    let port = format!("env_config.master_port={}", farm.port());
+    let more =
+        ["env_config.host_ip=127.0.0.1", &port, "env_config.archive=shop", "env_config.group_from_step=2"];
+    let mut run = start(folder.path(), &policy, &more);
+    assert_eq!(run.wait_for_exit(LIMIT).await.code(), Some(0), "{}", run.log());
+    let save_path = SavePath::new(folder.path().join("run"));
+    let file = IterationFile::open(&save_path.iteration_file(IterationId::new(Split::Train, 0))).unwrap();
+    let forks = (0..4).map(|position| file.read(position).unwrap().metadata.forked_at_step);
+    assert_eq!(forks.collect::<Vec<_>>(), [None, Some(2), None, Some(2)]);
+    assert_eq!(policy.count(), 2 * (3 + 1), "the second attempts ask only for their own steps");
+    let options = farm.session_options();
+    let sessions = options.iter().map(|one| one["network"]["session"].as_str().unwrap());
+    assert_eq!(sessions.collect::<BTreeSet<_>>(), BTreeSet::from(["0#0", "1#0"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_archive_is_reported_before_the_run_starts() {
     let folder = tempfile::tempdir().unwrap();
     let policy = SimModel::start(|_| ModelReply::answer("42")).await;
