@@ -76,10 +76,14 @@ for (const owner of [Element.prototype, window])
 // Animations, CSS transitions included, are paused and moved by the virtual clock. Endless ones stay at their start. An
 // animation stops just before its end, because the events of the end come with a frame, in real time: the farm finishes it
 // when the clock stands still (`finishAnimations` in `page/script/virtual_time.js`).
-const ANIMATION_TICK_MS = 50;
+const ANIMATION_TICK_MS = 100;
 const END_GAP_MS = 0.01;
 const { getAnimations } = Document.prototype;
 const startTimes = new WeakMap();
+// Whether an animation has not reached its end, and whether one may have started since. Asking for all animations makes the page
+// compute its styles, so that is done only then.
+let isMoving = false;
+let mayStart = true;
 const moveAnimation = (animation) => {
   if (animation.timeline !== document.timeline || !animation.effect) return;
   const started = startTimes.get(animation);
@@ -89,13 +93,16 @@ const moveAnimation = (animation) => {
     startTimes.set(animation, dateNow());
     animation.pause();
     animation.currentTime = animation.playbackRate < 0 && Number.isFinite(endTime) ? endTime : 0;
+    isMoving = true;
     return;
   }
   if (!Number.isFinite(endTime)) return;
+  isMoving = true;
   const elapsed = Math.min((dateNow() - started) * Math.abs(animation.playbackRate), endTime - END_GAP_MS);
   animation.currentTime = animation.playbackRate < 0 ? endTime - elapsed : elapsed;
 };
 const moveAnimations = () => {
+  [isMoving, mayStart] = [false, false];
   for (const animation of getAnimations.call(document)) {
     try {
       moveAnimation(animation);
@@ -105,9 +112,24 @@ const moveAnimations = () => {
   }
 };
 const tick = () => {
-  moveAnimations();
+  if (isMoving || mayStart) moveAnimations();
   setTimeout(tick, ANIMATION_TICK_MS);
 };
 setTimeout(tick, ANIMATION_TICK_MS);
+const expectStart = () => {
+  mayStart = true;
+};
+new MutationObserver(expectStart).observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+const STARTING = ['load', 'pointerover', 'pointerdown', 'pointerup', 'focusin', 'focusout', 'keydown', 'input', 'change', 'toggle', 'scroll', 'resize'];
+for (const type of STARTING) addEventListener(type, expectStart, true);
+replace(Element.prototype, 'animate', (({ animate }) => function (...args) {
+  expectStart();
+  return animate.apply(this, args);
+})(Element.prototype));
+for (const name of ['play', 'reverse', 'updatePlaybackRate'])
+  replace(Animation.prototype, name, ((native) => function (...args) {
+    expectStart();
+    return native.apply(this, args);
+  })(Animation.prototype[name]));
 // While the clock waits for the network, frames are drawn and animations start.
 for (const type of ['DOMContentLoaded', 'animationstart', 'transitionrun']) addEventListener(type, moveAnimations, true);

@@ -16,11 +16,9 @@ use crate::{determinism::SessionClock, error::BrowserError, options::LOCATE_TIME
 
 /// Virtual time in which the effects of a command begin.
 const FIRST_SLICE_MS: f64 = 20.0;
-/// Virtual time between two rounds of drawn frames at the end of settling. What frames cause, such as events of scrolling
-/// and observers, happens within it.
+/// Virtual time between the two frames at the end of settling. What the first one causes, such as events of scrolling and
+/// observers, happens within it.
 const FRAME_SLICE_MS: f64 = 100.0;
-/// How often frames are drawn, each time with the virtual time that follows.
-const FRAME_ROUNDS: u8 = 2;
 /// Virtual time between two exchanges of messages with workers.
 const WORKER_SLICE_MS: f64 = 50.0;
 /// Virtual time between two looks at the open requests, on a page with an endless request.
@@ -79,23 +77,26 @@ impl Page {
     ) -> Result<Settled, BrowserError> {
         let mut document = start.document;
         let mut is_complete = true;
-        // After input Chromium holds back the tasks of a page until it has drawn a frame, in real time.
-        self.draw_stopped_frames(false).await?;
+        // After input Chromium holds back the tasks of a page until it has drawn a frame, in real time. A new document had none.
+        let mut shown = None;
+        if self.document() == document {
+            shown = self.draw_stopped_frame(false).await?;
+        }
         for _ in 0..MAX_DOCUMENTS {
             // A navigation that the command causes starts within the first moments; its document gets more time.
-            let now = clock.now_ms();
-            self.run_clock(now + FIRST_SLICE_MS).await?;
+            if self.document() == document {
+                shown = Some(self.run_clock(shown, clock.now_ms() + FIRST_SLICE_MS).await?);
+            }
             is_complete &= self.wait_navigated(start).await?;
             let is_new_document = self.document() != document;
             document = self.document();
             let target = clock.advance(is_new_document);
-            self.run_clock(target - f64::from(FRAME_ROUNDS) * FRAME_SLICE_MS).await?;
+            shown = shown.filter(|_| !is_new_document);
+            self.run_clock(shown.take(), target - FRAME_SLICE_MS).await?;
             self.wait_for_channels(start).await?;
-            for round in (0..FRAME_ROUNDS).rev() {
-                self.draw_stopped_frames(false).await?;
-                self.run_clock(target - f64::from(round) * FRAME_SLICE_MS).await?;
-            }
-            self.draw_stopped_frames(true).await?;
+            let shown = self.draw_stopped_frame(false).await?;
+            self.run_clock(shown, target).await?;
+            self.draw_stopped_frame(true).await?;
             self.stop_clock(target).within(self.options.operation_timeout).await?;
             is_complete &= self.wait_navigated(start).await?;
             if self.document() == document {
@@ -134,17 +135,20 @@ impl Page {
         Ok(())
     }
 
-    /// Runs the clock until it shows `target_ms`.
-    async fn run_clock(&self, target_ms: f64) -> Result<(), BrowserError> {
+    /// Runs the clock until it shows `target_ms`, and returns what it shows then. `shown` is what it shows now, if that is known.
+    async fn run_clock(&self, mut shown: Option<f64>, target_ms: f64) -> Result<f64, BrowserError> {
         let deadline = Instant::now() + self.options.operation_timeout;
         loop {
-            let now: f64 = self.call_script("clockTime", &json!([])).await?;
+            let now: f64 = match shown.take() {
+                Some(now) => now,
+                None => self.call_script("clockTime", &json!([])).await?,
+            };
             if !self.workers.is_empty() {
                 self.advance_workers(now).await;
             }
             let remaining = target_ms - now;
             if remaining < 1.0 {
-                return Ok(());
+                return Ok(now);
             }
             if Instant::now() >= deadline {
                 return Err(BrowserError::Timeout {
@@ -163,7 +167,14 @@ impl Page {
             if has_streams {
                 self.wait_for_requests().await?;
             }
-            match self.grant(policy, remaining.min(longest), now).await? {
+            let (document, budget) = (self.document(), remaining.min(longest));
+            match self.grant(policy, budget, now).await? {
+                // All of it is used up, unless another document has taken the place of this one.
+                Woken::Stopped
+                    if budget >= remaining && self.document() == document && self.workers.is_empty() =>
+                {
+                    return Ok(target_ms);
+                }
                 Woken::Stopped => {}
                 // From here on the clock advances in small steps.
                 Woken::OnlyStreams => {
@@ -214,30 +225,27 @@ impl Page {
         }
     }
 
-    /// Ends the animations of all frames that have reached their end, and draws the page.
-    async fn draw_stopped_frames(&self, is_last: bool) -> Result<(), BrowserError> {
-        const FRAMES: u8 = 2;
+    /// Ends the animations of all frames that have reached their end, and draws the page. Returns what its clock shows.
+    async fn draw_stopped_frame(&self, is_last: bool) -> Result<Option<f64>, BrowserError> {
         self.connect_frames().await?;
         let deadline = Instant::now() + LOCATE_TIMEOUT;
-        let frames = self.frames_with_worlds();
-        let calls = frames.iter().map(|frame| async move {
-            self.call_script_in_frame::<Value>(frame, deadline, "finishAnimations", &json!([is_last])).await
-        });
-        for call in calls {
+        let arguments = json!([is_last]);
+        for frame in self.frames_with_worlds().iter().filter(|frame| **frame != self.target) {
+            let call = self.call_script_in_frame::<Value>(frame, deadline, "finishAnimations", &arguments);
             match call.await {
                 Err(error) if error.session_end().is_some() => return Err(error.into()),
                 Err(error) => tracing::debug!(%error, "cannot end the animations of a frame"),
                 Ok(_) => {}
             }
         }
-        match self.call_script_within::<Value>(LOCATE_TIMEOUT, "drawStoppedFrames", &json!([FRAMES])).await {
+        match self.call_script_within::<f64>(LOCATE_TIMEOUT, "drawStoppedFrame", &arguments).await {
             // A page that draws nothing is observed as it is.
             Err(BrowserError::Timeout { operation, .. }) => {
                 tracing::debug!(operation, "the page draws no frames");
+                Ok(None)
             }
-            drawn => drop(drawn?),
+            drawn => drawn.map(Some),
         }
-        Ok(())
     }
 
     /// Reads the state of the page; fails if the page has ended.

@@ -53,7 +53,7 @@ impl Node for LocalNode {
             OperationResult::Size(width, height) => {
                 Ok(axum::Json(json!({"width": width, "height": height})).into_response())
             }
-            OperationResult::Alive => {
+            OperationResult::Alive | OperationResult::Configured(_) => {
                 Ok(axum::Json(json!({"status": "success", "message": "Probe successful"})).into_response())
             }
             OperationResult::File(content) => Ok(file_response(content)),

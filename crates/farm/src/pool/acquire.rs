@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use proto::{InstanceId, LeaseId, SessionOptions};
 
-use super::{Operation, PendingLease, Pool, network::LeaseRoute};
+use super::{Operation, OperationResult, PendingLease, Pool, network::LeaseRoute};
 use crate::{
     access::LeaseSecrets,
     audit::{self, LeaseEnd},
@@ -83,8 +83,15 @@ impl Pool {
             None => None,
         };
         let is_recorded = options.record == Some(true);
-        self.perform(id, Operation::Configure { options: Box::new(options), network }).await?;
+        let configured =
+            self.perform(id, Operation::Configure { options: Box::new(options), network }).await?;
         let tenancy = self.0.state().tenancy(id)?;
+        if let OperationResult::Configured(replaced) = configured
+            && !replaced.is_used
+            && !tenancy.is_shared()
+        {
+            self.0.take_back(id.slot, replaced.instance);
+        }
         if let Some(traffic) = tenancy.traffic() {
             traffic.observe(&tenancy.tenant_browser()).await?;
         }

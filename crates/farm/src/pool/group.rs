@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use browser::{Host, LaunchError};
+use browser::{Host, Instance, LaunchError};
 use tokio::sync::mpsc;
 
 use super::{
@@ -15,9 +15,12 @@ use super::{
     supervisor::{BrowserExit, Supervisor},
 };
 
-/// Asks for a clean instance for a slot.
-pub(crate) struct InstanceRequest {
-    pub(crate) slot: u16,
+/// What the pool asks of a browser.
+pub(crate) enum GroupRequest {
+    /// A clean instance for a slot.
+    Fill { slot: u16 },
+    /// To keep a clean instance that its lease does not need.
+    TakeBack(Box<Instance>),
 }
 
 const MIN_RESTART_PAUSE: Duration = Duration::from_millis(100);
@@ -28,7 +31,7 @@ const HEALTHY_AGE: Duration = Duration::from_secs(3);
 pub(crate) async fn run(
     pool: Arc<PoolInner>,
     index: usize,
-    mut requests: mpsc::UnboundedReceiver<InstanceRequest>,
+    mut requests: mpsc::UnboundedReceiver<GroupRequest>,
 ) {
     let stop = pool.tasks.stopping().clone();
     let mut pause = MIN_RESTART_PAUSE;
@@ -103,7 +106,7 @@ impl PoolInner {
         self: &Arc<Self>,
         index: usize,
         host: Host,
-        requests: &mut mpsc::UnboundedReceiver<InstanceRequest>,
+        requests: &mut mpsc::UnboundedReceiver<GroupRequest>,
     ) -> BrowserExit {
         let pid = host.process_group();
         self.metrics.record_browser_start(index, pid);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::InstanceId;
 
-use super::{PoolInner, group::InstanceRequest, slots::SlotState, tenancy::Tenancy};
+use super::{PoolInner, group::GroupRequest, slots::SlotState, tenancy::Tenancy};
 use crate::audit::{self, LeaseEnd};
 
 impl PoolInner {
@@ -22,9 +22,17 @@ impl PoolInner {
     pub(super) fn request_instance(&self, slot: u16) {
         let group = self.state().group_of(slot);
         if let Some(requests) = group.and_then(|group| self.groups.get(group)) {
-            let _ = requests.send(InstanceRequest { slot });
+            let _ = requests.send(GroupRequest::Fill { slot });
         }
         self.publish_change();
+    }
+
+    /// Returns a clean instance to the browser of its slot. Session options have replaced it, and no client has used it.
+    pub(super) fn take_back(&self, slot: u16, instance: browser::Instance) {
+        let group = self.state().group_of(slot);
+        if let Some(requests) = group.and_then(|group| self.groups.get(group)) {
+            let _ = requests.send(GroupRequest::TakeBack(Box::new(instance)));
+        }
     }
 
     /// Disposes of the instance of an ended lease in the background.

@@ -43,7 +43,7 @@ pub(crate) struct PoolInner {
     options: PoolOptions,
     state: Mutex<PoolState>,
     /// One task per browser, which creates instances for its slots.
-    groups: Vec<mpsc::UnboundedSender<group::InstanceRequest>>,
+    groups: Vec<mpsc::UnboundedSender<group::GroupRequest>>,
     /// Limits how many browsers and instances start at the same time.
     start_permits: Semaphore,
     queue: Queue,

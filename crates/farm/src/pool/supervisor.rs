@@ -14,7 +14,7 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval_at},
 };
 
-use super::{PoolInner, group::InstanceRequest};
+use super::{PoolInner, group::GroupRequest};
 
 /// Why the supervision of a browser ended.
 pub(crate) enum BrowserExit {
@@ -74,10 +74,7 @@ impl Supervisor {
         Arc::into_inner(self.host)
     }
 
-    pub(crate) async fn run(
-        &mut self,
-        requests: &mut mpsc::UnboundedReceiver<InstanceRequest>,
-    ) -> BrowserExit {
+    pub(crate) async fn run(&mut self, requests: &mut mpsc::UnboundedReceiver<GroupRequest>) -> BrowserExit {
         let stop = self.pool.tasks.stopping().clone();
         let connection = self.host.connection().clone();
         let ports = self.pool.state().ports_of(self.index);
@@ -88,7 +85,10 @@ impl Supervisor {
             tokio::select! {
                 () = stop.cancelled() => return BrowserExit::Stopped,
                 gone = connection.wait_closed() => return BrowserExit::Died { reason: gone.to_string() },
-                Some(request) = requests.recv() => self.fulfil(&request),
+                Some(request) = requests.recv() => match request {
+                    GroupRequest::Fill { slot } => self.fulfil(slot),
+                    GroupRequest::TakeBack(instance) => self.keep(*instance),
+                },
                 Some(created) = self.creating.join_next() => match created {
                     Ok(created) => self.record_created(created),
                     Err(bug) => return BrowserExit::Died { reason: bug.to_string() },
@@ -112,18 +112,27 @@ impl Supervisor {
     }
 
     /// Fills the slot with a spare, or starts creating an instance for it.
-    fn fulfil(&mut self, request: &InstanceRequest) {
+    fn fulfil(&mut self, slot: u16) {
         if self.retiring.is_some() {
             return;
         }
         while let Some(spare) = self.spares.pop_front() {
             if spare.lost_reason().is_none() {
-                self.pool.fill(request.slot, spare);
+                self.pool.fill(slot, spare);
                 self.top_up();
                 return;
             }
         }
-        self.create(Some(request.slot), false);
+        self.create(Some(slot), false);
+    }
+
+    /// Keeps a clean instance as a spare. One more than wanted: with leases that have options, each takes one and returns it.
+    fn keep(&mut self, instance: Instance) {
+        let wanted = self.pool.options.spares;
+        let is_wanted = wanted > 0 && self.spares.len() <= wanted;
+        if is_wanted && self.retiring.is_none() && instance.lost_reason().is_none() {
+            self.spares.push_back(instance);
+        }
     }
 
     /// Starts creating an instance. At the start of the pool only a few are created at a time over all browsers; later

@@ -2,10 +2,11 @@
 //! only reach its own ended tenancy, never that of the next tenant.
 
 use std::{
+    fmt,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
         Arc, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -98,9 +99,24 @@ pub(crate) enum OperationResult {
     Answer(Value),
     Size(u32, u32),
     Alive,
+    /// The instance that session options have replaced.
+    Configured(Box<Replaced>),
     File(Bytes),
     Observed(Box<ObserveResult>),
     Computer(Box<ComputerResult>),
+}
+
+/// An instance that session options have replaced.
+pub(crate) struct Replaced {
+    pub(super) instance: Instance,
+    /// A client that repeated its request may have used it already.
+    pub(super) is_used: bool,
+}
+
+impl fmt::Debug for Replaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replaced").field("is_used", &self.is_used).finish_non_exhaustive()
+    }
 }
 
 /// An observation, and for a step the result of its command.
@@ -134,8 +150,9 @@ pub(crate) struct Tenancy {
     ended: CancellationToken,
     session: Arc<Mutex<Session>>,
     secrets: LeaseSecrets,
-    /// What CDP clients and viewers use of the browser.
+    /// What CDP clients and viewers use of the browser, and whether they have.
     browser: StdMutex<TenantBrowser>,
+    is_shared: AtomicBool,
     /// Open CDP connections.
     sockets: AtomicUsize,
     viewers: Viewers,
@@ -152,6 +169,8 @@ struct Session {
     /// `None` once the tenancy has ended.
     instance: Option<Instance>,
     last_screenshot_hash: Option<u64>,
+    /// A client has used the instance.
+    is_used: bool,
     /// The network of a lease that has one of its own.
     network: Option<LeaseNetwork>,
 }
@@ -162,7 +181,8 @@ impl Tenancy {
     pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration, secrets: LeaseSecrets) -> Self {
         let now = Instant::now();
         let browser = StdMutex::new(instance.tenant_browser());
-        let session = Session { instance: Some(instance), last_screenshot_hash: None, network: None };
+        let session =
+            Session { instance: Some(instance), last_screenshot_hash: None, is_used: false, network: None };
         Self {
             id,
             lifetime,
@@ -172,6 +192,7 @@ impl Tenancy {
             session: Arc::new(Mutex::new(session)),
             secrets,
             browser,
+            is_shared: AtomicBool::new(false),
             sockets: AtomicUsize::new(0),
             viewers: Viewers::default(),
             recorder: StdMutex::default(),
@@ -186,6 +207,7 @@ impl Tenancy {
     }
 
     pub(crate) fn tenant_browser(&self) -> TenantBrowser {
+        self.is_shared.store(true, Ordering::Relaxed);
         self.browser.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -211,6 +233,11 @@ impl Tenancy {
     /// What is recorded or replayed.
     pub(super) fn traffic(&self) -> Option<Arc<Traffic>> {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a CDP client or a viewer has used the browser of the lease.
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Relaxed)
     }
 
     pub(super) fn options(&self) -> Option<SessionOptions> {
@@ -340,6 +367,9 @@ impl Tenancy {
 impl Session {
     async fn perform(&mut self, operation: Operation) -> Result<OperationResult, ApiError> {
         let instance = self.instance.as_mut().ok_or(ApiError::InvalidInstance)?;
+        if !matches!(operation, Operation::Configure { .. }) {
+            self.is_used = true;
+        }
         Ok(match operation {
             Operation::Execute(command) => OperationResult::Answer(instance.execute(&command).await?),
             Operation::Size => {
@@ -354,10 +384,9 @@ impl Session {
                 let server = network.as_ref().map(|network| network.proxy.server());
                 let determinism = network.as_ref().and_then(LeaseNetwork::determinism);
                 let configured = instance.create_sibling(*options, server, determinism).await?;
-                let unused = std::mem::replace(instance, configured);
+                let replaced = std::mem::replace(instance, configured);
                 self.network = network;
-                drop(unused);
-                OperationResult::Alive
+                OperationResult::Configured(Box::new(Replaced { instance: replaced, is_used: self.is_used }))
             }
             Operation::StorageState => {
                 let state = instance.storage_state().await?;

@@ -2,20 +2,14 @@
 
 const clockTime = () => Date.now();
 
-// Lets the page draw frames: what depends on them (scroll events, observers) is then ready to run with the clock.
-const drawStoppedFrames = async (count) => {
-  if (document.pointerLockElement) document.exitPointerLock();
-  observeFrames(document);
-  // A hidden page, and one that has nothing to show yet, draws no frames.
-  const draws = () => document.visibilityState !== 'hidden' && document.readyState !== 'loading';
-  for (let drawn = 0; drawn < count && draws(); drawn += 1) await new Promise((resolve) => requestAnimationFrame(resolve));
-};
-
 // Keeps the caret from blinking. The property is inherited, also by shadow trees.
 const caretStyle = new CSSStyleSheet();
 caretStyle.replaceSync(':root { caret-animation: manual !important }');
+// A new style sheet makes the page compute all its styles, so it is added when something has the focus.
 const showCaret = () => {
-  if (!document.adoptedStyleSheets.includes(caretStyle)) document.adoptedStyleSheets.push(caretStyle);
+  const { activeElement, body } = document;
+  const hasFocus = document.designMode === 'on' || (activeElement && (activeElement !== body || body.isContentEditable));
+  if (hasFocus && !document.adoptedStyleSheets.includes(caretStyle)) document.adoptedStyleSheets.push(caretStyle);
 };
 
 // Ends the animations that have reached their end by the virtual clock (`determinism/page.js`). At last also those that
@@ -35,4 +29,16 @@ const finishAnimations = (isLast) => {
       animation.currentTime = 0;
     }
   }
+};
+
+// Ends animations and lets the page draw: what depends on frames (scroll events, observers) is then ready to run with the clock.
+// Returns what the clock shows.
+const drawStoppedFrame = async (isLast) => {
+  finishAnimations(isLast);
+  if (document.pointerLockElement) document.exitPointerLock();
+  observeFrames(document);
+  // A hidden page, and one that has nothing to show yet, draws no frames.
+  const draws = document.visibilityState !== 'hidden' && document.readyState !== 'loading';
+  if (draws) await new Promise((resolve) => requestAnimationFrame(resolve));
+  return Date.now();
 };
