@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps test-archive web setup lint check-deploy bench bench-instance bench-collector bench-master bench-env chaos chaos-farm soak fuzz audit release wheel clean help
+.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps test-archive test-replay web setup lint check-deploy bench bench-instance bench-collector bench-master bench-env chaos chaos-farm soak fuzz audit release wheel clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -54,6 +54,11 @@ test-apps: ## Test with real web applications: is the first observation complete
 test-archive: ## Check archives with warcio, wacz, pywb and Playwright (WEBGYM=path)
 	@WEBGYM="$(WEBGYM)" scripts/test-archive
 
+test-replay: ## Record a modern site and practice episodes, replay them 100 times without a network (ARGS="--replays N")
+	@scripts/setup --tests --quiet
+	@cargo build --quiet --release --bin webgym
+	@cargo run --quiet --release -p webgym-testkit --example replays -- --webgym target/release/webgym $(ARGS)
+
 setup: ## Install what is needed to run and test
 	@scripts/setup --tests
 
@@ -64,7 +69,7 @@ check-deploy: ## Check deploy/ with the tools that use it
 	@scripts/setup --tests --quiet
 	@scripts/check-deploy
 
-bench: ## Benchmark this machine: plain Chromium and the farm under the same load (about 12 minutes)
+bench: ## Benchmark this machine: plain Chromium and the farm under the same load (about 15 minutes)
 	@scripts/setup
 	@cargo build --quiet --release --bin webgym
 	@target/release/webgym bench

@@ -1,6 +1,8 @@
 //! Records episodes on a modern site and on the practice sites, closes the sites, and replays them many times in a network
 //! namespace without a route: every replay must show the same. `make test-replay` runs it.
 
+#![allow(clippy::expect_used, reason = "a failed step fails the program")]
+
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Instant};
 
 use practice::Sites;

@@ -167,7 +167,7 @@ const STYLE: &str = "body { font: 16px sans-serif; margin: 20px } #pulse { width
     animation: pulse 1s infinite alternate } @keyframes pulse { to { transform: translateX(200px) } } \
     #box { transition: margin-left 400ms; width: 20px; height: 20px; background: orange } #box.moved { margin-left: 300px }";
 
-const HOME: &str = r#"<!doctype html><html lang=en><meta charset=utf-8><title>Modern shop</title>
+const HOME: &str = r"<!doctype html><html lang=en><meta charset=utf-8><title>Modern shop</title>
 <link rel=stylesheet href=/style.css>
 <h1>Modern shop, version {version}</h1>
 <p>Served at {served}</p>
@@ -178,7 +178,7 @@ const HOME: &str = r#"<!doctype html><html lang=en><meta charset=utf-8><title>Mo
 <form method=post action=/login><label>User <input name=user></label> <label>Password <input type=password name=password></label>
 <button>Log in</button></form>
 <a href=/next>Next page</a> <a href=/old>Old page</a>
-<script src=/app.js></script>"#;
+<script src=/app.js></script>";
 
 const APP: &str = r"
 const show = (id, text) => { document.getElementById(id).textContent = text; };

@@ -49,17 +49,13 @@ impl Route {
         host: &str,
         port: u16,
     ) -> Result<(Box<dyn Stream>, Option<IpAddr>), ConnectError> {
-        match &self.upstream {
-            Some(upstream) => {
-                check_destination(&self.rules, host, port).await?;
-                Ok((upstream.tunnel(&self.rules, host, port).await?, None))
-            }
-            None => {
-                let stream = connect_directly(&self.rules, host, port).await?;
-                let address = stream.peer_addr().ok().map(|peer| peer.ip());
-                Ok((Box::new(stream), address))
-            }
+        if let Some(upstream) = &self.upstream {
+            check_destination(&self.rules, host, port).await?;
+            return Ok((upstream.tunnel(&self.rules, host, port).await?, None));
         }
+        let stream = connect_directly(&self.rules, host, port).await?;
+        let address = stream.peer_addr().ok().map(|peer| peer.ip());
+        Ok((Box::new(stream), address))
     }
 
     /// Connects to where plain HTTP requests for a site are sent: the site, or the proxy of the lease, which takes whole URLs.

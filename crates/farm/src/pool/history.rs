@@ -240,8 +240,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn answer(text: &str) -> Result<OperationResult, ApiError> {
-        Ok(OperationResult::Answer(json!(text)))
+    fn answer(text: &str) -> OperationResult {
+        OperationResult::Answer(json!(text))
     }
 
     #[test]
@@ -255,14 +255,14 @@ mod tests {
             Operation::Execute(Command::Forward),
             Operation::Observe(observe),
         ] {
-            history.add(Begun::of(&operation), &answer("done"));
+            history.add(Begun::of(&operation), &Ok(answer("done")));
         }
         let length = |history: &History, steps| history.prefix(steps).map(|prefix| prefix.len());
         assert_eq!(length(&history, Some(1)).unwrap(), 2);
         assert_eq!(length(&history, None).unwrap(), 4);
         let too_many = length(&history, Some(3)).unwrap_err().to_string();
         assert!(too_many.contains("it has had 2 steps, and the fork wants 3"), "{too_many}");
-        history.add(Begun::of(&Operation::DeleteFile("a".into())), &answer("done"));
+        history.add(Begun::of(&Operation::DeleteFile("a".into())), &Ok(answer("done")));
         assert!(length(&history, None).unwrap_err().to_string().contains("its files were changed"));
     }
 
@@ -271,11 +271,12 @@ mod tests {
         let shown = |text: &str| Shown { tree: Some(text.to_owned()), ..Shown::default() };
         let difference = shown("a\nb\nc").difference(&shown("a\nx")).unwrap();
         assert_eq!(difference, "line 2 of the accessibility tree is \"x\" instead of \"b\"");
-        let past = Past { operation: Repeatable::Execute(Command::Back), shown: Shown::of(&answer("one")) };
-        let error = compare(3, &past, &answer("two")).unwrap_err();
+        let past =
+            Past { operation: Repeatable::Execute(Command::Back), shown: Shown::of(&Ok(answer("one"))) };
+        let error = compare(3, &past, &Ok(answer("two"))).unwrap_err();
         assert_eq!(error.code(), proto::ErrorCode::ForkDiffers);
         assert!(error.to_string().contains("operation 3 of the lease (back) had another result"), "{error}");
-        assert!(compare(3, &past, &answer("one")).is_ok());
+        assert!(compare(3, &past, &Ok(answer("one"))).is_ok());
         let refused = compare(3, &past, &Err(ApiError::InvalidInstance)).unwrap_err().to_string();
         assert!(refused.contains("it ended with invalid_instance instead of success"), "{refused}");
     }

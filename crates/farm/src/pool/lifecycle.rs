@@ -27,7 +27,8 @@ impl Pool {
             Some(EgressProxy::start(route, &tasks).await?)
         };
         options.launch.extra_flags.extend(proxy.iter().flat_map(EgressProxy::browser_flags));
-        let archives = options.archives.clone().map(|root| PoolArchives::create(root, &tasks)).transpose()?;
+        let archives =
+            options.archives.as_ref().map(|root| PoolArchives::create(root, &tasks)).transpose()?;
         options.launch.extra_flags.extend(archives.iter().flat_map(PoolArchives::browser_flags));
         if proxy.is_some() || archives.is_some() {
             options.launch.extra_flags.extend(WEBRTC_FLAGS.map(str::to_owned));

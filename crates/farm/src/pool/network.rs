@@ -1,6 +1,6 @@
 //! The network of a lease that has one of its own: through the client's proxy, recorded, or replayed.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use browser::{DETERMINISM_FLAG, Determinism};
 use proto::{InstanceId, SessionOptions, network::NetworkReport};
@@ -20,8 +20,8 @@ pub(super) struct PoolArchives {
 }
 
 impl PoolArchives {
-    pub(super) fn create(root: PathBuf, tasks: &Tasks) -> io::Result<Self> {
-        std::fs::create_dir_all(&root)?;
+    pub(super) fn create(root: &Path, tasks: &Tasks) -> io::Result<Self> {
+        std::fs::create_dir_all(root)?;
         let identity = Identity::create().map_err(io::Error::other)?;
         Ok(Self {
             archives: Arc::new(Archives::new(root.canonicalize()?, tasks)),

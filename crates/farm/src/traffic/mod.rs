@@ -93,7 +93,7 @@ impl Traffic {
         };
         Ok(Self {
             identity: Arc::clone(identity),
-            sites: Sites::new(route),
+            sites: Sites::new(&route),
             replay,
             recording: Mutex::new(recording),
             log: Log::new(options),

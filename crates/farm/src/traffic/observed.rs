@@ -286,7 +286,8 @@ impl Observer {
     fn add_frame(&self, key: &Key, direction: Direction, message: SocketMessage) {
         let mut open = self.open();
         let Some(Open { exchange, since }) = open.get_mut(key) else { return };
-        let data = if message.opcode.round() == 1.0 {
+        // 1 is text, 2 is binary.
+        let data = if message.opcode < 1.5 {
             FrameData::Text(message.payload_data)
         } else {
             FrameData::Binary(STANDARD.decode(message.payload_data).unwrap_or_default())

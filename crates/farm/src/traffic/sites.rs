@@ -57,7 +57,7 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    pub(super) fn new(route: Route) -> Self {
+    pub(super) fn new(route: &Route) -> Self {
         let client = |http2| {
             Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())

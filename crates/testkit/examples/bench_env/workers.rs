@@ -25,7 +25,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// What performs the steps.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    Step { farm: Farm, client: Box<Client<HttpConnector, Full<Bytes>>> },
+    Step { farm: Box<Farm>, client: Box<Client<HttpConnector, Full<Bytes>>> },
     Socket { url: String },
 }
 
@@ -38,16 +38,14 @@ enum Session {
 impl Driver {
     pub(crate) fn step(url: &str) -> Self {
         let client = Box::new(Client::builder(TokioExecutor::new()).build_http());
-        Self::Step { farm: Farm::new(Tier::Master, url), client }
+        Self::Step { farm: Box::new(Farm::new(Tier::Master, url)), client }
     }
 
     async fn open(&self) -> Session {
         match self {
-            Self::Step { farm, client } => Session::Step {
-                farm: Box::new(farm.clone()),
-                client: client.clone(),
-                lease: farm.get().await,
-            },
+            Self::Step { farm, client } => {
+                Session::Step { farm: farm.clone(), client: client.clone(), lease: farm.get().await }
+            }
             Self::Socket { url } => {
                 let mut socket = EnvClient::connect(url).await;
                 socket.observe("reset", &json!({})).await;
