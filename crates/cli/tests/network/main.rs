@@ -8,3 +8,4 @@ mod fork;
 mod misses;
 mod record;
 mod refusals;
+mod rollout;
