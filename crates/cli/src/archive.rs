@@ -127,24 +127,32 @@ fn refresh_index(directory: &Path) -> anyhow::Result<()> {
 fn ls(directory: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let archive = open(directory)?;
     let rows = list::rows(archive.scan());
-    if json {
-        for row in &rows {
-            println!("{}", serde_json::to_string(row)?);
-        }
+    let text = if json {
+        rows.iter()
+            .map(|row| serde_json::to_string(row).map(|line| line + "\n"))
+            .collect::<Result<String, _>>()?
     } else {
-        print!("{}", escape_terminal(&list::render(&rows)));
+        escape_terminal(&list::render(&rows))
+    };
+    write_out(&text)
+}
+
+/// Writes a long text. Who reads only its beginning, such as `head`, ends the program without an error.
+fn write_out(text: &str) -> anyhow::Result<ExitCode> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn diff(left: &Path, right: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let differences = replay::diff(&*open(left)?, &*open(right)?)?;
-    if json {
-        println!("{}", serde_json::to_string_pretty(&differences)?);
+    let text = if json {
+        serde_json::to_string_pretty(&differences)? + "\n"
     } else {
-        print!("{}", escape_terminal(&differences.to_string()));
-    }
-    Ok(ExitCode::SUCCESS)
+        escape_terminal(&differences.to_string())
+    };
+    write_out(&text)
 }
 
 fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {

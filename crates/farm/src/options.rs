@@ -58,6 +58,8 @@ pub struct PoolOptions {
     pub network: NetworkRules,
     /// Where leases record and replay network traffic; `None` = they cannot.
     pub archives: Option<PathBuf>,
+    /// How much one lease may record, in bytes of bodies.
+    pub max_lease_recording: u64,
     pub max_lifetime_mins: u32,
     /// The length of a minute of a lease's lifetime; only tests make it shorter.
     pub lease_minute: Duration,
@@ -133,6 +135,7 @@ impl PoolOptions {
             instance: Options::default(),
             network: NetworkRules::default(),
             archives: None,
+            max_lease_recording: 1 << 30,
             max_lifetime_mins: 60,
             lease_minute: Duration::from_mins(1),
             hang_limit: Duration::from_secs(20),

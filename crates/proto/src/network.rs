@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::text::cut;
 
@@ -41,6 +42,9 @@ pub struct NetworkOptions {
     /// Query keys and fields whose values are ignored when requests are matched with recordings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore_keys: Vec<String>,
+    /// False: only exact and normalised matches count; otherwise similar recordings answer, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scored: Option<bool>,
     /// Hosts (`name` or `*.name`) whose TLS connections are passed on unread. Their traffic is recorded by the browser.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tunnel_hosts: Vec<String>,
@@ -76,6 +80,21 @@ const MAX_NAME: usize = 500;
 const MAX_LIST: usize = 200;
 
 impl NetworkOptions {
+    /// Parses the options. The error names the field.
+    pub fn from_json(fields: &Map<String, Value>) -> Result<Self, String> {
+        let mut fields = fields.clone();
+        // A number is an obvious way to write it.
+        if let Some(on_miss) = fields.get_mut("on_miss").filter(|value| **value == 404) {
+            *on_miss = "404".into();
+        }
+        for (name, value) in &fields {
+            let alone = Map::from_iter([(name.clone(), value.clone())]);
+            serde_json::from_value::<Self>(alone.into()).map_err(|error| format!("{name}: {error}"))?;
+        }
+        let options: Self = serde_json::from_value(fields.into()).map_err(|error| error.to_string())?;
+        options.check().map(|()| options)
+    }
+
     /// Fails if fields are missing or contradict each other.
     pub fn check(&self) -> Result<(), String> {
         match (&self.record, &self.replay, self.on_miss) {
@@ -96,6 +115,9 @@ impl NetworkOptions {
         }
         if self.replay.is_none() && self.clock.is_some() {
             return Err("clock needs replay".into());
+        }
+        if self.replay.is_none() && self.scored.is_some() {
+            return Err("scored needs replay".into());
         }
         let names = [&self.record, &self.replay, &self.session];
         for name in names.into_iter().flatten() {
@@ -257,7 +279,7 @@ impl NetworkSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[test]
     fn summary_keeps_the_first_misses() {
@@ -276,9 +298,8 @@ mod tests {
         assert_eq!(json["misses"][0], json!({"method": "GET", "url": "https://shop.test/0", "score": 0.5}));
     }
 
-    fn checked(value: Value) -> Result<(), String> {
-        let options: NetworkOptions = serde_json::from_value(value).map_err(|error| error.to_string())?;
-        options.check()
+    fn checked(value: &Value) -> Result<(), String> {
+        NetworkOptions::from_json(value.as_object().unwrap()).map(drop)
     }
 
     #[test]
@@ -291,19 +312,23 @@ mod tests {
             (json!({"record": "a", "ignore_keys": ["x"]}), "ignore_keys needs replay"),
             (json!({"record": "a", "clock": "real"}), "clock needs replay"),
             (json!({"record": ""}), "is not a name"),
-            (json!({"replay": "a", "on_miss": "ignore"}), "unknown variant `ignore`"),
+            (json!({"replay": "a", "on_miss": "ignore"}), "on_miss: unknown variant `ignore`"),
+            (json!({"replay": "a", "seed": -1}), "seed: invalid value: integer `-1`"),
+            (json!({"record": "a", "redact_fields": "tok"}), "redact_fields: invalid type"),
+            (json!({"record": "a", "redactfields": []}), "redactfields: unknown field"),
+            (json!({"record": "a", "scored": false}), "scored needs replay"),
             (json!({"replay": "a", "redact_query": ["\u{e9}"]}), "belong to record"),
             (json!({"replay": "a", "tunnel_hosts": [""]}), "a list has at most"),
         ] {
-            let error = checked(options.clone()).unwrap_err();
+            let error = checked(&options).unwrap_err();
             assert!(error.contains(expected), "{options}: {error}");
         }
         for accepted in [
             json!({"record": "shop", "redact_fields": ["iban"]}),
-            json!({"replay": "shop"}),
+            json!({"replay": "shop", "on_miss": 404, "scored": false}),
             json!({"replay": "shop", "on_miss": "live", "record": "shop-today", "keep_secrets": true}),
         ] {
-            assert_eq!(checked(accepted.clone()), Ok(()), "{accepted}");
+            assert_eq!(checked(&accepted), Ok(()), "{accepted}");
         }
     }
 }

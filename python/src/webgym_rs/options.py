@@ -51,6 +51,7 @@ class Network(TypedDict, total=False):
     redact_query: Sequence[str]
     redact_fields: Sequence[str]
     ignore_keys: Sequence[str]
+    scored: bool
     tunnel_hosts: Sequence[str]
 
 

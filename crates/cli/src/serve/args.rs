@@ -95,6 +95,9 @@ pub(super) struct PoolArgs {
     /// The directory in which leases record network traffic and from which they replay it. Without it they cannot.
     #[arg(long, value_name = "DIR")]
     archives: Option<PathBuf>,
+    /// The most that one lease may record; its further responses are passed on and not recorded.
+    #[arg(long, default_value_t = 1024, value_name = "MIB")]
+    max_lease_recording: u64,
     /// Let new leases wait while less than this share of memory is available.
     #[arg(long, default_value_t = 4.0, value_name = "PERCENT")]
     min_memory_percent: f64,
@@ -229,6 +232,7 @@ impl PoolArgs {
         pool.network =
             NetworkRules { allow_private: self.allow_private_network, allow_hosts: self.allow_host.clone() };
         pool.archives.clone_from(&self.archives);
+        pool.max_lease_recording = self.max_lease_recording << 20;
         pool.min_memory_percent = self.min_memory_percent;
         pool.max_cpu_pressure = self.max_cpu_pressure;
         pool.hang_limit = seconds("--hang-limit", self.hang_limit)?;

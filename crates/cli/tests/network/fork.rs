@@ -40,6 +40,29 @@ async fn fork_from_every_step_reaches_the_same_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lease_that_missed_a_request_is_forked_as_it_was_before() {
+    let world = World::start().await;
+    let recording = world.farm.get_with(&json!({"network": {"record": "shop"}})).await;
+    world.farm.visit(&recording, &world.url("/next")).await;
+    let recorded = async || world.farm.network(&recording).await.ok()["recorded"] == 1;
+    testkit::eventually("the page is recorded", std::time::Duration::from_secs(30), recorded).await;
+    let replay = |on_miss: &str| json!({"network": {"replay": "shop", "on_miss": on_miss}});
+    let lease = world.farm.get_with(&replay("fail")).await;
+    world.farm.visit(&lease, &world.url("/next")).await;
+    let missed = world.farm.execute(&lease, json!({"visit_page": {"url": world.url("/account")}})).await;
+    missed.assert_error(422, "replay_miss", "/account");
+    world.try_fork(&lease, None).await.assert_error(
+        400,
+        "bad_request",
+        "use steps to fork it as it was before",
+    );
+    let fork = Lease::parse(&world.try_fork(&lease, Some(1)).await.ok());
+    assert!(world.farm.text(&fork).await.contains("Next page"));
+    let live = world.farm.get_with(&replay("live")).await;
+    world.try_fork(&live, None).await.assert_error(400, "bad_request", "on_miss: \"live\"");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_replayed_leases_can_be_forked() {
     let world = World::start().await;
     let lease = world.farm.get().await;

@@ -62,6 +62,38 @@ async fn policy_live_records_what_is_missing_and_diff_reports_what_changed() {
     assert!(urls("changed").contains("/next"), "{differences}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn unreachable_site_stays_missing() {
+    let mut world = World::start().await;
+    record_next(&world).await;
+    world.server = None;
+    let lease = world.farm.get_with(&json!({"network": {"replay": "shop", "on_miss": "live"}})).await;
+    let visit = |path: &str| json!({"visit_page": {"url": world.url(path)}});
+    world.farm.execute(&lease, visit("/account")).await.assert_error(
+        422,
+        "navigation_failed",
+        "ERR_CONNECTION",
+    );
+    assert_eq!(world.farm.network(&lease).await.ok()["recorded"], 0);
+    world.farm.reset(&lease).await.ok();
+    let lease = world.farm.get_with(&json!({"network": {"replay": "shop"}})).await;
+    world.farm.execute(&lease, visit("/account")).await.assert_error(422, "replay_miss", "/account");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn similar_recordings_can_be_refused() {
+    let world = World::start().await;
+    record_page(&world, "shop", "/next?word=lamp&sort=price&page=one").await;
+    let visit = |path: &str| json!({"visit_page": {"url": world.url(path)}});
+    let other = "/next?word=chair&sort=price&page=one";
+    let lease = world.farm.get_with(&json!({"network": {"replay": "shop"}})).await;
+    world.farm.execute(&lease, visit(other)).await.ok();
+    assert_eq!(world.farm.network(&lease).await.ok()["matches"]["scored"], 1);
+    world.farm.reset(&lease).await.ok();
+    let lease = world.farm.get_with(&json!({"network": {"replay": "shop", "scored": false}})).await;
+    world.farm.execute(&lease, visit(other)).await.assert_error(422, "replay_miss", "word=chair");
+}
+
 async fn diff(world: &World) -> Value {
     let folder = |name: &str| world.archives.path().join(name);
     let mut command = Command::new(WEBGYM);

@@ -9,7 +9,7 @@ use crate::common::{World, start_farm};
 async fn unusable_archives_are_named_and_take_no_slot() {
     let world = World::start().await;
     for (network, expected) in [
-        (json!({"replay": "nothing-here"}), "the archive \"nothing-here\""),
+        (json!({"replay": "nothing-here"}), "the archive \"nothing-here\" does not exist"),
         (json!({"record": "../elsewhere"}), "must be the name of a directory below that of --archives"),
         (json!({"replay": "/etc"}), "is not in the directory that the node was started with"),
         (json!({"replay": "a", "record": "b"}), "record and replay together need on_miss"),

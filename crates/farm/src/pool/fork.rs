@@ -1,7 +1,7 @@
 //! Creates a lease in the state of another: the same options, the same operations against the same archive.
 
 use browser::ObserveRequest;
-use proto::{InstanceId, InteractionMode, SessionOptions};
+use proto::{InstanceId, InteractionMode, SessionOptions, network::OnMiss};
 
 use super::{
     Operation, Pool,
@@ -29,15 +29,30 @@ impl Pool {
                 "this lease cannot be forked: it replays no archive (session option network: {\"replay\": …})".into(),
             ));
         };
+        let refuse =
+            |reason: String| Err(ApiError::BadRequest(format!("this lease cannot be forked: {reason}")));
+        if options.network.as_ref().is_some_and(|network| network.on_miss == Some(OnMiss::Live)) {
+            return refuse(
+                "it sends what its archive lacks to the network (on_miss: \"live\"), and a fork would again"
+                    .into(),
+            );
+        }
+        if let Some(missed) =
+            tenancy.traffic().and_then(|traffic| traffic.failure()).filter(|_| fork.steps.is_none())
+        {
+            return refuse(format!("{missed}; use steps to fork it as it was before"));
+        }
         let prefix = tenancy.history().prefix(fork.steps)?;
         Ok(Original { options, prefix, present: fork.steps.is_none().then_some(fork.from) })
     }
 
     /// Carries out the operations of the original in its fork and compares what they show.
     pub(super) async fn repeat(&self, id: &InstanceId, original: Original) -> Result<(), ApiError> {
-        for (number, past) in original.prefix.iter().enumerate() {
+        let mut step = 0;
+        for past in &original.prefix {
+            step += usize::from(past.operation.is_step());
             let result = self.perform(id, past.operation.operation()).await;
-            compare(number + 1, past, &result)?;
+            compare(step, past, &result)?;
         }
         let Some(present) = original.present else { return Ok(()) };
         let mut shown = Vec::new();

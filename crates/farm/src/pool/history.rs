@@ -74,7 +74,7 @@ impl Repeatable {
     }
 
     /// Whether it counts as a step of the client.
-    fn is_step(&self) -> bool {
+    pub(super) fn is_step(&self) -> bool {
         matches!(self, Self::Execute(_) | Self::Step { .. } | Self::Computer(_))
     }
 
@@ -222,13 +222,13 @@ fn hash(screenshot: &Screenshot) -> u64 {
 
 /// Compares a repeated operation with the original.
 pub(super) fn compare(
-    number: usize,
+    step: usize,
     past: &Past,
     result: &Result<OperationResult, ApiError>,
 ) -> Result<(), ApiError> {
     match past.shown.difference(&Shown::of(result)) {
         Some(difference) => Err(ApiError::ForkDiffers(format!(
-            "operation {number} of the lease ({}) had another result in its fork: {difference}",
+            "step {step} of the lease ({}) had another result in its fork: {difference}",
             past.operation.name()
         ))),
         None => Ok(()),
@@ -275,7 +275,7 @@ mod tests {
             Past { operation: Repeatable::Execute(Command::Back), shown: Shown::of(&Ok(answer("one"))) };
         let error = compare(3, &past, &Ok(answer("two"))).unwrap_err();
         assert_eq!(error.code(), proto::ErrorCode::ForkDiffers);
-        assert!(error.to_string().contains("operation 3 of the lease (back) had another result"), "{error}");
+        assert!(error.to_string().contains("step 3 of the lease (back) had another result"), "{error}");
         assert!(compare(3, &past, &Ok(answer("one"))).is_ok());
         let refused = compare(3, &past, &Err(ApiError::InvalidInstance)).unwrap_err().to_string();
         assert!(refused.contains("it ended with invalid_instance instead of success"), "{refused}");

@@ -76,8 +76,9 @@ impl Pool {
                     )
                 };
                 let PoolArchives { archives, identity } = self.0.archives.as_ref().ok_or_else(missing)?;
+                let (refused, max_recorded) = (self.refused_counter(), self.0.options.max_lease_recording);
                 let traffic =
-                    Traffic::open(network, archives, identity, route.clone(), self.refused_counter());
+                    Traffic::open(network, archives, identity, route.clone(), refused, max_recorded);
                 Some(Arc::new(traffic.await?))
             }
             None => None,

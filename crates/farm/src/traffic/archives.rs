@@ -30,7 +30,7 @@ pub(crate) struct Archives {
 
 struct OpenArchive {
     directory: PathBuf,
-    ignored: Vec<String>,
+    rules: MatchRules,
     files: Files,
     archive: Arc<Archive>,
 }
@@ -87,15 +87,21 @@ impl Archives {
     }
 
     /// Returns an archive for replays. It is opened again if its files have changed.
-    pub(super) async fn open(&self, name: &str, ignored: &[String]) -> Result<Arc<Archive>, ApiError> {
+    pub(super) async fn open(&self, name: &str, rules: MatchRules) -> Result<Arc<Archive>, ApiError> {
         let directory = self.directory(name)?;
+        if !directory.is_dir() {
+            return Err(ApiError::BadRequest(format!(
+                "the session option network: the archive {name:?} does not exist: {} is not a directory",
+                directory.display()
+            )));
+        }
         // Held while opening, so that many leases at once open it once.
         let mut open = self.open.lock().await;
         let opened = {
-            let (directory, ignored) = (directory.clone(), ignored.to_vec());
-            let known = open.iter().position(|open| open.directory == directory && open.ignored == ignored);
+            let directory = directory.clone();
+            let known = open.iter().position(|open| open.directory == directory && open.rules == rules);
             let known = known.map(|position| open.remove(position));
-            tokio::task::spawn_blocking(move || reopen(known, directory, ignored)).await
+            tokio::task::spawn_blocking(move || reopen(known, directory, rules)).await
         };
         let failed = |reason: String| {
             ApiError::BadRequest(format!("the session option network: the archive {name:?}: {reason}"))
@@ -153,8 +159,10 @@ impl Archives {
             let is_unused = recorders.get(key).is_some_and(|recorder| Arc::strong_count(recorder) == 1);
             is_unused.then(|| recorders.remove(key)).flatten().and_then(Arc::into_inner)
         };
+        // An archive without recordings gets no index.
+        let unused = unused.filter(|recorder| recorder.statistics().exchanges > 0);
         if let Some(Err(error)) = unused.map(Recorder::finish) {
-            tracing::error!(%error, "cannot write the index of an archive; webgym archive check writes it again");
+            tracing::error!(%error, "cannot write the index of an archive; its recordings are complete without it");
         }
     }
 }
@@ -174,18 +182,18 @@ pub(super) fn redaction(options: &NetworkOptions) -> Redaction {
 fn reopen(
     known: Option<OpenArchive>,
     directory: PathBuf,
-    ignored: Vec<String>,
+    rules: MatchRules,
 ) -> Result<OpenArchive, ArchiveError> {
     let files = list_files(&directory)?;
     if let Some(known) = known.filter(|known| known.files == files) {
         return Ok(known);
     }
-    let rules = MatchRules { ignored_keys: ignored.clone(), ..MatchRules::default() };
-    let archive = Archive::open(&directory, ArchiveOptions { rules, ..ArchiveOptions::default() })?;
+    let options = ArchiveOptions { rules: rules.clone(), ..ArchiveOptions::default() };
+    let archive = Archive::open(&directory, options)?;
     for problem in archive.problems() {
         tracing::warn!(%problem, "a recording of the archive cannot be used");
     }
-    Ok(OpenArchive { directory, ignored, files, archive })
+    Ok(OpenArchive { directory, rules, files, archive })
 }
 
 fn list_files(directory: &Path) -> Result<Files, ArchiveError> {

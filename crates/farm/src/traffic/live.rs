@@ -83,10 +83,11 @@ impl Traffic {
             }
             Err(error) => {
                 sent.exchange.outcome = Outcome::Failed(error.error.to_owned());
-                // What the rules of this node refuse says nothing about the site.
+                // What the rules of this node refuse says nothing about the site. In a replay, a site that cannot be reached
+                // stays missing, so that it can be recorded another time.
                 if error.is_refused {
                     self.refused.fetch_add(1, Ordering::Relaxed);
-                } else {
+                } else if self.replay.is_none() {
                     let traffic = Arc::clone(self);
                     self.writers.spawn(async move { traffic.append(sent.exchange).await });
                 }
@@ -184,6 +185,16 @@ impl Traffic {
     /// Writes an exchange to the archive.
     pub(super) async fn append(&self, exchange: Exchange) {
         let Some(recording) = self.recording() else { return };
+        let size =
+            exchange.request.body.len() + exchange.response().map_or(0, |response| response.body.len());
+        let total = self.recorded_bytes.fetch_add(size as u64, Ordering::Relaxed) + size as u64;
+        if total > self.max_recorded {
+            tracing::warn!(
+                limit = self.max_recorded,
+                "a lease has recorded as much as it may; the rest is not recorded"
+            );
+            return self.log.recorded(false);
+        }
         let appended = tokio::task::spawn_blocking(move || recording.append(exchange)).await;
         if let Ok(Err(error)) = &appended {
             tracing::error!(%error, "cannot record a response");

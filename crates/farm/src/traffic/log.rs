@@ -80,7 +80,7 @@ impl Log {
         };
         let more = match state.matches.missed {
             1 => String::new(),
-            missed => format!(" ({missed} requests in all)"),
+            missed => format!(" ({missed} requests missed in all)"),
         };
         Some(format!(
             "the archive {archive:?} has no answer to {} {}{similar}{more}",
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(
             first,
             "the archive \"shop\" has no answer to GET http://a.test/x?y; the most similar recording has a score of 0.50 (2 requests \
-             in all)"
+             missed in all)"
         );
     }
 }

@@ -19,7 +19,7 @@ use std::{
 
 use jiff::Timestamp;
 use proto::network::{Clock, NetworkOptions, NetworkReport, OnMiss};
-use replay::{Archive, Cursor};
+use replay::{Archive, Cursor, MatchRules};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use archives::Archives;
@@ -45,6 +45,9 @@ pub(crate) struct Traffic {
     log: Log,
     /// The pool's counter of refused connections.
     refused: Arc<AtomicU64>,
+    /// Bytes of bodies that were recorded, and the most that may be.
+    recorded_bytes: AtomicU64,
+    max_recorded: u64,
     /// What still writes to the archive.
     writers: TaskTracker,
     /// The lease has ended: streams without end are recorded as they are.
@@ -63,6 +66,14 @@ struct Replay {
     on_miss: OnMiss,
 }
 
+/// How requests are compared with recordings, by the options of a lease.
+fn match_rules(options: &NetworkOptions) -> MatchRules {
+    let ignored_keys = options.ignore_keys.clone();
+    let rules = MatchRules { ignored_keys, ..MatchRules::default() };
+    // No score is above 1.
+    if options.scored == Some(false) { MatchRules { threshold: 2.0, ..rules } } else { rules }
+}
+
 impl Traffic {
     /// Opens what the options of a lease name.
     pub(crate) async fn open(
@@ -71,10 +82,11 @@ impl Traffic {
         identity: &Arc<Identity>,
         route: Route,
         refused: Arc<AtomicU64>,
+        max_recorded: u64,
     ) -> Result<Self, ApiError> {
         let replay = match &options.replay {
             Some(name) => {
-                let archive = archives.open(name, &options.ignore_keys).await?;
+                let archive = archives.open(name, match_rules(options)).await?;
                 let cursor = match &options.session {
                     Some(session) => Cursor::for_session(Arc::clone(&archive), session),
                     None => Cursor::new(Arc::clone(&archive)),
@@ -98,6 +110,8 @@ impl Traffic {
             recording: Mutex::new(recording),
             log: Log::new(options),
             refused,
+            recorded_bytes: AtomicU64::new(0),
+            max_recorded,
             writers: TaskTracker::new(),
             ended: CancellationToken::new(),
             options: options.clone(),

@@ -159,9 +159,8 @@ const OPTIONS: &[(&str, Setter)] = &[
     }),
     ("network", |options, value| {
         let accepted = "{\"record\": \"shop\"} or {\"replay\": \"shop\", \"on_miss\": \"fail\"}";
-        let network: NetworkOptions = parse_object(value, accepted)?;
-        network.check()?;
-        options.network = Some(network);
+        let fields = value.as_object().ok_or_else(|| format!("it must be {accepted}"))?;
+        options.network = Some(NetworkOptions::from_json(fields)?);
         Ok(())
     }),
 ];

@@ -42,10 +42,10 @@ pub(super) fn options() -> Value {
         "record": {"type": ["boolean", "null"]},
         "network": object(
             json!({
-                "record": name, "replay": name, "on_miss": {"enum": ["fail", "404", "live", null]}, "session": name,
+                "record": name, "replay": name, "on_miss": {"enum": ["fail", "404", 404, "live", null]}, "session": name,
                 "seed": {"type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX}, "clock": {"enum": ["virtual", "real", null]},
                 "keep_secrets": {"type": "boolean"},
-                "redact_headers": names, "redact_query": names, "redact_fields": names, "ignore_keys": names, "tunnel_hosts": names,
+                "redact_headers": names, "redact_query": names, "redact_fields": names, "ignore_keys": names, "scored": {"type": ["boolean", "null"]}, "tunnel_hosts": names,
             }),
             json!([]),
         ),
