@@ -1,7 +1,11 @@
 //! A fork reaches the state of its original, or says why not.
 
+use practice::Sites;
 use serde_json::json;
-use testkit::{Farm, Lease, Reply};
+use testkit::{
+    Farm, Lease, Reply,
+    episode::{Act, run_episode},
+};
 
 use crate::common::World;
 
@@ -21,11 +25,27 @@ async fn fork(farm: &Farm, lease: &Lease, steps: Option<usize>) -> Reply {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fork_from_every_step_reaches_the_same_page() {
-    let mut world = World::start().await;
-    world.record("shop").await;
-    world.server = None;
-    let original = world.farm.get_with(&json!({"network": {"replay": "shop", "seed": 5}})).await;
-    let shown = world.episode(&original).await;
+    let world = World::start().await;
+    let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let visit = |path: &str| Act::Visit(sites.url(path));
+    let acts = [
+        visit("/shop/"),
+        Act::Fill("Search", "lamp"),
+        visit("/shop/cart"),
+        visit("/wiki/"),
+        Act::Fill("Search", "river"),
+        Act::Wait,
+        visit("/course/buttons"),
+        visit("/course/inputs"),
+        visit("/jobs/"),
+        visit("/"),
+    ];
+    let recording = world.farm.get_with(&json!({"network": {"record": "practice"}})).await;
+    run_episode(&world.farm, &recording, &acts).await;
+    world.farm.reset(&recording).await.ok();
+    let original = world.farm.get_with(&json!({"network": {"replay": "practice", "seed": 5}})).await;
+    drop(sites);
+    let shown = run_episode(&world.farm, &original, &acts).await;
     for (step, shown) in shown.iter().enumerate() {
         // Each step of the episode is a command and a reading of its text.
         let reply = world.try_fork(&original, Some(2 * (step + 1))).await;
