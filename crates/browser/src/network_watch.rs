@@ -110,13 +110,9 @@ impl NetworkWatch {
     }
 
     async fn attach(&self, target: &str, ended: Arc<Notify>) -> Result<WatchedPage<'_>, CallError> {
-        let client = self.client.session();
-        let params = json!({"targetId": target, "flatten": true});
-        let Attached { session_id } =
-            client.call_within(CALL_TIMEOUT, p::TARGET_ATTACH_TO_TARGET, &params).await?;
         let events = Arc::new(NetworkEvents { sink: Arc::clone(&self.sink), ended: Some(ended) });
-        let session = client.connection().attach(&session_id, events);
-        let page = WatchedPage { client, session: session.clone() };
+        let session = self.client.attach_page(target, events).await?;
+        let page = WatchedPage { client: &self.client, session: session.clone() };
         enable(&session);
         // Answered in order: then the network is watched.
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true});
@@ -133,16 +129,13 @@ fn enable(session: &Session) {
 
 /// A page that is being watched. Dropping it detaches from the page and, with it, from its frames and workers.
 struct WatchedPage<'a> {
-    client: &'a Session,
+    client: &'a ClientSession,
     session: Session,
 }
 
 impl Drop for WatchedPage<'_> {
     fn drop(&mut self) {
-        if let Some(id) = self.session.id() {
-            self.client.send_no_reply(p::TARGET_DETACH_FROM_TARGET, &json!({"sessionId": id}));
-        }
-        self.session.forget();
+        self.client.detach_page(&self.session);
     }
 }
 

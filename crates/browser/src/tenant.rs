@@ -98,6 +98,26 @@ impl ClientSession {
     pub fn session(&self) -> &Session {
         &self.0
     }
+
+    /// Attaches to a page. The browser answers this itself, also for a page that hangs.
+    pub(crate) async fn attach_page(
+        &self,
+        target: &str,
+        events: Arc<dyn EventHandler>,
+    ) -> Result<Session, CallError> {
+        let params = json!({"targetId": target, "flatten": true});
+        let reply: AttachedSession =
+            self.0.call_within(SETUP_TIMEOUT, p::TARGET_ATTACH_TO_TARGET, &params).await?;
+        Ok(self.0.connection().attach(&reply.session_id, events))
+    }
+
+    /// Detaches from a page.
+    pub(crate) fn detach_page(&self, page: &Session) {
+        if let Some(id) = page.id() {
+            self.0.send_no_reply(p::TARGET_DETACH_FROM_TARGET, &json!({"sessionId": id}));
+        }
+        page.forget();
+    }
 }
 
 impl Drop for ClientSession {

@@ -55,6 +55,8 @@ impl ModernSite {
             .route("/graphql", post(graphql))
             .route("/live", any(live))
             .route("/events", get(events))
+            .route("/part", get(async || Html("<!doctype html><title>Part</title><img src=/part.png>")))
+            .route("/part.png", get(part))
             .with_state(self.clone())
     }
 
@@ -161,6 +163,12 @@ async fn events() -> Response {
         (1..=3).map(|number| Ok::<_, Infallible>(format!("data: event {number} at {}\n\n", now_ms())));
     let body = Body::from_stream(stream::iter(events).chain(stream::pending()));
     ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
+
+/// Says that it has 1000 bytes, sends ten and stays open.
+async fn part() -> impl IntoResponse {
+    let sent = stream::once(async { Ok::<_, Infallible>("0123456789") }).chain(stream::pending());
+    ([(header::CONTENT_LENGTH, "1000")], Body::from_stream(sent))
 }
 
 const STYLE: &str = "body { font: 16px sans-serif; margin: 20px } #pulse { width: 40px; height: 40px; background: teal; \

@@ -239,7 +239,7 @@ impl Page {
             }
         }
         match self.call_script_within::<f64>(LOCATE_TIMEOUT, "drawStoppedFrame", &arguments).await {
-            // A page that draws nothing is observed as it is.
+            // The page draws no frame, so the observation does not wait for one.
             Err(BrowserError::Timeout { operation, .. }) => {
                 tracing::debug!(operation, "the page draws no frames");
                 Ok(None)

@@ -13,7 +13,6 @@ use std::{
 
 use bytes::Bytes;
 use cdp::{CallError, IgnoreEvents, Session, protocol as p};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
@@ -70,12 +69,6 @@ pub struct Screencast {
     page: Mutex<Option<Session>>,
     /// Whether a page has been captured.
     has_started: watch::Sender<bool>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Attached {
-    session_id: String,
 }
 
 impl TenantBrowser {
@@ -144,12 +137,8 @@ impl Screencast {
 
     /// Attaches to a page and starts the capture. No reply of the page itself is awaited: it may hang.
     async fn attach(&self, target: &str, ended: Arc<Notify>) -> Result<ShownPage<'_>, CallError> {
-        let client = self.client.session();
-        let params = json!({"targetId": target, "flatten": true});
-        let Attached { session_id } =
-            client.call_within(CALL_TIMEOUT, p::TARGET_ATTACH_TO_TARGET, &params).await?;
-        let events = PageEvents::new(Arc::clone(&self.sink), ended);
-        let session = client.connection().attach(&session_id, Arc::new(events));
+        let events = Arc::new(PageEvents::new(Arc::clone(&self.sink), ended));
+        let session = self.client.attach_page(target, events).await?;
         let shown = ShownPage { screencast: self, session: session.clone() };
         let (width, height) = self.tenant.viewport();
         let started = session.send(
@@ -202,11 +191,7 @@ impl Drop for ShownPage<'_> {
     fn drop(&mut self) {
         *self.screencast.page() = None;
         self.session.send_no_reply(p::PAGE_STOP_SCREENCAST, &json!({}));
-        if let Some(id) = self.session.id() {
-            let client = self.screencast.client.session();
-            client.send_no_reply(p::TARGET_DETACH_FROM_TARGET, &json!({"sessionId": id}));
-        }
-        self.session.forget();
+        self.screencast.client.detach_page(&self.session);
     }
 }
 

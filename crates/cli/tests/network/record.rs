@@ -166,6 +166,19 @@ async fn websockets_without_tls_of_a_host_that_is_passed_on_are_recorded_by_the_
     assert!(world.farm.text(&lease).await.contains("price "));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn part_of_a_file_is_not_recorded() {
+    let world = World::start().await;
+    let lease = world.farm.get_with(&json!({"network": {"record": "part"}})).await;
+    world.farm.visit(&lease, &world.url("/part")).await;
+    // The rest of the file is waited for, although the page is gone.
+    world.farm.visit(&lease, &world.url("/next")).await;
+    let given_up = async || world.farm.network(&lease).await.ok()["unrecorded"] == 1;
+    testkit::eventually("the file is given up", Duration::from_secs(60), given_up).await;
+    let report = world.farm.network(&lease).await.ok();
+    assert_eq!(report["recorded"], 2, "the two pages: {report}");
+}
+
 /// Returns the bytes of all files of a folder, compressed ones also decompressed.
 fn read_all(folder: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();

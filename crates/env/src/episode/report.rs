@@ -1,4 +1,4 @@
-//! What a client, and a record of the episode, is told about it: observations, state and prompts.
+//! Observations, state and prompts of an episode, as its client and its record get them.
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use std::{io, path::Path, sync::Arc};
 use browser::{DETERMINISM_FLAG, Determinism};
 use proto::{InstanceId, SessionOptions, network::NetworkReport};
 
-use super::{Operation, Pool, Tenancy};
+use super::{Pool, Tenancy};
 use crate::{
     egress::{EgressProxy, Route, Upstream},
     error::ApiError,
@@ -108,31 +108,8 @@ impl Pool {
 
 impl Tenancy {
     /// Fails if a page of the lease needed what its archive lacks: nothing that it shows counts any more.
-    pub(super) fn check_replay(&self, operation: Shows) -> Result<(), ApiError> {
+    pub(super) fn check_replay(&self) -> Result<(), ApiError> {
         let missed = self.traffic().and_then(|traffic| traffic.failure());
-        match missed.filter(|_| operation == Shows::Page) {
-            Some(reason) => Err(ApiError::ReplayMiss(reason)),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Whether an operation uses the page.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shows {
-    Page,
-    Nothing,
-}
-
-impl Operation {
-    pub(super) const fn shows(&self) -> Shows {
-        match self {
-            Self::Execute(_)
-            | Self::Observe(_)
-            | Self::Step { .. }
-            | Self::Refused { .. }
-            | Self::Computer(_) => Shows::Page,
-            _ => Shows::Nothing,
-        }
+        missed.map_or(Ok(()), |reason| Err(ApiError::ReplayMiss(reason)))
     }
 }

@@ -54,8 +54,9 @@ impl Pool {
     ) -> Result<OperationResult, ApiError> {
         let tenancy = self.0.state().tenancy(id)?;
         let started = Instant::now();
-        let (name, shows) = (operation.name(), operation.shows());
-        tenancy.check_replay(shows)?;
+        let (name, uses_page) = (operation.name(), operation.uses_page());
+        let check_replay = || if uses_page { tenancy.check_replay() } else { Ok(()) };
+        check_replay()?;
         // Nothing is connected to in a replay.
         let is_offline = tenancy.traffic().is_some_and(|traffic| traffic.is_offline());
         let checked = if is_offline { Ok(operation) } else { self.check_addresses(operation).await };
@@ -63,7 +64,7 @@ impl Pool {
             Ok(operation) => self.explain_redirects(tenancy.perform(operation, &self.0.tasks).await).await,
             Err(refused) => Err(refused.into()),
         };
-        let result = match (result, tenancy.check_replay(shows)) {
+        let result = match (result, check_replay()) {
             (Err(gone @ (ApiError::InstanceLost(_) | ApiError::InvalidInstance)), _) => Err(gone),
             (_, Err(missed)) => Err(missed),
             (result, Ok(())) => result,

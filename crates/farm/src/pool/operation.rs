@@ -46,6 +46,18 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    /// Whether it acts on the page or observes it.
+    pub(super) const fn uses_page(&self) -> bool {
+        matches!(
+            self,
+            Self::Execute(_)
+                | Self::Observe(_)
+                | Self::Step { .. }
+                | Self::Refused { .. }
+                | Self::Computer(_)
+        )
+    }
+
     /// Returns the name used in metrics.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -15,9 +15,9 @@ use tokio::sync::Mutex;
 
 use crate::{error::ApiError, tasks::Tasks};
 
-/// Archives that stay open while nobody replays them.
+/// The number of archives that stay open without a lease that replays them.
 const MAX_UNUSED: usize = 4;
-/// The index of an archive is written when nobody has recorded into it for this long.
+/// The index of an archive is written after this time without a lease that records into it.
 const INDEX_DELAY: Duration = Duration::from_secs(10);
 
 pub(crate) struct Archives {
@@ -152,7 +152,7 @@ impl Archives {
         self.recorders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes a recorder that nobody uses. Blocks.
+    /// Closes a recorder that no lease uses, and writes the index. Blocks.
     fn close_unused(&self, key: &RecorderKey) {
         let unused = {
             let mut recorders = self.recorders();
@@ -214,8 +214,8 @@ impl Recording {
 }
 
 impl Drop for Recording {
-    /// Closes the recorder if nobody uses it soon, so that leases which follow each other do not read the archive again each
-    /// time. At the end of the process it is closed at once.
+    /// Closes the recorder after a delay, unless another lease uses it by then: opening it again would read the whole archive.
+    /// When the node stops, it is closed at once.
     fn drop(&mut self) {
         self.recorder = None;
         let (archives, key) = (Arc::clone(&self.archives), self.key.clone());

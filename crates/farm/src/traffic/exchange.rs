@@ -110,7 +110,7 @@ pub(super) fn protocol(version: Version) -> &'static str {
     }
 }
 
-/// A response of the archive as it is sent. Headers that HTTP does not allow are left out.
+/// Converts a recorded response to an HTTP response. Headers that are invalid in HTTP are left out.
 pub(super) fn to_http<B>(response: &replay::Response, body: B) -> Response<B> {
     let mut sent = Response::new(body);
     *sent.status_mut() = StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY);

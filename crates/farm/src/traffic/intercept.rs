@@ -2,9 +2,7 @@
 
 use std::{
     io,
-    pin::Pin,
     sync::{Arc, PoisonError},
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -13,7 +11,7 @@ use hyper::{Request, Response, StatusCode, body::Incoming, header, service::serv
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use proto::network::OnMiss;
 use replay::{Answer, respond::preflight};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::AsyncReadExt;
 use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor};
 
 use super::{
@@ -81,7 +79,8 @@ impl Traffic {
     ) -> io::Result<()> {
         // Pages open tunnels for WebSockets without TLS, too.
         let first = stream.read_u8().await?;
-        let stream = Rewound { first: Some(first), stream };
+        let (reader, writer) = tokio::io::split(stream);
+        let stream = tokio::io::join(io::Cursor::new([first]).chain(reader), writer);
         if first != TLS_HANDSHAKE {
             return self.serve_http(stream, Origin { scheme: "http", host, port }, false).await;
         }
@@ -163,44 +162,4 @@ fn not_found(asked: &Asked) -> ProxyResponse {
         response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }
     response
-}
-
-/// A stream whose first byte was read.
-struct Rewound<S> {
-    first: Option<u8>,
-    stream: S,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if buffer.remaining() > 0
-            && let Some(first) = self.first.take()
-        {
-            buffer.put_slice(&[first]);
-            return Poll::Ready(Ok(()));
-        }
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }

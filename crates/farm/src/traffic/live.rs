@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::{
     Traffic,
-    exchange::{Asked, Dropped, broken, head, protocol},
+    exchange::{Asked, Dropped, broken, head, protocol, reason},
     sites::{RemoteAddress, SiteFailure},
 };
 use crate::egress::{BodyError, ConnectError, ProxyResponse, error_response, failure, remove_hop_headers};
@@ -35,7 +35,7 @@ const ABANDONED_TIMEOUT: Duration = Duration::from_secs(10);
 /// Parts of a body that wait for the browser.
 const BUFFERED: usize = 16;
 
-/// A request that was sent, as far as it is known.
+/// A request that was sent: what is known of its exchange so far, and when it began.
 pub(super) struct Sent {
     pub(super) exchange: Exchange,
     pub(super) clock: Instant,
@@ -59,14 +59,11 @@ enum BodyEnd {
 impl Traffic {
     /// Sends a request to its site. The response is passed on while it arrives.
     pub(super) async fn fetch(self: &Arc<Self>, mut asked: Asked) -> Result<ProxyResponse, Dropped> {
-        let request = std::mem::take(&mut asked.request);
-        let Some(outgoing) = outgoing(&asked, &request) else {
-            asked.request = request;
+        let Some(outgoing) = outgoing(&asked) else {
             return asked.fail(failure(StatusCode::BAD_GATEWAY, "webgym: invalid URL", "ConnectionFailed"));
         };
-        let mut exchange =
-            Exchange::new(Timestamp::now(), request.clone(), Outcome::Failed("net::ERR_FAILED".into()));
-        asked.request = request;
+        let unknown = Outcome::Failed("net::ERR_FAILED".into());
+        let mut exchange = Exchange::new(Timestamp::now(), asked.request.clone(), unknown);
         exchange.session.clone_from(&self.options.session);
         exchange.resource_type = asked.resource_type().map(str::to_owned);
         let mut sent = Sent { exchange, clock: Instant::now() };
@@ -122,6 +119,7 @@ impl Traffic {
     ) {
         let Outcome::Response(head) = &sent.exchange.outcome else { return };
         let is_stream = head.headers.media_type().is_some_and(|media_type| is_endless(&media_type));
+        let has_length = head.headers.contains("content-length");
         let mut received: Vec<Bytes> = Vec::new();
         let (mut size, mut chunks) = (0, Vec::new());
         let mut abandoned: Option<Instant> = None;
@@ -161,6 +159,10 @@ impl Traffic {
             tracing::warn!(url = sent.exchange.request.url, size, "a response is too large to be recorded");
             return self.log.recorded(false);
         }
+        // A part of a file is no response: a replay would show a page that never finishes to load it.
+        if end == BodyEnd::Unfinished && has_length && !is_stream {
+            return self.log.recorded(false);
+        }
         let total_ms = sent.elapsed_ms();
         let exchange = &mut sent.exchange;
         if let Some(timing) = &mut exchange.timing {
@@ -189,10 +191,7 @@ impl Traffic {
             exchange.request.body.len() + exchange.response().map_or(0, |response| response.body.len());
         let total = self.recorded_bytes.fetch_add(size as u64, Ordering::Relaxed) + size as u64;
         if total > self.max_recorded {
-            tracing::warn!(
-                limit = self.max_recorded,
-                "a lease has recorded as much as it may; the rest is not recorded"
-            );
+            tracing::debug!(limit = self.max_recorded, "a lease has recorded as much as it may");
             return self.log.recorded(false);
         }
         let appended = tokio::task::spawn_blocking(move || recording.append(exchange)).await;
@@ -204,10 +203,10 @@ impl Traffic {
 }
 
 /// The request as it is sent to the site.
-fn outgoing(asked: &Asked, request: &replay::Request) -> Option<Request<Full<Bytes>>> {
-    let mut outgoing = Request::new(Full::new(request.body.clone()));
+fn outgoing(asked: &Asked) -> Option<Request<Full<Bytes>>> {
+    let mut outgoing = Request::new(Full::new(asked.request.body.clone()));
     *outgoing.method_mut() = asked.parts.method.clone();
-    *outgoing.uri_mut() = request.url.parse().ok()?;
+    *outgoing.uri_mut() = asked.request.url.parse().ok()?;
     *outgoing.headers_mut() = asked.parts.headers.clone();
     *outgoing.extensions_mut() = asked.parts.extensions.clone();
     if asked.websocket.is_some() {
@@ -236,7 +235,7 @@ fn site_failure(error: &SiteFailure) -> ProxyResponse {
         return error_response(&ConnectError::Refused(error.message.clone()));
     }
     let text = format!("webgym: the site cannot be reached: {}", error.message);
-    failure(StatusCode::BAD_GATEWAY, &text, error.reason)
+    failure(StatusCode::BAD_GATEWAY, &text, reason(error.error))
 }
 
 /// Whether responses of this type have no end of their own.

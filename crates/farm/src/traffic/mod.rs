@@ -149,7 +149,7 @@ impl Traffic {
         self.ended.cancel();
         self.writers.close();
         if tokio::time::timeout(DRAIN_TIMEOUT, self.writers.wait()).await.is_err() {
-            tracing::debug!("responses that did not end with their lease are not recorded");
+            tracing::warn!("responses that did not end within 3 s after their lease are not recorded");
         }
         self.recording.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

@@ -43,8 +43,6 @@ pub(super) struct RemoteAddress(pub(super) IpAddr);
 pub(super) struct SiteFailure {
     /// `net::ERR_…`.
     pub(super) error: &'static str,
-    /// The value of the header that tells our browser.
-    pub(super) reason: &'static str,
     pub(super) message: String,
     pub(super) is_refused: bool,
 }
@@ -99,14 +97,14 @@ impl Sites {
 
 impl SiteFailure {
     fn of_connect(error: &ConnectError) -> Self {
-        let (net_error, reason) = match error {
-            ConnectError::Refused(_) => ("net::ERR_BLOCKED_BY_CLIENT", error.reason()),
-            ConnectError::Unresolved(_) => ("net::ERR_NAME_NOT_RESOLVED", error.reason()),
-            ConnectError::Failed(_) => ("net::ERR_CONNECTION_FAILED", error.reason()),
-            ConnectError::Proxy(_) => ("net::ERR_PROXY_CONNECTION_FAILED", error.reason()),
+        let net_error = match error {
+            ConnectError::Refused(_) => "net::ERR_BLOCKED_BY_CLIENT",
+            ConnectError::Unresolved(_) => "net::ERR_NAME_NOT_RESOLVED",
+            ConnectError::Failed(_) => "net::ERR_CONNECTION_FAILED",
+            ConnectError::Proxy(_) => "net::ERR_PROXY_CONNECTION_FAILED",
         };
         let is_refused = matches!(error, ConnectError::Refused(_));
-        Self { error: net_error, reason, message: error.to_string(), is_refused }
+        Self { error: net_error, message: error.to_string(), is_refused }
     }
 
     fn new(error: &hyper_util::client::legacy::Error) -> Self {
@@ -117,13 +115,12 @@ impl SiteFailure {
                 return Self::of_connect(error);
             }
             if let Some(error) = find_tls_error(cause) {
-                let (net_error, reason) = tls_failure(error);
-                return Self { error: net_error, reason, message: error.to_string(), is_refused: false };
+                return Self { error: tls_failure(error), message: error.to_string(), is_refused: false };
             }
             message = cause.to_string();
             source = cause.source();
         }
-        Self { error: "net::ERR_CONNECTION_CLOSED", reason: "ConnectionClosed", message, is_refused: false }
+        Self { error: "net::ERR_CONNECTION_CLOSED", message, is_refused: false }
     }
 }
 
@@ -133,21 +130,19 @@ fn find_tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Er
     cause.downcast_ref::<rustls::Error>().or_else(|| inner.and_then(|inner| inner.downcast_ref()))
 }
 
-fn tls_failure(error: &rustls::Error) -> (&'static str, &'static str) {
+fn tls_failure(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(certificate) => match certificate {
             CertificateError::Expired
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. } => {
-                ("net::ERR_CERT_DATE_INVALID", "CertDateInvalid")
-            }
+            | CertificateError::NotValidYetContext { .. } => "net::ERR_CERT_DATE_INVALID",
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                ("net::ERR_CERT_COMMON_NAME_INVALID", "CertCommonNameInvalid")
+                "net::ERR_CERT_COMMON_NAME_INVALID"
             }
-            _ => ("net::ERR_CERT_AUTHORITY_INVALID", "CertAuthorityInvalid"),
+            _ => "net::ERR_CERT_AUTHORITY_INVALID",
         },
-        _ => ("net::ERR_SSL_PROTOCOL_ERROR", "SslProtocolError"),
+        _ => "net::ERR_SSL_PROTOCOL_ERROR",
     }
 }
 
