@@ -95,10 +95,11 @@ impl From<CallError> for BenchError {
 }
 
 impl BareBrowser {
-    pub(crate) async fn start(executable: &cdp::Executable) -> Result<Self, BenchError> {
+    /// Starts the browser, with or without the flags that make pages cheaper.
+    pub(crate) async fn start(executable: &cdp::Executable, tuned: bool) -> Result<Self, BenchError> {
         let attached =
             Arc::new(AttachedSessions { sessions: Mutex::default(), changed: watch::channel(0).0 });
-        let launch = Launch::new(executable.clone());
+        let launch = Launch { tuned, ..Launch::new(executable.clone()) };
         let process = launch
             .start(Arc::clone(&attached) as Arc<dyn EventHandler>)
             .await
@@ -106,6 +107,10 @@ impl BareBrowser {
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": [{"type": "page"}]});
         process.connection().root().run(p::TARGET_SET_AUTO_ATTACH, &attach).await?;
         Ok(Self { process, attached })
+    }
+
+    pub(crate) fn process_group(&self) -> u32 {
+        self.process.process_group()
     }
 
     /// Creates a new context with a page.

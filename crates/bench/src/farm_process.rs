@@ -11,7 +11,7 @@ use client::{
     farm::{ClientError, FarmClient, FarmClientOptions, Lease, ObserveOptions},
     http::{Deadline, RetryPolicy},
 };
-use proto::{Command, InteractionMode, SessionOptions};
+use proto::{Command, ImageFormat, InteractionMode, SessionOptions};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -29,8 +29,8 @@ const API_KEY: &str = "default_key";
 pub(crate) enum StepCalls {
     /// One call each for the command, the screenshot and the metadata.
     Separate,
-    /// A single call of `/step`.
-    Combined,
+    /// A single call of `/step`, with a screenshot in this format.
+    Combined(ImageFormat),
 }
 
 pub(crate) struct FarmProcess {
@@ -40,6 +40,11 @@ pub(crate) struct FarmProcess {
     session: SessionOptions,
     /// Time from the start of the process until all instances were ready.
     pub(crate) ready_after: Duration,
+}
+
+impl StepCalls {
+    /// A single call, as collectors use it by default.
+    pub(crate) const STEP: Self = Self::Combined(ImageFormat::Png);
 }
 
 impl From<ClientError> for BenchError {
@@ -135,8 +140,8 @@ impl FarmProcess {
         mode: InteractionMode,
     ) -> Result<usize, BenchError> {
         let deadline = Deadline::after(CALL_TIMEOUT);
-        let options = ObserveOptions::for_step(mode);
-        if calls == StepCalls::Combined {
+        if let StepCalls::Combined(format) = calls {
+            let options = ObserveOptions { format, ..ObserveOptions::for_step(mode) };
             let observed = self.client.step(lease, command, &options, deadline).await?;
             return Ok(observed.screenshot.map_or(0, |screenshot| screenshot.data.len()));
         }

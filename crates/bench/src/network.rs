@@ -42,9 +42,9 @@ impl Bench<'_> {
             let mut drivers = Vec::new();
             for (_, session) in &kinds {
                 let farm = self.start_farm_with_archives(folder.path(), count, session.clone()).await?;
-                drivers.push(Driver::Farm(Arc::new(farm), StepCalls::Combined, COORDINATES));
+                drivers.push((Driver::Farm(Arc::new(farm), StepCalls::STEP, COORDINATES), count));
             }
-            let measurements = self.run_in_turns(drivers, count).await?;
+            let measurements = self.run_in_turns(drivers).await?;
             for ((name, _), measurement) in kinds.iter().zip(&measurements) {
                 add_steps(report, name, measurement);
             }
@@ -86,7 +86,7 @@ impl Bench<'_> {
         for seed in 0..ROTATIONS {
             let lease = farm.acquire().await?;
             for command in workload::episode(&self.sites, seed) {
-                farm.step(&lease, &command, StepCalls::Combined, InteractionMode::Coordinates).await?;
+                farm.step(&lease, &command, StepCalls::STEP, InteractionMode::Coordinates).await?;
             }
             farm.release(&lease).await?;
         }

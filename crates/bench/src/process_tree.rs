@@ -74,7 +74,7 @@ impl PerKind {
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessTree {
     root: i32,
-    /// Roots of subtrees that are not counted.
+    /// Roots of subtrees, and process groups, that are not counted.
     excluded: Vec<i32>,
 }
 
@@ -83,7 +83,7 @@ impl ProcessTree {
         Self { root: root.cast_signed(), excluded: Vec::new() }
     }
 
-    /// The tree of this process without some subtrees.
+    /// The tree of this process without some subtrees and process groups.
     pub(crate) fn current(excluded: &[u32]) -> Self {
         let excluded = excluded.iter().map(|pid| pid.cast_signed()).collect();
         Self { excluded, ..Self::of(std::process::id()) }
@@ -127,7 +127,7 @@ impl ProcessTree {
         let all = all_processes().into_iter().flatten().flatten().filter_map(|process| process.stat().ok());
         let mut children: HashMap<i32, Vec<Stat>> = HashMap::new();
         let mut members = Vec::new();
-        for stat in all.filter(|stat| !self.excluded.contains(&stat.pid)) {
+        for stat in all.filter(|stat| ![stat.pid, stat.pgrp].iter().any(|id| self.excluded.contains(id))) {
             if stat.pid == self.root {
                 members.push(stat);
             } else {

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr, sync::Arc};
 
 use practice::Sites;
-use proto::InteractionMode;
+use proto::{ImageFormat, InteractionMode};
 
 use crate::{
     BenchError, Better, Options, Report,
@@ -21,6 +21,8 @@ pub enum Section {
     Steps,
     /// Duration of a step with a single instance.
     One,
+    /// Three and six times as many busy instances.
+    Load,
     /// Acquiring and releasing leases under load.
     Leases,
     /// Memory of each additional instance.
@@ -38,9 +40,10 @@ pub enum Section {
 }
 
 impl Section {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Steps,
         Self::One,
+        Self::Load,
         Self::Leases,
         Self::Memory,
         Self::Start,
@@ -54,6 +57,7 @@ impl Section {
         match self {
             Self::Steps => "steps",
             Self::One => "one",
+            Self::Load => "load",
             Self::Leases => "leases",
             Self::Memory => "memory",
             Self::Start => "start",
@@ -78,6 +82,7 @@ impl Section {
         match self {
             Self::Steps => bench.steps(report).await,
             Self::One => bench.one(report).await,
+            Self::Load => bench.load(report).await,
             Self::Leases => bench.leases(report).await,
             Self::Memory => bench.memory(report).await,
             Self::Start => bench.start_up(report).await,
@@ -112,6 +117,20 @@ pub(crate) struct Bench<'a> {
     pub(crate) progress: &'a dyn Fn(&str),
 }
 
+/// What a section compares.
+#[derive(Clone, Copy)]
+enum Subject {
+    /// Chromium without a farm, with or without the flags of the farm that only make pages cheaper.
+    Bare {
+        tuned: bool,
+    },
+    Farm(StepCalls, InteractionMode),
+}
+
+impl Subject {
+    const BARE: Self = Self::Bare { tuned: false };
+}
+
 pub(crate) const COORDINATES: InteractionMode = InteractionMode::Coordinates;
 
 impl Bench<'_> {
@@ -121,35 +140,37 @@ impl Bench<'_> {
     }
 
     /// Runs the same workload on each driver, in turns of a few seconds, so that other activity on the machine
-    /// affects all of them equally. `None` is bare Chromium.
+    /// affects all of them equally.
     async fn measure_in_turns(
         &self,
         instances: usize,
-        kinds: &[Option<(StepCalls, InteractionMode)>],
+        subjects: &[Subject],
     ) -> Result<Vec<Measurement>, BenchError> {
         let mut drivers = Vec::new();
-        for kind in kinds {
-            drivers.push(match kind {
-                Some((calls, mode)) => Driver::Farm(self.start_farm(instances).await?, *calls, *mode),
-                None => Driver::Bare(Arc::new(BareBrowser::start(&self.options.executable).await?)),
-            });
+        for subject in subjects {
+            let driver = match *subject {
+                Subject::Farm(calls, mode) => Driver::Farm(self.start_farm(instances).await?, calls, mode),
+                Subject::Bare { tuned } => {
+                    Driver::Bare(Arc::new(BareBrowser::start(&self.options.executable, tuned).await?))
+                }
+            };
+            drivers.push((driver, instances));
         }
-        self.run_in_turns(drivers, instances).await
+        self.run_in_turns(drivers).await
     }
 
-    /// Measures drivers that are already started, and stops them.
+    /// Measures drivers that are already started, each with its number of workers, and stops them.
     pub(crate) async fn run_in_turns(
         &self,
-        drivers: Vec<Driver>,
-        instances: usize,
+        drivers: Vec<(Driver, usize)>,
     ) -> Result<Vec<Measurement>, BenchError> {
         const TURNS: usize = 4;
-        let farms: Vec<u32> = drivers.iter().filter_map(Driver::pid).collect();
-        let tree =
-            |driver: &Driver| driver.pid().map_or_else(|| ProcessTree::current(&farms), ProcessTree::of);
         let mut groups: Vec<WorkerGroup> = drivers
             .iter()
-            .map(|driver| WorkerGroup::new(driver, instances, tree(driver), &self.sites))
+            .map(|(driver, workers)| {
+                let tree = driver.process_tree(drivers.iter().map(|(driver, _)| driver));
+                WorkerGroup::new(driver, *workers, tree, &self.sites)
+            })
             .collect();
         for group in &mut groups {
             group.warm_up(self.warm_up_seconds()).await?;
@@ -165,7 +186,7 @@ impl Bench<'_> {
         for group in groups {
             measurements.push(group.finish().await);
         }
-        for driver in drivers {
+        for (driver, _) in drivers {
             driver.stop().await?;
         }
         Ok(measurements)
@@ -179,7 +200,7 @@ impl Bench<'_> {
     async fn measure_farm(&self, instances: usize, workers: usize) -> Result<Measurement, BenchError> {
         let farm = self.start_farm(instances).await?;
         let tree = ProcessTree::of(farm.pid);
-        let driver = Driver::Farm(farm, StepCalls::Combined, COORDINATES);
+        let driver = Driver::Farm(farm, StepCalls::STEP, COORDINATES);
         let mut group = WorkerGroup::new(&driver, workers, tree, &self.sites);
         group.warm_up(self.warm_up_seconds()).await?;
         group.run_turn(self.options.seconds).await?;
@@ -192,46 +213,75 @@ impl Bench<'_> {
         let count = self.options.instances;
         for repeat in 1..=self.options.repeats {
             (self.progress)(&format!("steps with {count} instances, {repeat} of {}", self.options.repeats));
-            let kinds = [
-                ("bare", None),
-                ("plain calls", Some((StepCalls::Separate, COORDINATES))),
-                ("/step", Some((StepCalls::Combined, COORDINATES))),
-                ("/step, set-of-marks", Some((StepCalls::Combined, InteractionMode::SetOfMarks))),
+            let subjects = [
+                ("bare", Subject::BARE),
+                ("bare with our flags", Subject::Bare { tuned: true }),
+                ("plain calls", Subject::Farm(StepCalls::Separate, COORDINATES)),
+                ("/step", Subject::Farm(StepCalls::STEP, COORDINATES)),
+                ("/step, JPEG", Subject::Farm(StepCalls::Combined(ImageFormat::Jpeg), COORDINATES)),
+                ("/step, set-of-marks", Subject::Farm(StepCalls::STEP, InteractionMode::SetOfMarks)),
             ];
-            let measurements = self.measure_in_turns(count, &kinds.map(|(_, kind)| kind)).await?;
-            for ((name, _), measurement) in kinds.iter().zip(&measurements) {
+            let measurements = self.measure_in_turns(count, &subjects.map(|(_, subject)| subject)).await?;
+            for ((name, _), measurement) in subjects.iter().zip(&measurements) {
                 add_steps(report, name, measurement);
             }
         }
-        let higher = Better::Higher;
-        report.add_ratio(
-            "plain calls ÷ bare",
-            higher,
-            "steps per second, plain calls",
-            "steps per second, bare",
-        );
-        report.add_ratio("/step ÷ bare", higher, "steps per second, /step", "steps per second, bare");
-        report.add_ratio(
-            "set-of-marks ÷ coordinates",
-            higher,
-            "steps per second, /step, set-of-marks",
-            "steps per second, /step",
-        );
+        let speed = |name: &str| format!("steps per second, {name}");
+        for name in ["plain calls", "/step", "/step, JPEG", "bare with our flags"] {
+            report.add_ratio(&format!("{name} ÷ bare"), Better::Higher, &speed(name), &speed("bare"));
+        }
+        let (marks, plain) = (speed("/step, set-of-marks"), speed("/step"));
+        report.add_ratio("set-of-marks ÷ coordinates", Better::Higher, &marks, &plain);
         report.add_ratio("CPU a step, /step ÷ bare", Better::Lower, "CPU a step, /step", "CPU a step, bare");
-        report.set_target("plain calls ÷ bare", 0.85);
-        report.set_target("/step ÷ bare", 1.0);
+        report.set_target("plain calls ÷ bare", 0.92);
+        report.set_target("/step ÷ bare", 1.15);
+        report.set_target("/step, JPEG ÷ bare", 1.15);
         report.set_target("set-of-marks ÷ coordinates", 0.8);
-        report.set_target("CPU a step, /step ÷ bare", 1.08);
+        report.set_target("CPU a step, /step ÷ bare", 1.0);
         report.set_target(&format!("CPU a step of {}, /step", Kind::Ours.name()), 5.0);
         report.set_target("memory under load, /step", 768.0);
+        Ok(())
+    }
+
+    /// Compares the instances that fill this machine with three and six times as many, all busy.
+    async fn load(&self, report: &mut Report) -> Result<(), BenchError> {
+        let counts = [1, 3, 6].map(|factor| factor * self.options.instances);
+        let [count, .., most] = counts;
+        let speed = |count: usize| format!("steps per second, {count} busy instances");
+        for repeat in 1..=self.options.repeats {
+            (self.progress)(&format!("up to {most} busy instances, {repeat} of {}", self.options.repeats));
+            let mut drivers = Vec::new();
+            for count in counts {
+                let farm = self.start_farm(count).await?;
+                drivers.push((Driver::Farm(farm, StepCalls::STEP, COORDINATES), count));
+            }
+            for (count, measurement) in counts.iter().zip(self.run_in_turns(drivers).await?) {
+                let quantile = |share| percentile(&measurement.latencies.step, share);
+                let busy = format!("{count} busy instances");
+                report.add(&speed(*count), "1/s", Better::Higher, measurement.steps_per_second());
+                report.add(&format!("step p50, {busy}"), "ms", Better::Lower, quantile(0.5));
+                report.add(&format!("step p99, {busy}"), "ms", Better::Lower, quantile(0.99));
+                report.add(
+                    &format!("step p99 ÷ p50, {busy}"),
+                    "",
+                    Better::Lower,
+                    quantile(0.99) / quantile(0.5).max(f64::EPSILON),
+                );
+            }
+        }
+        let ratio = format!("{most} ÷ {count} busy instances");
+        report.add_ratio(&ratio, Better::Higher, &speed(most), &speed(count));
+        report.set_target(&ratio, 1.0);
+        report.set_target(&format!("step p99 ÷ p50, {most} busy instances"), 3.0);
         Ok(())
     }
 
     async fn one(&self, report: &mut Report) -> Result<(), BenchError> {
         for repeat in 1..=self.options.repeats {
             (self.progress)(&format!("a single instance, {repeat} of {}", self.options.repeats));
-            let measurements =
-                self.measure_in_turns(1, &[None, Some((StepCalls::Combined, COORDINATES))]).await?;
+            let measurements = self
+                .measure_in_turns(1, &[Subject::BARE, Subject::Farm(StepCalls::STEP, COORDINATES)])
+                .await?;
             for (name, measurement) in ["bare", "/step"].iter().zip(&measurements) {
                 let p50 = percentile(&measurement.latencies.step, 0.5);
                 report.add(&format!("step p50 alone, {name}"), "ms", Better::Lower, p50);

@@ -27,11 +27,24 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// The process of the farm; bare Chromium is a child of this process.
-    pub(crate) fn pid(&self) -> Option<u32> {
+    /// The process of the farm, or the process group of bare Chromium.
+    fn process(&self) -> u32 {
         match self {
-            Self::Bare(_) => None,
-            Self::Farm(farm, ..) => Some(farm.pid),
+            Self::Bare(bare) => bare.process_group(),
+            Self::Farm(farm, ..) => farm.pid,
+        }
+    }
+
+    /// The processes whose CPU and memory are measured. Bare Chromium is driven by this process, which counts with it; what
+    /// `all` other drivers run does not.
+    pub(crate) fn process_tree<'a>(&self, all: impl Iterator<Item = &'a Self>) -> ProcessTree {
+        match self {
+            Self::Bare(_) => {
+                let others: Vec<u32> =
+                    all.map(Self::process).filter(|process| *process != self.process()).collect();
+                ProcessTree::current(&others)
+            }
+            Self::Farm(farm, ..) => ProcessTree::of(farm.pid),
         }
     }
 

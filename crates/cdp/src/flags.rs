@@ -55,26 +55,43 @@ const NO_THROTTLING: &[&str] = &[
     "--disable-backgrounding-occluded-windows",
 ];
 
-/// Saves processes and memory: cross-site frames run in the renderer of their page (tenants never share a renderer), and
-/// left pages are not kept alive for fast back navigation.
-const FEWER_PROCESSES: &[&str] = &[
-    "--disable-site-isolation-trials",
-    "--disable-features=IsolateOrigins,site-per-process,BackForwardCache,Translate,MediaRouter,OptimizationHints,\
+/// Saves processes: cross-site frames run in the renderer of their page (tenants never share a renderer).
+const FEWER_PROCESSES: &[&str] = &["--disable-site-isolation-trials"];
+
+/// Features that are disabled: site isolation (see [`FEWER_PROCESSES`]), left pages that are kept alive for fast back
+/// navigation, and what needs a network or a user.
+const DISABLED_FEATURES: &str = "IsolateOrigins,site-per-process,BackForwardCache,Translate,MediaRouter,OptimizationHints,\
      DialMediaRouteProvider,HttpsUpgrades,HttpsFirstBalancedMode,PaintHolding,GlobalMediaControls,\
      DestroyProfileOnBrowserClose,LensOverlay,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,\
-     AutofillServerCommunication,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup",
-];
+     AutofillServerCommunication,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup";
+
+/// Features that cost CPU only (docs/benchmarks.md). `RenderDocument` builds a new frame host, widget and compositor for
+/// every document, even of the same site; while they change places, the browser rejects screenshots.
+const COSTLY_FEATURES: &str = ",RenderDocument";
+
+/// Draws a page in few large tiles: without a GPU each tile is drawn, sent and copied by itself.
+const LARGE_TILES: &[&str] = &["--default-tile-width=1280", "--default-tile-height=384"];
 
 /// With less shared memory pages crash, so the browser must use files instead.
 const MIN_SHARED_MEMORY: u64 = 512 << 20;
 
-pub(crate) fn flags(kind: BrowserKind, profile: &Path, sandbox: bool, size: (u32, u32)) -> Vec<String> {
+/// Returns the flags of a launch. `tuned` adds those that only make pages cheaper.
+pub(crate) fn flags(
+    kind: BrowserKind,
+    profile: &Path,
+    sandbox: bool,
+    size: (u32, u32),
+    tuned: bool,
+) -> Vec<String> {
+    let tuning = if tuned { LARGE_TILES } else { &[] };
     let mut flags: Vec<String> =
-        [NO_BACKGROUND_ACTIVITY, DETERMINISTIC_RENDERING, NO_THROTTLING, FEWER_PROCESSES]
+        [NO_BACKGROUND_ACTIVITY, DETERMINISTIC_RENDERING, NO_THROTTLING, FEWER_PROCESSES, tuning]
             .into_iter()
             .flatten()
             .map(|flag| (*flag).to_owned())
             .collect();
+    let costly = if tuned { COSTLY_FEATURES } else { "" };
+    flags.push(format!("--disable-features={DISABLED_FEATURES}{costly}"));
     flags.push("--headless".to_owned());
     flags.push("--remote-debugging-pipe".to_owned());
     flags.push(format!("--user-data-dir={}", profile.display()));
@@ -96,5 +113,22 @@ fn is_shared_memory_small() -> bool {
     match rustix::fs::statvfs("/dev/shm") {
         Ok(stat) => stat.f_blocks.saturating_mul(stat.f_frsize) < MIN_SHARED_MEMORY,
         Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tuning_adds_flags_and_keeps_the_others() {
+        let of = |tuned| flags(BrowserKind::HeadlessShell, Path::new("/profile"), true, (1280, 768), tuned);
+        let (plain, tuned) = (of(false), of(true));
+        let is_kept = |flag: &String| tuned.iter().any(|other| other.starts_with(flag.as_str()));
+        assert!(plain.iter().all(is_kept), "{plain:?} {tuned:?}");
+        let disables = |flags: &[String]| flags.iter().any(|flag| flag.ends_with(",RenderDocument"));
+        assert!(disables(&tuned) && !disables(&plain));
+        // Chromium uses only the last list of features.
+        assert_eq!(tuned.iter().filter(|flag| flag.starts_with("--disable-features=")).count(), 1);
     }
 }

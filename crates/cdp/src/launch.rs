@@ -47,6 +47,8 @@ pub struct Launch {
     pub sandbox: Sandbox,
     pub window_size: (u32, u32),
     pub extra_flags: Vec<String>,
+    /// Whether flags are set that only make pages cheaper. Benchmarks compare with a browser without them.
+    pub tuned: bool,
     /// The memory, in bytes, that no process of the browser should exceed. Well above it, the kernel refuses further
     /// memory, which ends a renderer. `None` sets no limit.
     pub memory_limit: Option<u64>,
@@ -101,6 +103,7 @@ impl Launch {
             sandbox: Sandbox::Auto,
             window_size: (1280, 768),
             extra_flags: Vec::new(),
+            tuned: true,
             memory_limit: None,
             start_timeout: Duration::from_secs(30),
         }
@@ -183,7 +186,7 @@ impl Launch {
     ) -> std::io::Result<Command> {
         let mut command = Command::new(&self.executable.path);
         command
-            .args(flags(self.executable.kind, profile, sandbox, self.window_size))
+            .args(flags(self.executable.kind, profile, sandbox, self.window_size, self.tuned))
             .args(&self.extra_flags)
             .env("TMPDIR", profile.join("tmp"))
             .stdin(Stdio::null())

@@ -14,8 +14,8 @@ use clap::{Args, Subcommand};
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     command: Option<BenchCommand>,
-    /// Only these parts: steps, one (a single instance), leases, memory, start, many (256 instances), growth, master,
-    /// network (recording and replaying). Default: all, which takes about 15 minutes.
+    /// Only these parts: steps, one (a single instance), load (up to 48 busy instances), leases, memory, start, many (256
+    /// instances), growth, master, network (recording and replaying). Default: all, which takes about 25 minutes.
     #[arg(long, value_delimiter = ',', value_name = "PARTS")]
     parts: Vec<Section>,
     /// The number of instances that run episodes concurrently.
