@@ -67,7 +67,8 @@ const JPEG_QUALITY: u32 = 80;
 /// A capture may never be answered if the page navigates meanwhile. It is repeated this long after the navigation.
 const RECAPTURE_DELAY: Duration = Duration::from_millis(500);
 
-/// While a navigation moves the page to another process, the browser rejects captures. They are repeated this often, this long.
+/// While a navigation moves the page to another process, the browser rejects captures. They are repeated this often, as
+/// long as the navigation lasts; if none is in progress, this long.
 const REJECTION_DELAY: Duration = Duration::from_millis(20);
 const MAX_REJECTION_TIME: Duration = Duration::from_secs(10);
 
@@ -78,14 +79,20 @@ impl Page {
         format: ImageFormat,
         view: Option<View>,
     ) -> Result<Bytes, BrowserError> {
-        let deadline = Instant::now() + self.options.operation_timeout;
-        let give_up = Instant::now() + MAX_REJECTION_TIME;
+        let start = Instant::now();
+        let deadline = start + self.options.operation_timeout;
         loop {
             let document = self.document();
             tokio::select! {
                 biased;
                 image = self.capture_once(format, view, deadline) => match image {
-                    Err(CallError::Rejected { message, .. }) if Instant::now() < give_up => {
+                    Err(CallError::Rejected { message, .. }) => {
+                        let after = start.elapsed();
+                        let is_passing = after < MAX_REJECTION_TIME || self.tracker.state().is_navigating();
+                        if !is_passing || Instant::now() >= deadline {
+                            let operation = format!("the browser refuses to capture it: {message}");
+                            return Err(BrowserError::Timeout { operation, after });
+                        }
                         tracing::debug!(message, "the browser cannot capture the page now; repeating it");
                         tokio::time::sleep(REJECTION_DELAY).await;
                     }
