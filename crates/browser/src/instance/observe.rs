@@ -10,7 +10,10 @@ use super::{Instance, LastMarks, tabs::is_page_closed};
 use crate::{
     error::BrowserError,
     marks,
-    page::{View, elements::Mark},
+    page::{
+        ActionStart, View,
+        elements::{Mark, RowText},
+    },
 };
 
 /// What an observation should contain.
@@ -60,18 +63,56 @@ pub struct Observation {
     pub tabs: Option<Vec<TabInfo>>,
 }
 
+/// Who asks for the rows of an open drop-down and the metadata.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Details {
+    Included,
+    /// The caller asks for them after the screenshot.
+    Left,
+}
+
 impl Instance {
     pub async fn observe(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
+        self.observe_with(request, Details::Included).await
+    }
+
+    /// Observes a page that was found quiet after an action. Returns `None` if it has changed since.
+    pub(super) async fn observe_quiet(
+        &mut self,
+        start: ActionStart,
+        request: &ObserveRequest,
+    ) -> Result<Option<Observation>, BrowserError> {
+        let document = self.page.document();
+        let mut observation = self.observe_with(request, Details::Left).await?;
+        let Some(quiet) = self.page.describe_quiet(start, document).await? else { return Ok(None) };
+        observation.metadata = request.metadata.then_some(quiet.metadata);
+        let is_plain = request.screenshot && request.mode != InteractionMode::SetOfMarks;
+        if is_plain && !quiet.rows.is_empty() {
+            observation.screenshot =
+                Some(self.capture_with_rows(request.format, request.view, quiet.rows).await?);
+        }
+        Ok(Some(observation))
+    }
+
+    async fn observe_with(
+        &mut self,
+        request: &ObserveRequest,
+        details: Details,
+    ) -> Result<Observation, BrowserError> {
         self.sync_page().await?;
-        let observation = self.observe_once(request).await;
+        let observation = self.observe_once(request, details).await;
         if is_page_closed(&observation) {
             self.recover_closed_page().await?;
-            return self.observe_once(request).await;
+            return self.observe_once(request, details).await;
         }
         observation
     }
 
-    async fn observe_once(&mut self, request: &ObserveRequest) -> Result<Observation, BrowserError> {
+    async fn observe_once(
+        &mut self,
+        request: &ObserveRequest,
+        details: Details,
+    ) -> Result<Observation, BrowserError> {
         let set_of_marks = request.mode == InteractionMode::SetOfMarks;
         let draw_marks = request.screenshot && set_of_marks;
         let mut observation = Observation { tabs: self.observe_tabs().await?, ..Observation::default() };
@@ -80,7 +121,7 @@ impl Instance {
                 if !request.screenshot || draw_marks {
                     return Ok(None);
                 }
-                self.capture(request.format, request.view).await.map(Some)
+                self.capture(request, details).await.map(Some)
             },
             async {
                 if request.elements || draw_marks {
@@ -89,7 +130,13 @@ impl Instance {
                     Ok(None)
                 }
             },
-            async { if request.metadata { self.page.metadata().await.map(Some) } else { Ok(None) } },
+            async {
+                if request.metadata && details == Details::Included {
+                    self.page.metadata().await.map(Some)
+                } else {
+                    Ok(None)
+                }
+            },
         );
         observation.screenshot = screenshot?;
         observation.metadata = metadata?;
@@ -110,14 +157,29 @@ impl Instance {
 
     /// Captures the viewport. The rows of an open drop-down are drawn onto it, because Chromium shows them in a separate
     /// window.
-    async fn capture(&self, format: ImageFormat, view: Option<View>) -> Result<Screenshot, BrowserError> {
+    async fn capture(&self, request: &ObserveRequest, details: Details) -> Result<Screenshot, BrowserError> {
+        let ObserveRequest { format, view, .. } = *request;
+        let rows = async {
+            match details {
+                Details::Included => self.page.open_dropdown_rows().await,
+                Details::Left => Ok(Vec::new()),
+            }
+        };
         // Concurrently, because a drop-down is rarely open.
-        let (bytes, rows) =
-            tokio::try_join!(self.page.capture(format, view), self.page.open_dropdown_rows())?;
+        let (bytes, rows) = tokio::try_join!(self.page.capture(format, view), rows)?;
         if rows.is_empty() {
             let (width, height) = view.map_or(self.options.viewport, |view| view.size());
             return Ok(Screenshot { format, width, height, bytes });
         }
+        self.capture_with_rows(format, view, rows).await
+    }
+
+    async fn capture_with_rows(
+        &self,
+        format: ImageFormat,
+        view: Option<View>,
+        rows: Vec<(Rect, RowText)>,
+    ) -> Result<Screenshot, BrowserError> {
         let to_view = |rect: Rect| view.map_or(rect, |view| view.place(rect));
         let rows: Vec<_> = rows.into_iter().map(|(rect, row)| (to_view(rect), row)).collect();
         self.capture_and_draw(format, view, move |png| marks::draw_rows(png, &rows, format)).await

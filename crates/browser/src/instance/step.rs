@@ -61,14 +61,13 @@ impl Instance {
         let (document, tracker) = (self.page.document(), Arc::clone(self.page.tracker()));
         let navigates = tracker.wait_until(|state| state.is_navigating() || state.document != document);
         let observation = tokio::select! {
-            observation = self.observe(request) => observation?,
+            observation = self.observe_quiet(start, request) => observation,
             () = navigates => return Ok(None),
         };
-        let changed = self.page.changed_since_quiet(start, document).await;
-        if is_page_closed(&changed) {
+        if is_page_closed(&observation) {
             return Ok(None);
         }
-        Ok((!changed? && !self.context.has_windows()).then_some(observation))
+        Ok(observation?.filter(|_| !self.context.has_windows()))
     }
 }
 

@@ -79,18 +79,23 @@ pub(crate) struct RowText {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct OpenRow {
+pub(super) struct OpenRow {
     text: String,
     selected: bool,
     rect: ElementRect,
+}
+
+impl OpenRow {
+    pub(super) fn into_row(self) -> (Rect, RowText) {
+        (self.rect.into(), RowText { text: self.text, selected: self.selected })
+    }
 }
 
 impl Page {
     /// Returns the visible rows of the open drop-down, which every screenshot must show.
     pub(crate) async fn open_dropdown_rows(&self) -> Result<Vec<(Rect, RowText)>, BrowserError> {
         let rows: Vec<OpenRow> = self.call_script("openDropdownRows", &json!([])).await?;
-        let convert = |row: OpenRow| (row.rect.into(), RowText { text: row.text, selected: row.selected });
-        Ok(rows.into_iter().map(convert).collect())
+        Ok(rows.into_iter().map(OpenRow::into_row).collect())
     }
 }
 

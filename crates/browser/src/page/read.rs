@@ -13,14 +13,17 @@ struct ViewportSize {
     height: u32,
 }
 
+/// Replaces an empty title by its placeholder.
+pub(super) fn checked_metadata(metadata: PageMetadata) -> PageMetadata {
+    let checked = PageMetadata::new(&metadata.title, &metadata.url);
+    PageMetadata { title: checked.title, url: checked.url, ..metadata }
+}
+
 impl Page {
     /// Returns the metadata. A page that is too busy to answer still gets its URL and a placeholder title.
     pub(crate) async fn metadata(&self) -> Result<PageMetadata, BrowserError> {
         match self.call_script::<PageMetadata>("metadata", &json!([])).await {
-            Ok(metadata) => {
-                let checked = PageMetadata::new(&metadata.title, &metadata.url);
-                Ok(PageMetadata { title: checked.title, url: checked.url, ..metadata })
-            }
+            Ok(metadata) => Ok(checked_metadata(metadata)),
             Err(BrowserError::Timeout { .. }) => Ok(PageMetadata::new("", &self.url())),
             Err(error) => Err(error),
         }

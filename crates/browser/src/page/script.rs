@@ -31,7 +31,7 @@ const PAGE_SCRIPT: &str = concat!(
     include_str!("script/virtual_time.js"),
     "globalThis.__webgym = { elementById, frameTransform, isFrameTopmostAt, collectElements, openDropdownRows, clickDropdownRow, \
      scrollDropdownAt, locate, chooseOption, focusElement, setFocusedValue, finishPicker, scrollElement, scrollAt, hasDragStarted, metadata, text, waitUntilQuiet, \
-     changedSinceQuiet, isIncomplete, viewportSize, clockTime, drawStoppedFrame, finishAnimations };\n})();",
+     describeQuiet, isIncomplete, viewportSize, clockTime, drawStoppedFrame, finishAnimations };\n})();",
 );
 
 /// How often a call is repeated because the page navigated while it ran.

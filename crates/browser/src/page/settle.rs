@@ -7,11 +7,16 @@
 
 use std::time::{Duration, Instant};
 
+use proto::page::{PageMetadata, Rect};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::{ActionStart, Page, SETTLE_DRAWN_FRAMES};
+use super::{
+    ActionStart, Page, SETTLE_DRAWN_FRAMES,
+    elements::{OpenRow, RowText},
+    read::checked_metadata,
+};
 use crate::{error::BrowserError, options::SettleOptions};
 
 /// By how much the budget of a page that is still building itself grows at a time.
@@ -28,6 +33,19 @@ pub struct Settled {
 #[derive(Deserialize)]
 struct QuietReply {
     quiet: bool,
+}
+
+/// What belongs to a screenshot of a quiet page.
+pub(crate) struct QuietPage {
+    pub(crate) metadata: PageMetadata,
+    /// The rows of the open drop-down, which the screenshot must show.
+    pub(crate) rows: Vec<(Rect, RowText)>,
+}
+
+#[derive(Deserialize)]
+struct QuietPageReply {
+    metadata: PageMetadata,
+    rows: Vec<OpenRow>,
 }
 
 /// What the page is still doing, according to the browser's events.
@@ -121,21 +139,26 @@ impl Page {
         }
     }
 
-    /// Whether anything has happened since `document` was found quiet. Before it answers, the page has drawn all the
-    /// frames that it must draw after an action.
-    pub(crate) async fn changed_since_quiet(
+    /// Describes `document` as it was when it was found quiet. Returns `None` if anything has happened since. Before it
+    /// answers, the page has drawn all the frames that it must draw after an action.
+    pub(crate) async fn describe_quiet(
         &self,
         start: ActionStart,
         document: u64,
-    ) -> Result<bool, BrowserError> {
+    ) -> Result<Option<QuietPage>, BrowserError> {
         let status = self.status(start.time)?;
         if status.activity.is_some() || status.document != document {
-            return Ok(true);
+            return Ok(None);
         }
         let budget = self.options.settle.budget;
-        match self.call_script_within::<bool>(budget, "changedSinceQuiet", &json!([millis(budget)])).await {
+        let arguments = json!([millis(budget)]);
+        match self.call_script_within::<Option<QuietPageReply>>(budget, "describeQuiet", &arguments).await {
             Err(BrowserError::Lost(end)) => Err(BrowserError::Lost(end)),
-            changed => Ok(changed.unwrap_or(true)),
+            Ok(Some(QuietPageReply { metadata, rows })) => {
+                let rows = rows.into_iter().map(OpenRow::into_row).collect();
+                Ok(Some(QuietPage { metadata: checked_metadata(metadata), rows }))
+            }
+            Ok(None) | Err(_) => Ok(None),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Steps: an action and its observation in one call. The screenshot is taken early, but must show the settled page.
+//! Steps: an action and its observation in one call. The page is observed early, but as it is when it has settled.
 
 use browser::ObserveRequest;
 use proto::{Command, InteractionMode};
@@ -34,6 +34,7 @@ const STEPS: &[(&str, Action)] = &[
     ("/course/clickable", AtElement(CLICK, "#summary")),
     ("/course/modal", AtElement(CLICK, "#reject")),
     ("/course/popups", AtElement(CLICK, "#blank")),
+    ("/course/select", AtElement(CLICK, "#colour")),
     ("/course/long", Run(r#"{"page_down": {"full_page": true}}"#)),
     ("/course/long", Run(r#"{"page_down": {"amount": 333}}"#)),
     ("/course/infinite", Run(r#"{"page_down": {"amount": 500}}"#)),
@@ -66,39 +67,44 @@ async fn command(tester: &Tester, action: &Action) -> Command {
     Command::from_json(body.as_object().unwrap(), &[]).unwrap()
 }
 
-async fn check_screenshot(tester: &mut Tester, request: &ObserveRequest, (page, action): &(&str, Action)) {
+fn request(mode: InteractionMode) -> ObserveRequest {
+    ObserveRequest { metadata: true, ..ObserveRequest::screenshot(mode) }
+}
+
+async fn check_observation(tester: &mut Tester, request: &ObserveRequest, (page, action): &(&str, Action)) {
     tester.visit("/course/settle/nothing").await;
     tester.visit(page).await;
     let command = command(tester, action).await;
     let step = tester.instance.step(&command, request).await.unwrap();
     step.result.unwrap_or_else(|error| panic!("{page} {command:?}: {error}"));
-    let screenshot = step.observation.screenshot.unwrap();
+    let (screenshot, metadata) = (step.observation.screenshot.unwrap(), step.observation.metadata.unwrap());
     // Gives late changes time to appear.
     tester.run(json!({"sleep": {"duration": 0.25}})).await;
-    let later = tester.instance.observe(request).await.unwrap().screenshot.unwrap();
+    let later = tester.instance.observe(request).await.unwrap();
+    assert_eq!(Some(metadata), later.metadata, "{page} {command:?}");
     assert!(
-        screenshot.bytes == later.bytes,
+        screenshot.bytes == later.screenshot.unwrap().bytes,
         "{page} {command:?}: the screenshot was early, {:?}",
         step.settled
     );
 }
 
 #[test]
-fn step_screenshot_shows_settled_page() {
+fn step_shows_settled_page() {
     with_instance(async |tester| {
-        let request = ObserveRequest::screenshot(InteractionMode::Coordinates);
+        let request = request(InteractionMode::Coordinates);
         for step in STEPS {
-            check_screenshot(tester, &request, step).await;
+            check_observation(tester, &request, step).await;
         }
     });
 }
 
 #[test]
-fn step_screenshot_with_marks_shows_settled_page() {
+fn step_with_marks_shows_settled_page() {
     with_instance(async |tester| {
-        let request = ObserveRequest::screenshot(InteractionMode::SetOfMarks);
+        let request = request(InteractionMode::SetOfMarks);
         for step in STEPS {
-            check_screenshot(tester, &request, step).await;
+            check_observation(tester, &request, step).await;
         }
     });
 }

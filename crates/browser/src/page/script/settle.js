@@ -66,7 +66,7 @@ const timeout = (ms) => new Promise((resolve) => setTimeout(resolve, ms, 'timeou
 // Waits until the page is quiet: `frames` frames were drawn, no short animation runs, the page seems complete, and, if
 // anything changed since the action `elapsed` ms ago, nothing has changed for `quietPeriod` ms. For a page that builds
 // itself, `buildQuietPeriod` is set: see `isBuilt`. Gives up after `limit` ms. Afterwards `laterFrames` further frames are
-// counted, for `changedSinceQuiet`.
+// counted, for `describeQuiet`.
 const waitUntilQuiet = async ({ elapsed, quietPeriod, buildQuietPeriod, limit, frames, laterFrames }) => {
   // A pointer lock would capture every further click.
   if (document.pointerLockElement) document.exitPointerLock();
@@ -98,5 +98,9 @@ const changedSinceQuiet = async (limit) => {
   if ((await Promise.race([framesAfterQuiet, timeout(limit)])) === 'timeout') return true;
   return !(lastChange < quietSince) || quietSince === Infinity || isAnimating();
 };
+
+// What belongs to a screenshot that was taken since the page was quiet; null if anything has changed meanwhile.
+const describeQuiet = async (limit) =>
+  (await changedSinceQuiet(limit)) ? null : { metadata: metadata(), rows: openDropdownRows() };
 
 const viewportSize = () => ({ width: innerWidth, height: innerHeight });
