@@ -66,7 +66,7 @@ impl<S: IdempotencyStore> LeaseKeys<S> {
 
     /// Frees the keys of a lease in memory and returns them for [`LeaseKeys::end_shared`].
     pub(crate) fn end(&self, id: &InstanceId) -> Vec<(String, NodeLease)> {
-        self.memory.end(|lease| lease.id == *id)
+        self.memory.end(id)
     }
 
     /// Frees keys in the shared store. A key that cannot be freed now expires there.

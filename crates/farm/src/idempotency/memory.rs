@@ -5,6 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use proto::InstanceId;
 use tokio::time::Instant;
 
 use super::{
@@ -14,21 +15,42 @@ use super::{
 /// Above this many entries, expired ones are removed.
 const CLEANUP_THRESHOLD: usize = 10_000;
 
+/// A lease that a key can have.
+pub(crate) trait KeyLease: Clone + PartialEq {
+    fn id(&self) -> InstanceId;
+}
+
+impl KeyLease for InstanceId {
+    fn id(&self) -> InstanceId {
+        *self
+    }
+}
+
+impl KeyLease for NodeLease {
+    fn id(&self) -> InstanceId {
+        self.id
+    }
+}
+
 struct Entry<L> {
     state: KeyState<L>,
     /// `None` never expires.
     expires: Option<Instant>,
 }
 
-/// Maps keys to their states. Keys without an entry are free.
+/// Maps keys to their states. Keys without an entry are free. No operation looks at every entry, except for a cleanup when
+/// their number has doubled.
 pub(crate) struct KeyTable<L> {
     entries: HashMap<String, Entry<L>>,
+    /// The keys of each lease that an entry has.
+    keys: HashMap<InstanceId, Vec<String>>,
+    cleanup_at: usize,
     retention: Retention,
 }
 
-impl<L: Clone + PartialEq> KeyTable<L> {
+impl<L: KeyLease> KeyTable<L> {
     pub(crate) fn new(retention: Retention) -> Self {
-        Self { entries: HashMap::new(), retention }
+        Self { entries: HashMap::new(), keys: HashMap::new(), cleanup_at: CLEANUP_THRESHOLD, retention }
     }
 
     pub(crate) fn state(&self, key: &str) -> KeyState<L> {
@@ -46,22 +68,49 @@ impl<L: Clone + PartialEq> KeyTable<L> {
     }
 
     fn write(&mut self, key: &str, state: KeyState<L>) {
+        self.remove(key);
         if state == KeyState::Free {
-            self.entries.remove(key);
             return;
         }
-        let now = Instant::now();
-        if self.entries.len() > CLEANUP_THRESHOLD {
-            self.entries.retain(|_, entry| !entry.is_expired(now));
+        if self.entries.len() >= self.cleanup_at {
+            self.remove_expired();
         }
-        let expires = now.checked_add(self.retention.of(&state));
+        if let Some(lease) = state.lease() {
+            self.keys.entry(lease.id()).or_default().push(key.to_owned());
+        }
+        let expires = Instant::now().checked_add(self.retention.of(&state));
         self.entries.insert(key.to_owned(), Entry { state, expires });
     }
 
-    /// Frees every key whose lease matches, and returns those keys with their leases.
-    pub(crate) fn end(&mut self, is_ended: impl Fn(&L) -> bool) -> Vec<(String, L)> {
-        let ended = self.entries.extract_if(|_, entry| entry.state.lease().is_some_and(&is_ended));
-        ended.filter_map(|(key, entry)| Some((key, entry.state.lease()?.clone()))).collect()
+    fn remove(&mut self, key: &str) {
+        let Some(entry) = self.entries.remove(key) else { return };
+        let Some(lease) = entry.state.lease() else { return };
+        if let Some(keys) = self.keys.get_mut(&lease.id()) {
+            keys.retain(|other| other != key);
+            if keys.is_empty() {
+                self.keys.remove(&lease.id());
+            }
+        }
+    }
+
+    fn remove_expired(&mut self) {
+        let now = Instant::now();
+        let expired = self.entries.iter().filter(|(_, entry)| entry.is_expired(now));
+        let expired: Vec<String> = expired.map(|(key, _)| key.clone()).collect();
+        for key in expired {
+            self.remove(&key);
+        }
+        self.cleanup_at = CLEANUP_THRESHOLD.max(2 * self.entries.len());
+    }
+
+    /// Frees every key of a lease, and returns those keys with their leases.
+    pub(crate) fn end(&mut self, id: &InstanceId) -> Vec<(String, L)> {
+        let keys = self.keys.remove(id).unwrap_or_default();
+        let ended = keys.into_iter().filter_map(|key| {
+            let entry = self.entries.remove(&key)?;
+            Some((key, entry.state.lease()?.clone()))
+        });
+        ended.collect()
     }
 }
 
@@ -91,8 +140,8 @@ impl MemoryStore {
         self.table().state(key)
     }
 
-    pub(super) fn end(&self, is_ended: impl Fn(&NodeLease) -> bool) -> Vec<(String, NodeLease)> {
-        self.table().end(is_ended)
+    pub(super) fn end(&self, id: &InstanceId) -> Vec<(String, NodeLease)> {
+        self.table().end(id)
     }
 }
 
@@ -103,5 +152,60 @@ impl IdempotencyStore for MemoryStore {
 
     async fn state(&self, key: &str) -> Result<KeyState<NodeLease>, Unavailable> {
         Ok(self.state_now(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proto::LeaseId;
+
+    use super::*;
+
+    fn lease() -> InstanceId {
+        InstanceId { lease: LeaseId::new(), slot: 9000 }
+    }
+
+    fn grant(table: &mut KeyTable<InstanceId>, key: &str, lease: InstanceId) {
+        table.apply(key, &Event::Leased { lease });
+        table.apply(key, &Event::Answered { lease });
+    }
+
+    #[test]
+    fn end_of_a_lease_frees_its_keys_only() {
+        let mut table = KeyTable::new(Retention::FOREVER);
+        let (ended, other) = (lease(), lease());
+        for (key, lease) in [("a", ended), ("b", ended), ("c", other)] {
+            grant(&mut table, key, lease);
+        }
+        let mut freed = table.end(&ended);
+        freed.sort();
+        assert_eq!(freed, [("a".to_owned(), ended), ("b".to_owned(), ended)]);
+        assert_eq!((table.state("a").lease(), table.state("c").lease()), (None, Some(&other)));
+        assert!(table.end(&ended).is_empty());
+        assert_eq!(table.keys.len(), 1);
+    }
+
+    #[test]
+    fn key_with_a_new_lease_outlives_the_old_one() {
+        let mut table = KeyTable::new(Retention::FOREVER);
+        let (old, new) = (lease(), lease());
+        grant(&mut table, "k", old);
+        table.apply("k", &Event::Ended { lease: old });
+        grant(&mut table, "k", new);
+        assert!(table.end(&old).is_empty());
+        assert_eq!(table.state("k").lease(), Some(&new));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn expired_entries_are_removed() {
+        let mut table = KeyTable::new(Retention::default());
+        for number in 0..CLEANUP_THRESHOLD {
+            grant(&mut table, &number.to_string(), lease());
+        }
+        tokio::time::advance(Duration::from_hours(1)).await;
+        grant(&mut table, "new", lease());
+        assert_eq!((table.entries.len(), table.keys.len()), (1, 1));
     }
 }

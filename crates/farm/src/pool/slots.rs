@@ -216,7 +216,7 @@ impl PoolState {
     pub(crate) fn end(&mut self, id: &InstanceId) -> Option<Arc<Tenancy>> {
         let tenancy = self.tenancy(id).ok()?;
         self.slot(id.slot)?.state = SlotState::Starting;
-        self.keys.end(|held| held == id);
+        self.keys.end(id);
         Some(tenancy)
     }
 
