@@ -17,19 +17,22 @@ use crate::{
 };
 
 const INTERVAL: Duration = Duration::from_millis(250);
-/// The process table is read only every so many rounds.
+/// The process table is read only every so many rounds, and less often if there are many processes: an idle farm should
+/// cost next to nothing.
 const ROUNDS_PER_PROCESS_CHECK: u32 = 8;
+const PROCESSES_PER_CHECK: usize = 300;
 
 pub(crate) async fn run(pool: Arc<PoolInner>) {
     let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut round = 0_u32;
+    let (mut rounds, mut rounds_per_check) = (0, ROUNDS_PER_PROCESS_CHECK);
     let (mut watchdog, mut pressure) = (Watchdog::default(), PressureMeter::default());
     loop {
         tick.tick().await;
-        round = round.wrapping_add(1);
-        if round.is_multiple_of(ROUNDS_PER_PROCESS_CHECK) {
-            pool.check_processes(&mut watchdog).await;
+        rounds += 1;
+        if rounds >= rounds_per_check {
+            let processes = pool.check_processes(&mut watchdog, INTERVAL * rounds).await;
+            (rounds, rounds_per_check) = (0, process_check_rounds(processes));
         }
         pool.end_expired_leases();
         pool.replace_lost_instances();
@@ -37,8 +40,15 @@ pub(crate) async fn run(pool: Arc<PoolInner>) {
     }
 }
 
+/// Returns after how many rounds this many processes are checked again.
+fn process_check_rounds(processes: usize) -> u32 {
+    let checks = processes.div_ceil(PROCESSES_PER_CHECK).max(1);
+    ROUNDS_PER_PROCESS_CHECK.saturating_mul(u32::try_from(checks).unwrap_or(u32::MAX))
+}
+
 impl PoolInner {
-    async fn check_processes(&self, watchdog: &mut Watchdog) {
+    /// Checks the processes of all browsers, whose last check was `interval` ago. Returns their number.
+    async fn check_processes(&self, watchdog: &mut Watchdog, interval: Duration) -> usize {
         let groups = self.metrics.browser_pids();
         let known = watchdog.known_pids();
         let read = tokio::task::spawn_blocking(move || {
@@ -48,12 +58,13 @@ impl PoolInner {
                 new.map(|process| (process.pid, process_type(process.pid))).collect();
             (processes, types)
         });
-        let Ok((processes, types)) = read.await else { return };
+        let Ok((processes, types)) = read.await else { return 0 };
         self.metrics.record_footprints(&footprints(&processes));
-        let limits = ProcessLimits::new(self.options.max_process_memory, INTERVAL * ROUNDS_PER_PROCESS_CHECK);
+        let limits = ProcessLimits::new(self.options.max_process_memory, interval);
         for action in watchdog.check(&processes, types, &limits) {
             self.carry_out(&action);
         }
+        processes.len()
     }
 
     /// A killed renderer reaches its session as a page crash, like any other.
@@ -118,6 +129,18 @@ impl PoolInner {
                 self.queue.wake();
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_processes_are_checked_less_often() {
+        for (processes, rounds) in [(0, 8), (300, 8), (301, 16), (600, 16), (1500, 40)] {
+            assert_eq!(process_check_rounds(processes), rounds, "{processes}");
         }
     }
 }
