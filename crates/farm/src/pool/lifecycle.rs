@@ -7,7 +7,10 @@ use std::{
 
 use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
 
-use super::{Pool, PoolCounts, PoolInner, group, network::PoolArchives, slots::PoolState, sweep};
+use super::{
+    Pool, PoolCounts, PoolInner, group, network::PoolArchives, operation_gate::OperationGate,
+    slots::PoolState, sweep,
+};
 use crate::{
     egress::{EgressProxy, Route, WEBRTC_FLAGS},
     metrics::PoolMetrics,
@@ -41,6 +44,7 @@ impl Pool {
         let state = PoolState::new(options.instances, options.first_port, slots_per_group);
         let inner = Arc::new(PoolInner {
             start_permits: Semaphore::new(options.max_parallel.max(1)),
+            operations: OperationGate::new(),
             state: Mutex::new(state),
             groups,
             queue: Queue::default(),

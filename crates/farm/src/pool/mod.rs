@@ -15,6 +15,7 @@ mod lifecycle;
 mod network;
 mod operate;
 mod operation;
+mod operation_gate;
 mod slots;
 mod sockets;
 mod supervisor;
@@ -48,6 +49,7 @@ pub(crate) struct PoolInner {
     groups: Vec<mpsc::UnboundedSender<group::GroupRequest>>,
     /// Limits how many browsers and instances start at the same time.
     start_permits: Semaphore,
+    operations: Arc<operation_gate::OperationGate>,
     queue: Queue,
     version: watch::Sender<u64>,
     metrics: PoolMetrics,

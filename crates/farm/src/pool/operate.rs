@@ -61,7 +61,10 @@ impl Pool {
         let is_offline = tenancy.traffic().is_some_and(|traffic| traffic.is_offline());
         let checked = if is_offline { Ok(operation) } else { self.check_addresses(operation).await };
         let result = match checked {
-            Ok(operation) => self.explain_redirects(tenancy.perform(operation, &self.0.tasks).await).await,
+            Ok(operation) => {
+                let performed = tenancy.perform(operation, &self.0.operations, &self.0.tasks).await;
+                self.explain_redirects(performed).await
+            }
             Err(refused) => Err(refused.into()),
         };
         let result = match (result, check_replay()) {

@@ -58,6 +58,11 @@ impl Operation {
         )
     }
 
+    /// Whether it needs the CPU for a while.
+    pub(super) const fn is_work(&self) -> bool {
+        self.uses_page() && !matches!(self, Self::Execute(Command::Sleep { .. }))
+    }
+
     /// Returns the name used in metrics.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -23,6 +23,7 @@ use super::{
     history::{Begun, History},
     network::LeaseNetwork,
     operation::{ObserveResult, Operation, OperationResult, Replaced},
+    operation_gate::OperationGate,
     viewers::Viewers,
 };
 use crate::{access::LeaseSecrets, error::ApiError, recording::Recorder, tasks::Tasks, traffic::Traffic};
@@ -201,16 +202,22 @@ impl Tenancy {
     /// Performs one operation at a time, in order of arrival; all fail when the lease ends. An operation that has
     /// started is finished even if its client disconnects: a half-done click or a key that stays pressed would affect
     /// the client's next request. One that has not started by then is dropped.
-    pub(crate) async fn perform(
+    pub(super) async fn perform(
         self: &Arc<Self>,
         operation: Operation,
+        gate: &Arc<OperationGate>,
         tasks: &Tasks,
     ) -> Result<OperationResult, ApiError> {
         self.touch();
-        let mut session = tokio::select! {
+        let turn = async {
+            let session = Arc::clone(&self.session).lock_owned().await;
+            let running = if operation.is_work() { Some(gate.enter().await) } else { None };
+            (session, running)
+        };
+        let (mut session, running) = tokio::select! {
             biased;
             () = self.ended.cancelled() => return Err(ApiError::InvalidInstance),
-            session = Arc::clone(&self.session).lock_owned() => session,
+            turn = turn => turn,
         };
         let tenancy = Arc::clone(self);
         let begun = self.is_replay().then(|| Begun::of(&operation));
@@ -224,6 +231,7 @@ impl Tenancy {
                 () = tenancy.ended.cancelled() => Err(ApiError::InvalidInstance),
                 result = session.perform(operation) => result,
             };
+            drop(running);
             tenancy.renew_browser(&session);
             tenancy.touch();
             if let Some(begun) = begun {
