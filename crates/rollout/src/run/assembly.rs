@@ -318,6 +318,7 @@ fn settings(config: &Config, prompts: Arc<PolicyPrompts>, plan: &Plan) -> Settin
         prompting: prompt_options(config),
         prompts,
         page_text_lines: config.context_config.page_text_lines,
+        screenshot_format: config.env_config.screenshot_format.into(),
         model: config.policy_model().unwrap_or_else(|| "default".to_owned()),
         policy: config.policy_config.clone(),
         split: env.split,
