@@ -113,6 +113,7 @@ mod tests {
         let mut pixels = vec![255; width * height * 3];
         let white = jpeg(&pixels, width as u16);
         assert!(is_blank(&white));
+        assert!(is_blank(include_bytes!("../../tests/data/white_chromium.jpg")), "as Chromium writes it");
         for pixel in [0, 50, 3000, width * height - 1] {
             pixels[pixel * 3..pixel * 3 + 3].fill(200);
             assert!(!is_blank(&jpeg(&pixels, width as u16)), "pixel {pixel}");

@@ -102,7 +102,7 @@ impl<'a> Headers<'a> {
     fn read_scan(&mut self, segment: &[u8]) -> Option<()> {
         let (count, rest) = segment.split_first()?;
         let (selected, _) = rest.get(..2 * usize::from(*count))?.as_chunks::<2>();
-        // A scan of fewer components is part of a picture in several scans.
+        // A scan of fewer components is part of an image in several scans.
         if selected.len() != self.components.len() {
             return None;
         }
