@@ -159,7 +159,9 @@ mod tests {
         #[test]
         fn any_text_is_kept(texts in proptest::collection::vec("(,\\{\"|a|☃|\\[|\\})*", 0..6)) {
             let mut prompts = Prompts::default();
-            texts.iter().for_each(|text| prompts.push(text));
+            for text in &texts {
+                prompts.push(text);
+            }
             for (step, text) in texts.iter().enumerate() {
                 prop_assert_eq!(prompts.get(step), Some(text.clone()));
             }

@@ -191,9 +191,9 @@ impl BitReader<'_> {
         let length = u32::from(self.symbol(table)?).min(16);
         let mut value = 0;
         for _ in 0..length {
-            value = value << 1 | self.bit()?;
+            value = value << 1 | i32::from(self.bit()? == 1);
         }
         let is_negative = length > 0 && value >> (length - 1) == 0;
-        Some(value as i32 - if is_negative { (1 << length) - 1 } else { 0 })
+        Some(value - if is_negative { (1 << length) - 1 } else { 0 })
     }
 }

@@ -141,8 +141,8 @@ impl ConversationBuilder {
         };
         let first_shown = history.len().saturating_sub(options.window);
         rendered.past.retain(|index, _| *index >= first_shown);
-        for index in rendered.omitted.len()..first_shown {
-            rendered.omitted.push(OmittedStep::of(index, &history[index]));
+        for (index, step) in history.iter().enumerate().take(first_shown).skip(rendered.omitted.len()) {
+            rendered.omitted.push(OmittedStep::of(index, step));
         }
         for index in first_shown..history.len() {
             if !rendered.past.contains_key(&index) {

@@ -366,7 +366,7 @@ fn with_long_prompts(index: i64, steps: usize) -> Trajectory {
     let mut trajectory = sample::trajectory(index, steps);
     let mut prompt = format!("[{{\"role\":\"system\",\"content\":\"{}\"}}", "Be careful. ".repeat(500));
     for (number, step) in trajectory.steps.iter_mut().enumerate() {
-        prompt += &format!(",{{\"role\":\"user\",\"content\":\"step {number}\"}}");
+        prompt = format!("{prompt},{{\"role\":\"user\",\"content\":\"step {number}\"}}");
         step.response.raw_prompt = format!("{prompt}]");
     }
     trajectory

@@ -87,32 +87,22 @@ impl<W: Write + Seek> ZipWriter<W> {
     /// Writes the table of contents.
     pub(super) fn finish(mut self) -> io::Result<W> {
         let start = self.position;
-        let mut table = Vec::new();
-        self.records.iter().for_each(|record| record.write_central(&mut table));
-        let (count, length) = (self.records.len() as u64, table.len() as u64);
-        if start + length > u64::from(u32::MAX) {
-            let end = start + length;
-            put(&mut table, &CENTRAL_END_64.to_le_bytes());
-            put(&mut table, &44u64.to_le_bytes());
-            put(&mut table, &[VERSION.to_le_bytes(), VERSION.to_le_bytes()].concat());
-            put(&mut table, &[0; 8]);
-            for number in [count, count, length, start] {
-                put(&mut table, &number.to_le_bytes());
-            }
-            put(&mut table, &CENTRAL_LOCATOR_64.to_le_bytes());
-            put(&mut table, &[0; 4]);
-            put(&mut table, &end.to_le_bytes());
-            put(&mut table, &1u32.to_le_bytes());
+        let mut table = Fields::default();
+        for record in &self.records {
+            table.bytes(&record.central_header());
         }
-        put(&mut table, &CENTRAL_END.to_le_bytes());
-        put(&mut table, &[0; 4]);
-        for number in [count as u16, count as u16] {
-            put(&mut table, &number.to_le_bytes());
+        let (count, length) = (self.records.len() as u64, table.0.len() as u64);
+        if start + length >= u64::from(IN_EXTRA) {
+            // The size of the rest of this header, the versions, and the numbers of disks.
+            table.u32(CENTRAL_END_64).u64(44).u16(VERSION).u16(VERSION).u64(0);
+            table.u64(count).u64(count).u64(length).u64(start);
+            // The number of the disk with that header, its position, and the number of disks.
+            table.u32(CENTRAL_LOCATOR_64).u32(0).u64(start + length).u32(1);
         }
-        put(&mut table, &(length as u32).to_le_bytes());
-        put(&mut table, &narrow(start).to_le_bytes());
-        put(&mut table, &[0; 2]);
-        self.write(&table)?;
+        table.u32(CENTRAL_END).u32(0).u16(count as u16).u16(count as u16);
+        // No comment follows.
+        table.u32(length as u32).u32(narrow(start)).u16(0);
+        self.write(&table.0)?;
         Ok(self.file)
     }
 
@@ -127,61 +117,72 @@ impl Record {
         self.length.max(self.compressed_length) >= u64::from(IN_EXTRA)
     }
 
-    fn sizes(&self) -> [u32; 2] {
-        let (length, compressed_length) = (self.length, self.compressed_length);
-        [compressed_length, length].map(|size| if self.is_large() { IN_EXTRA } else { size as u32 })
-    }
-
     /// Returns the header in front of the record, with space for 64-bit sizes.
     fn local_header(&self) -> Vec<u8> {
-        let mut header = LOCAL_HEADER.to_le_bytes().to_vec();
+        let mut header = Fields::default();
+        header.u32(LOCAL_HEADER);
         self.write_common(&mut header);
-        let extra_length: u16 = 20;
-        put(&mut header, &extra_length.to_le_bytes());
-        put(&mut header, self.name.as_bytes());
-        let extra = if self.is_large() { EXTRA_64 } else { EXTRA_PADDING };
-        put(&mut header, &[extra.to_le_bytes(), (extra_length - 4).to_le_bytes()].concat());
-        let sizes = if self.is_large() { [self.length, self.compressed_length] } else { [0; 2] };
-        sizes.iter().for_each(|size| put(&mut header, &size.to_le_bytes()));
-        header
+        header.u16(20).bytes(self.name.as_bytes());
+        if self.is_large() {
+            header.u16(EXTRA_64).u16(16).u64(self.length).u64(self.compressed_length);
+        } else {
+            header.u16(EXTRA_PADDING).u16(16).u64(0).u64(0);
+        }
+        header.0
     }
 
-    fn write_central(&self, table: &mut Vec<u8>) {
-        put(table, &CENTRAL_HEADER.to_le_bytes());
-        put(table, &VERSION.to_le_bytes());
-        self.write_common(table);
-        let mut large = Vec::new();
+    /// Returns the entry of the record in the table of contents.
+    fn central_header(&self) -> Vec<u8> {
+        let mut large = Fields::default();
         if self.is_large() {
-            large.extend([self.length, self.compressed_length]);
+            large.u64(self.length).u64(self.compressed_length);
         }
         if self.offset >= u64::from(IN_EXTRA) {
-            large.push(self.offset);
+            large.u64(self.offset);
         }
-        let extra_length = if large.is_empty() { 0 } else { 4 + 8 * large.len() as u16 };
-        put(table, &extra_length.to_le_bytes());
-        // No comment, one disk, no attributes.
-        put(table, &[0; 10]);
-        put(table, &narrow(self.offset).to_le_bytes());
-        put(table, self.name.as_bytes());
-        if !large.is_empty() {
-            put(table, &[EXTRA_64.to_le_bytes(), (extra_length - 4).to_le_bytes()].concat());
-            large.iter().for_each(|number| put(table, &number.to_le_bytes()));
+        let mut extra = Fields::default();
+        if !large.0.is_empty() {
+            extra.u16(EXTRA_64).u16(large.0.len() as u16).bytes(&large.0);
         }
+        let mut header = Fields::default();
+        header.u32(CENTRAL_HEADER).u16(VERSION);
+        self.write_common(&mut header);
+        // No comment, the first disk, no attributes.
+        header.u16(extra.0.len() as u16).u16(0).u16(0).u16(0).u32(0);
+        header.u32(narrow(self.offset)).bytes(self.name.as_bytes()).bytes(&extra.0);
+        header.0
     }
 
     /// Writes the fields that both headers have.
-    fn write_common(&self, to: &mut Vec<u8>) {
-        for field in [VERSION, 0, DEFLATED, 0, DATE] {
-            put(to, &field.to_le_bytes());
-        }
-        put(to, &self.checksum.clone().finalize().to_le_bytes());
-        self.sizes().iter().for_each(|size| put(to, &size.to_le_bytes()));
-        put(to, &(self.name.len() as u16).to_le_bytes());
+    fn write_common(&self, header: &mut Fields) {
+        let size = |size: u64| if self.is_large() { IN_EXTRA } else { size as u32 };
+        header.u16(VERSION).u16(0).u16(DEFLATED).u16(0).u16(DATE);
+        header.u32(self.checksum.clone().finalize());
+        header.u32(size(self.compressed_length)).u32(size(self.length)).u16(self.name.len() as u16);
     }
 }
 
-fn put(to: &mut Vec<u8>, bytes: &[u8]) {
-    to.extend_from_slice(bytes);
+/// The fields of a header.
+#[derive(Default)]
+struct Fields(Vec<u8>);
+
+impl Fields {
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn u16(&mut self, number: u16) -> &mut Self {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    fn u32(&mut self, number: u32) -> &mut Self {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    fn u64(&mut self, number: u64) -> &mut Self {
+        self.bytes(&number.to_le_bytes())
+    }
 }
 
 fn narrow(offset: u64) -> u32 {
@@ -204,5 +205,47 @@ fn deflate(content: &[u8], level: Compression) -> io::Result<Vec<u8>> {
             return Err(io::Error::other("the compressed data ended early"));
         }
         output.reserve(output.len().max(1024));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use zip::ZipArchive;
+    use zip::read::{ArchiveOffset, Config};
+
+    use super::*;
+
+    #[test]
+    fn records_behind_four_gigabytes_are_found() {
+        for start in [0, 5 << 30] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.seek(SeekFrom::Start(start)).unwrap();
+            let mut writer = ZipWriter { file, position: start, records: Vec::new() };
+            for (name, chunks) in [("a", ["one", "two"]), ("b", ["three", ""])] {
+                writer.begin(name.to_owned()).unwrap();
+                for chunk in chunks {
+                    writer.write_chunk(chunk.as_bytes()).unwrap();
+                }
+                writer.end().unwrap();
+            }
+            let config = Config { archive_offset: ArchiveOffset::Known(0) };
+            let mut archive = ZipArchive::with_config(config, writer.finish().unwrap()).unwrap();
+            for (name, expected) in [("a", "onetwo"), ("b", "three")] {
+                let mut content = String::new();
+                archive.by_name(name).unwrap().read_to_string(&mut content).unwrap();
+                assert_eq!(content, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_above_four_gigabytes_are_in_the_extra_field() {
+        let record = Record { length: 6 << 30, compressed_length: 5 << 30, ..Record::default() };
+        let large = [(6u64 << 30).to_le_bytes(), (5u64 << 30).to_le_bytes()].concat();
+        for header in [record.local_header(), record.central_header()] {
+            assert!(header.ends_with(&large) && header.windows(8).any(|part| part == [0xff; 8]));
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-pub fn uncompress(path: &Path) {
+pub(crate) fn uncompress(path: &Path) {
     let mut source = ZipArchive::new(File::open(path).unwrap()).unwrap();
     let target = path.with_extension("uncompressed");
     let mut writer = ZipWriter::new(File::create(&target).unwrap());

@@ -102,7 +102,6 @@ class PtFile:
                 steps = stream.read(entry["length"])
         return load_bytes(names + steps + b".", f"trajectory {position} of {self.path}")
 
-
     def _inflate(self, info: zipfile.ZipInfo, offset: int, length: int) -> bytes:
         """Decompresses from a position in the compressed data, which begins after a header with name and extra field."""
         with self.path.open("rb") as file:
