@@ -66,4 +66,6 @@ impl JournalError {
 }
 
 #[cfg(test)]
+mod step_tests;
+#[cfg(test)]
 mod tests;
