@@ -208,8 +208,9 @@ impl ReadyRun {
                 let merge_timeout = seconds(config.env_config.merge_wait_minutes * 60.0);
                 Ok(FinishedRun { collected, save_path, id, ranks, merge, merge_timeout, has_queue })
             }
-            (_, Err(error)) => Err(StoppedRun::Journal(error)),
+            // On a full disk, closing fails too: steps wait to be written. The first error says how to continue.
             (Err(source), _) => Err(StoppedRun::after_error(source, &save_path, id, &ranks)),
+            (Ok(_), Err(error)) => Err(StoppedRun::Journal(error)),
         }
     }
 }
