@@ -372,5 +372,6 @@ fn text_that_compresses_too_well_is_still_readable() {
     let mut trajectory = sample::trajectory(0, 1);
     trajectory.steps[0].response.raw_response = "a".repeat(40 << 20);
     write(&path, std::slice::from_ref(&trajectory));
+    assert!(std::fs::metadata(&path).unwrap().len() > (40 << 20) / 110, "readers refuse higher ratios");
     assert!(read(&path) == [trajectory]);
 }
