@@ -117,9 +117,10 @@ def test_one_trajectory_is_read_without_the_others(run: Run, tmp_path: Path) -> 
         index = [json.loads(line) for line in archive.read("archive/webgym_index.jsonl").splitlines()]
     damaged = tmp_path / ITERATION
     data = bytearray(run.pt.read_bytes())
-    start = data.index(b"\x80\x02cwebgym.data")
-    offset, length = index[1]["offset"], index[1]["length"]
-    data[start + offset : start + offset + length] = b"\xff" * length
+    # The compressed data follows the header of the first record: its fields, its name and space for large sizes.
+    start = 30 + len("archive/data.pkl") + 20
+    first, second = (start + entry["compressed_offset"] for entry in index[1:3])
+    data[first:second] = b"\xff" * (second - first)
     damaged.write_bytes(data)
     (iteration,), (whole,) = wg.load(damaged), wg.load(run.pt)
     assert iteration[2] == whole[2]

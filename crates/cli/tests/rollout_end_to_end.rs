@@ -11,7 +11,10 @@ use std::{
 };
 
 use practice::Sites;
-use proto::trajectory::{Outcome, Trajectory};
+use proto::{
+    ImageFormat,
+    trajectory::{Outcome, Trajectory},
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use store::{IterationFile, IterationId, SavePath, Split};
@@ -88,20 +91,21 @@ fn read_saved(folder: &Path) -> Vec<Trajectory> {
     (0..file.summaries().len()).map(|index| file.read(index).unwrap()).collect()
 }
 
-async fn collect(mode: &'static str) {
+async fn collect(mode: &'static str, format: ImageFormat) {
     let folder = tempfile::tempdir().unwrap();
     let sites = Sites::start("127.0.0.1:0".parse().unwrap()).unwrap();
     write_tasks(folder.path(), &sites);
     let marks = mode == "set_of_marks";
     let policy = SimModel::start(move |request| act(request, marks)).await;
-    let mut run = webgym(folder.path(), &policy.url(), mode, &[]);
+    let format_setting = format!("env_config.screenshot_format={}", format.as_str());
+    let mut run = webgym(folder.path(), &policy.url(), mode, &[&format_setting]);
     let finished = run.wait_for_event("finished").await;
     let status = run.wait_for_exit(LIMIT).await;
     assert_eq!(status.code(), Some(0), "{}", run.log());
     let trajectories = read_saved(folder.path());
     assert_eq!(trajectories.len(), 3);
     for trajectory in &trajectories {
-        check_trajectory(trajectory, marks);
+        check_trajectory(trajectory, marks, format);
     }
     if marks {
         let moved =
@@ -239,7 +243,7 @@ async fn invalid_session_options_stop_the_run() {
     }
 }
 
-fn check_trajectory(trajectory: &Trajectory, marks: bool) {
+fn check_trajectory(trajectory: &Trajectory, marks: bool, format: ImageFormat) {
     let keys: Vec<&str> =
         trajectory.steps.iter().map(|step| step.action.as_ref().unwrap().key.as_str()).collect();
     assert_eq!(keys, ["scroll", "click", "goback", "answer"]);
@@ -252,8 +256,11 @@ fn check_trajectory(trajectory: &Trajectory, marks: bool) {
     assert_eq!(trajectory.task.extra.get("note"), Some(&json!("kept")));
     for step in &trajectory.steps {
         let image = std::fs::read(&step.observation.image_path).unwrap();
-        assert!(image.starts_with(b"\x89PNG"));
-        assert_eq!(image[16..24], [0, 0, 5, 0, 0, 0, 3, 0], "1280 × 768");
+        assert_eq!(ImageFormat::of(&image), Some(format));
+        assert!(step.observation.image_path.ends_with(format.extension()), "{}", step.observation.image_path);
+        if format == ImageFormat::Png {
+            assert_eq!(image[16..24], [0, 0, 5, 0, 0, 0, 3, 0], "1280 × 768");
+        }
         assert_eq!(step.observation.ac_tree.is_some(), marks);
         assert!(step.observation.url.starts_with("http://127.0.0.1:"), "{}", step.observation.url);
         let prompt: Value = serde_json::from_str(&step.response.raw_prompt).unwrap();
@@ -272,12 +279,18 @@ async fn check_metrics_command(root: &Path, expected: &Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn coordinates_mode_collects_trajectories() {
-    collect("coordinates").await;
+    collect("coordinates", ImageFormat::Png).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn set_of_marks_mode_collects_trajectories() {
-    collect("set_of_marks").await;
+    collect("set_of_marks", ImageFormat::Png).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jpeg_screenshots_are_collected_in_both_modes() {
+    collect("coordinates", ImageFormat::Jpeg).await;
+    collect("set_of_marks", ImageFormat::Jpeg).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,6 +47,16 @@ pub enum ImageFormat {
 }
 
 impl ImageFormat {
+    /// Returns the format of an image, by its signature.
+    pub fn of(image: &[u8]) -> Option<Self> {
+        match image {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::Webp),
+            _ => None,
+        }
+    }
+
     pub const fn mime(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -60,6 +70,14 @@ impl ImageFormat {
             Self::Png => "png",
             Self::Jpeg => "jpeg",
             Self::Webp => "webp",
+        }
+    }
+
+    /// Returns the usual end of a file name.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Jpeg => "jpg",
+            other => other.as_str(),
         }
     }
 }

@@ -11,8 +11,8 @@ use proto::{
 use rollout::{
     config::{ModelType, PromptVersion},
     policy::{
-        DialectOptions, HISTORY_WINDOW, PromptOptions, Reply, build_conversation, build_conversation_with,
-        describe_outcome, tool_definition,
+        ConversationBuilder, DialectOptions, HISTORY_WINDOW, PromptOptions, Reply, build_conversation,
+        build_conversation_with, describe_outcome, tool_definition,
     },
     prompts::PolicyPrompts,
 };
@@ -106,6 +106,27 @@ fn system_prompts_match_snapshots() {
                 let name = format!("system_{mode_name}_{model_name}_{version_name}");
                 insta::assert_snapshot!(name, format_messages(&messages[..1]));
             }
+        }
+    }
+}
+
+#[test]
+fn prompts_of_an_episode_equal_prompts_built_anew() {
+    let prompts = PolicyPrompts::built_in(None);
+    for mode in [Coordinates, SetOfMarks] {
+        let mut options = prompt_options(mode, ModelType::Think, PromptVersion::Complete);
+        let steps = history(mode, 12);
+        let mut builder = ConversationBuilder::default();
+        for count in 0..steps.len() {
+            if count == 9 {
+                // The prompt did not fit the model.
+                options.window = 1;
+            }
+            let (history, current) = (&steps[..count], observation(count));
+            let text = (count == 3).then_some("Text of the page");
+            let built = builder.build(&prompts, options, &task(), history, &current, text).unwrap();
+            let anew = build_conversation_with(&prompts, options, &task(), history, &current, text).unwrap();
+            assert_eq!(built, anew, "step {count}");
         }
     }
 }

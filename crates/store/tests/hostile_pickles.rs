@@ -6,6 +6,8 @@
 mod counting_heap;
 #[path = "support/sample.rs"]
 mod sample;
+#[path = "support/uncompressed.rs"]
+mod uncompressed;
 
 use std::io::Write;
 use std::path::Path;
@@ -228,7 +230,16 @@ fn truncated_and_modified_files_are_errors() {
         std::fs::write(&path, &complete[..length]).unwrap();
         assert!(read_file(&path).is_err(), "truncated to {length}");
     }
-    // A change inside a string is detected only by the checksum.
+    for position in (100..complete.len() / 2).step_by(61) {
+        let mut modified = complete.clone();
+        modified[position] ^= 0x10;
+        std::fs::write(&path, &modified).unwrap();
+        assert!(read_file(&path).is_err(), "modified at {position}");
+    }
+    // Without compression, a change inside a string is detected only by the checksum.
+    std::fs::write(&path, &complete).unwrap();
+    uncompressed::uncompress(&path);
+    let complete = std::fs::read(&path).unwrap();
     let position = complete.windows(7).position(|bytes| bytes == b"Suche, ").unwrap();
     let mut modified = complete.clone();
     modified[position] = b'T';

@@ -4,6 +4,8 @@
 
 #[path = "support/sample.rs"]
 mod sample;
+#[path = "support/uncompressed.rs"]
+mod uncompressed;
 
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -317,4 +319,59 @@ fn non_trajectory_file_error_names_the_file() {
         let error = result.unwrap_err().to_string();
         assert!(error.contains(message) && error.contains("file"), "{error}");
     }
+}
+
+#[test]
+fn file_is_compressed_and_read_by_position() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let mut trajectories: Vec<Trajectory> = (0..5).map(|index| sample::trajectory(index, 20)).collect();
+    let mut length = 0;
+    for step in trajectories.iter_mut().flat_map(|trajectory| &mut trajectory.steps) {
+        step.response.raw_prompt = "Find the cheapest lamp. ".repeat(400);
+        length += step.response.raw_prompt.len() as u64;
+    }
+    write(&path, &trajectories);
+    assert!(std::fs::metadata(&path).unwrap().len() < length / 4);
+    let file = PtFile::open(&path).unwrap();
+    for position in [4, 0, 2] {
+        assert_eq!(file.read(position).unwrap(), trajectories[position]);
+    }
+    // Nothing before a trajectory is needed to read it.
+    let offset = file.entries().unwrap()[4].compressed_offset.unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let (earlier, _) = bytes.split_at_mut(offset as usize);
+    let half = earlier.len() / 2;
+    earlier[half..].fill(0xff);
+    std::fs::write(&path, &bytes).unwrap();
+    let file = PtFile::open(&path).unwrap();
+    assert_eq!(file.read(4).unwrap(), trajectories[4]);
+    assert!(
+        file.read(3).is_err()
+            && file.trajectories().and_then(Iterator::collect::<Result<Vec<_>, _>>).is_err()
+    );
+}
+
+#[test]
+fn uncompressed_file_of_an_earlier_version_is_read_by_position() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let trajectories: Vec<Trajectory> = (0..3).map(|index| sample::trajectory(index, 2)).collect();
+    write(&path, &trajectories);
+    uncompressed::uncompress(&path);
+    let file = PtFile::open(&path).unwrap();
+    assert_eq!(file.entries().unwrap().len(), 3);
+    assert_eq!(file.read(2).unwrap(), trajectories[2]);
+    assert_eq!(read(&path), trajectories);
+}
+
+#[test]
+fn text_that_compresses_too_well_is_still_readable() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let mut trajectory = sample::trajectory(0, 1);
+    trajectory.steps[0].response.raw_response = "a".repeat(40 << 20);
+    write(&path, std::slice::from_ref(&trajectory));
+    assert!(std::fs::metadata(&path).unwrap().len() > (40 << 20) / 110, "readers refuse higher ratios");
+    assert!(read(&path) == [trajectory]);
 }

@@ -6,6 +6,8 @@
 mod sample;
 #[path = "support/save_path.rs"]
 mod save_path;
+#[path = "support/uncompressed.rs"]
+mod uncompressed;
 
 use save_path::{SPLIT, begin_journal, id, indices, temporary_save_path, write, write_screenshots};
 use store::durable::Existing;
@@ -165,6 +167,7 @@ fn check_finds_each_kind_of_damage() {
     std::fs::write(save_path.journal(second), &bytes).unwrap();
     let third = save_path.iteration_file(IterationId::new(SPLIT, 2));
     std::fs::copy(save_path.iteration_file(id()), &third).unwrap();
+    uncompressed::uncompress(&third);
     let mut bytes = std::fs::read(&third).unwrap();
     let position = bytes.windows(7).position(|window| window == b"Suche, ").unwrap();
     bytes[position] = b'T';

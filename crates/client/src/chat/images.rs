@@ -8,6 +8,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use proto::ImageFormat;
 use serde_json::Value;
 
 use super::{
@@ -106,16 +107,8 @@ fn serialize(request: &ChatRequest, image_url: &dyn Fn(&Path) -> String) -> Resu
 
 fn data_url(path: &Path) -> Result<String, ModelError> {
     let bytes = std::fs::read(path).map_err(|source| ModelError::Image { path: path.to_owned(), source })?;
-    Ok(format!("data:{};base64,{}", media_type(&bytes), STANDARD.encode(&bytes)))
-}
-
-/// Returns the media type by the content of the file.
-fn media_type(bytes: &[u8]) -> &'static str {
-    match bytes {
-        [0xff, 0xd8, ..] => "image/jpeg",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-        _ => "image/png",
-    }
+    let media_type = ImageFormat::of(&bytes).unwrap_or_default().mime();
+    Ok(format!("data:{media_type};base64,{}", STANDARD.encode(&bytes)))
 }
 
 #[cfg(test)]

@@ -280,12 +280,7 @@ impl Observation {
 /// Checks the image signature. The Python system reports a dead browser as `200 image/png` with the text `Internal Server
 /// Error`.
 pub(super) fn check_image(bytes: &[u8], format: ImageFormat) -> Result<(), ClientError> {
-    let is_image = match format {
-        ImageFormat::Png => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
-        ImageFormat::Jpeg => bytes.starts_with(b"\xff\xd8\xff"),
-        ImageFormat::Webp => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
-    };
-    if is_image {
+    if ImageFormat::of(bytes) == Some(format) {
         return Ok(());
     }
     let excerpt = crate::http::excerpt(&String::from_utf8_lossy(&bytes[..bytes.len().min(200)]));

@@ -1,20 +1,24 @@
 //! Measures the cost of the collector: thousands of concurrent episodes against a simulated farm and policy in another
-//! process, with latency and failures. Prints CPU time per step, memory per episode and steps per second.
+//! process, with latency and failures. Prints CPU time, memory per episode, bytes on disk per step and steps per second.
 //!
 //!     cargo run --release -p webgym-rollout --example bench_collector -- [EPISODES] [ROUNDS] [STEPS]
+//!     cargo run --release -p webgym-rollout --example bench_collector -- --jpeg [EPISODES] [ROUNDS] [STEPS]
 //!     cargo run --release -p webgym-rollout --example bench_collector -- --small [EPISODES] [ROUNDS] [STEPS]
 //!     cargo run --release -p webgym-rollout --example bench_collector -- --stream [EPISODES] [ROUNDS] [STEPS]
 //!     cargo run --release -p webgym-rollout --example bench_collector -- --growth
 //!
-//! The second form uses screenshots of a few pixels and servers without latency, so that only the collector's own work is
-//! measured. The third form streams such trajectories to a consumer, and also prints the delay of their delivery. The last form collects 10, 100 … 100,000 such tasks of one step and prints the cost per task.
+//! The second form has JPEG screenshots. The third form uses screenshots of a few pixels and servers without latency, so that
+//! only the collector's own work is measured. The fourth form streams such trajectories to a consumer, and also prints the delay
+//! of their delivery. The last form collects 10, 100 … 100,000 such tasks of one step and prints the cost per task.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark stops at the first error")]
 
 mod consumer;
+mod disk_usage;
 
 use std::{
     io::{BufRead, BufReader, Write},
+    path::Path,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -25,7 +29,7 @@ use client::{
     farm::{FarmClient, FarmClientOptions},
     http::RetryPolicy,
 };
-use proto::{InteractionMode, trajectory::Task};
+use proto::{ImageFormat, InteractionMode, trajectory::Task};
 use rollout::{
     config::{HttpPools, ModelType, PolicyConfig, PromptVersion, Split},
     episode::{EpisodeContext, Settings},
@@ -49,9 +53,11 @@ use testkit::{
 use tokio_util::sync::CancellationToken;
 
 use consumer::FinishTimes;
+use disk_usage::DiskUsage;
 
 const SERVERS: &str = "--servers";
 const GROWTH: &str = "--growth";
+const JPEG: &str = "--jpeg";
 const SMALL: &str = "--small";
 const STREAM: &str = "--stream";
 const MIB: f64 = 1_048_576.0;
@@ -67,6 +73,7 @@ struct Load {
     policy_millis: usize,
     /// Whether screenshots have a realistic size instead of a few pixels.
     real_size: bool,
+    format: ImageFormat,
     /// Whether some requests fail.
     faults: bool,
     /// Whether a consumer takes the trajectories while the run goes on.
@@ -77,15 +84,15 @@ impl Load {
     /// A realistic load: a busy farm and a slow model.
     fn busy(episodes: usize, rounds: usize, steps: usize) -> Self {
         let (farm_millis, policy_millis) = (400, 2000);
-        let (real_size, faults, streams) = (true, true, false);
-        Self { episodes, rounds, steps, farm_millis, policy_millis, real_size, faults, streams }
+        let (real_size, format, faults, streams) = (true, ImageFormat::Png, true, false);
+        Self { episodes, rounds, steps, farm_millis, policy_millis, real_size, format, faults, streams }
     }
 
     /// Only the collector's own work: tiny screenshots, almost no latency, no failures.
     fn small(episodes: usize, rounds: usize, steps: usize) -> Self {
         let (farm_millis, policy_millis) = (5, 5);
-        let (real_size, faults, streams) = (false, false, false);
-        Self { episodes, rounds, steps, farm_millis, policy_millis, real_size, faults, streams }
+        let (real_size, format, faults, streams) = (false, ImageFormat::Png, false, false);
+        Self { episodes, rounds, steps, farm_millis, policy_millis, real_size, format, faults, streams }
     }
 
     /// Tasks of a single step.
@@ -119,6 +126,7 @@ impl Load {
             policy_millis: number(4),
             real_size: number(5) == 1,
             faults: number(6) == 1,
+            format: ImageFormat::Png,
             streams: false,
         }
     }
@@ -144,6 +152,11 @@ fn main() {
         }
         Some(STREAM) => runtime.block_on(async {
             let load = Load { streams: true, ..Load::small(number(1, 200), number(2, 10), number(3, 20)) };
+            print_cost(load, &measure(load).await);
+        }),
+        Some(JPEG) => runtime.block_on(async {
+            let load = Load::busy(number(1, 5000), number(2, 2), number(3, 8));
+            let load = Load { format: ImageFormat::Jpeg, ..load };
             print_cost(load, &measure(load).await);
         }),
         Some(SMALL) => runtime.block_on(async {
@@ -247,6 +260,7 @@ struct Cost {
     samples: Vec<(u64, f64)>,
     /// From durable to delivered, sorted.
     delays: Vec<Duration>,
+    disk: DiskUsage,
 }
 
 /// Starts the stream of the run and a consumer beside the simulated servers.
@@ -280,8 +294,7 @@ async fn measure(load: Load) -> Cost {
     let journal = journal(folder.path(), total);
     let finish_times = Arc::new(FinishTimes::default());
     let listeners: Vec<Arc<dyn Listener>> = vec![Arc::clone(&state) as _, Arc::clone(&finish_times) as _];
-    let context =
-        Arc::new(episode_context(&servers, folder.path(), listeners, journal.clone(), load.episodes));
+    let context = Arc::new(episode_context(&servers, folder.path(), listeners, journal.clone(), load));
     let limits = RunLimits {
         episodes: load.episodes,
         task_timeout: Duration::from_hours(1),
@@ -312,7 +325,8 @@ async fn measure(load: Load) -> Cost {
     sampler.abort();
     assert_eq!(collected.unfinished, 0);
     let samples = std::mem::take(&mut *samples.lock().unwrap());
-    Cost { seconds, cpu, before, grown, totals: state.totals(), samples, delays }
+    let disk = DiskUsage::of(folder.path());
+    Cost { seconds, cpu, before, grown, totals: state.totals(), samples, delays, disk }
 }
 
 fn print_cost(load: Load, cost: &Cost) {
@@ -342,6 +356,17 @@ fn print_cost(load: Load, cost: &Cost) {
             "delivered after           {median:.1} ms (median), {high:.1} ms (95 %), {max:.1} ms (most)"
         );
     }
+    let steps = totals.steps as f64;
+    let kib = |bytes: f64| bytes / 1024.0 / steps;
+    let DiskUsage { screenshots, journal, iteration_file, cpu } = &cost.disk;
+    println!(
+        "on disk                   {:.2} KiB per step: screenshots {:.2}, .pt {:.2} (journal before: {:.2})",
+        kib(screenshots + iteration_file),
+        kib(*screenshots),
+        kib(*iteration_file),
+        kib(*journal)
+    );
+    println!("CPU of writing the .pt    {:.3} ms per step", cpu * 1000.0 / steps);
     println!("memory of the collector   {:.0} KiB per episode", (peak - before) / 1024.0 / episodes as f64);
     let done = |share: f64| samples.iter().find(|(steps, _)| *steps as f64 >= share * totals.steps as f64);
     let flat: Vec<String> = [0.25, 0.5, 0.75, 0.95]
@@ -377,7 +402,7 @@ fn task(index: usize, steps: usize) -> Task {
     }
 }
 
-fn journal(root: &std::path::Path, total: usize) -> Journal {
+fn journal(root: &Path, total: usize) -> Journal {
     let save_path = SavePath::new(root);
     save_path.create_directories(store::Split::Train).unwrap();
     let run = RunRecord {
@@ -394,11 +419,12 @@ fn journal(root: &std::path::Path, total: usize) -> Journal {
 
 fn episode_context(
     servers: &Servers,
-    root: &std::path::Path,
+    root: &Path,
     listeners: Vec<Arc<dyn Listener>>,
     journal: Journal,
-    episodes: usize,
+    load: Load,
 ) -> EpisodeContext {
+    let episodes = load.episodes;
     let retry = RetryPolicy::default();
     let timeout = Duration::from_mins(2);
     let farm = FarmClientOptions { operation_timeout: timeout, retry, ..FarmClientOptions::default() };
@@ -447,6 +473,7 @@ fn episode_context(
                 dialect: None,
             },
             page_text_lines: 0,
+            screenshot_format: load.format,
             model: "sim".into(),
             policy: PolicyConfig::default(),
             split: Split::Train,

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::network::NetworkSource;
 use super::schema::{
     Config, ContextConfig, EnvConfig, HttpPools, ImageTransport, JudgeKind, JudgeOverride, MaxSteps,
-    ModelConfig, ModelType, OpenaiConfig, PolicyConfig, ProgramConfig, PromptVersion, SamplerKind, Split,
+    ModelConfig, ModelType, OpenaiConfig, PolicyConfig, ProgramConfig, PromptVersion, SamplerKind,
+    ScreenshotFormat, Split,
 };
 
 impl Default for Config {
@@ -96,6 +97,7 @@ impl Default for EnvConfig {
             cpu_cluster_token_env_var: "CPU_CLUSTER_TOKEN".into(),
             vllm_server_url: "http://localhost:8999".into(),
             image_transport: ImageTransport::Auto,
+            screenshot_format: ScreenshotFormat::Png,
             session: SessionOptions::names().map(|name| (name.to_owned(), Value::Null)).collect(),
             server_size: 64,
             max_vllm_sessions: 64,

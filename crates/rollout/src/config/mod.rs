@@ -16,7 +16,7 @@ pub use record::{RecordError, append_hyperparameters};
 pub use schema::{
     Config, ContextConfig, EnvConfig, HttpPools, ImageDetail, ImageTransport, JudgeKind, JudgeOverride,
     MaxSteps, ModelConfig, ModelType, OpenaiConfig, PolicyConfig, ProgramConfig, PromptVersion, RankWeights,
-    RatioClass, SamplerKind, Split,
+    RatioClass, SamplerKind, ScreenshotFormat, Split,
 };
 pub use usage::{JudgeEndpoint, OPENAI_URL, Question, seconds};
 

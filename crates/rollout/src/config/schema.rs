@@ -127,6 +127,14 @@ pub enum ImageTransport {
     Data,
 }
 
+/// The encoding of the screenshots of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScreenshotFormat {
+    Png,
+    Jpeg,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnvConfig {
     pub split: Split,
@@ -137,6 +145,7 @@ pub struct EnvConfig {
     pub cpu_cluster_token_env_var: String,
     pub vllm_server_url: String,
     pub image_transport: ImageTransport,
+    pub screenshot_format: ScreenshotFormat,
     /// The session options of every episode; a task's own `session` overrides them.
     pub session: IndexMap<String, serde_json::Value>,
     pub server_size: usize,

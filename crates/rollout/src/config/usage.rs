@@ -6,9 +6,9 @@ use std::{
 };
 
 use client::chat::{ChatRequest, Images, Message};
-use proto::dialect::Size;
+use proto::{ImageFormat, dialect::Size};
 
-use super::schema::{Config, ImageDetail, ImageTransport, PolicyConfig, Split};
+use super::schema::{Config, ImageDetail, ImageTransport, PolicyConfig, ScreenshotFormat, Split};
 use crate::policy::DialectOptions;
 
 /// The kinds of question that the judge answers; each may go to another model.
@@ -138,6 +138,15 @@ impl PolicyConfig {
             logprobs: true,
             return_token_ids: true,
             extra: serde_json::Map::new(),
+        }
+    }
+}
+
+impl From<ScreenshotFormat> for ImageFormat {
+    fn from(format: ScreenshotFormat) -> Self {
+        match format {
+            ScreenshotFormat::Png => Self::Png,
+            ScreenshotFormat::Jpeg => Self::Jpeg,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The loop of an episode, and the record of its steps.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use client::http::Deadline;
 use proto::{
@@ -10,13 +13,15 @@ use proto::{
     trajectory::{Action, Observation, Step as Record, Task},
 };
 
+use store::Prompts;
+
 use super::{
     BrowserSession, Ending, EpisodeContext, fingerprint::Fingerprint, screenshots::ScreenshotStore, setup,
     start_page::StartPage,
 };
 use crate::{
     judge::{ProgramJudge, Verdict, final_answer, program::JudgedEpisode},
-    policy::{ActionContext, ActionKey, PromptOptions, ResolvedAction},
+    policy::{ActionContext, ActionKey, ConversationBuilder, PromptOptions, ResolvedAction},
     run::{
         Prefix, TaskDeadline,
         event::{Event, Stage},
@@ -31,12 +36,17 @@ pub struct Episode {
     pub(super) screenshots: ScreenshotStore,
     pub(super) deadline: TaskDeadline,
     pub(crate) steps: Vec<Record>,
+    /// The prompts of the steps, which do not contain them.
+    pub(super) prompts: Prompts,
     /// How prompts are built. The window shrinks when a prompt does not fit the model.
     pub(super) prompting: PromptOptions,
+    pub(super) conversation: ConversationBuilder,
     /// Where the mouse is, for dialects with actions at its position.
     pub(super) cursor: Point,
     /// The steps that the attempt takes over from its group, until it has carried them out.
     pub(super) prefix: Option<Arc<Prefix>>,
+    /// When the screenshot of each step was saved.
+    pub(crate) screenshot_times: Vec<SystemTime>,
     /// The screenshots so far, while a first attempt has not published its steps.
     pub(super) fingerprints: Vec<Fingerprint>,
     /// The number of steps that were taken over, once the attempt continues with its own.
@@ -73,9 +83,12 @@ impl Episode {
             screenshots,
             deadline,
             steps: Vec::new(),
+            prompts: Prompts::default(),
             prompting,
+            conversation: ConversationBuilder::default(),
             cursor,
             prefix,
+            screenshot_times: Vec::new(),
             fingerprints: Vec::new(),
             forked_at_step: None,
             verdict: None,
@@ -187,16 +200,11 @@ impl Episode {
 
     /// Writes the last step to the journal, before the next one begins.
     async fn journal_step(&mut self) -> Result<(), Ending> {
-        let number = self.steps.len() as u32;
         let Some(step) = self.steps.last_mut() else { return Ok(()) };
-        let journal = &self.context.journal;
-        let written = journal.append_step(self.task.trajectory_index, self.attempt, number - 1, step).await;
-        // The prompt is the largest part of a step, and `restore_prompts` rebuilds it from the other parts. A prompt with page
-        // text must be kept, because that text is stored nowhere else, and so must one with a smaller window.
-        let settings = &self.context.settings;
-        if settings.page_text_lines == 0 && self.prompting == settings.prompting {
-            step.response.raw_prompt = String::new();
-        }
+        let known_parts = self.prompts.parts();
+        self.prompts.push(&std::mem::take(&mut step.response.raw_prompt));
+        let (journal, index) = (&self.context.journal, self.task.trajectory_index);
+        let written = journal.append_step_with(index, self.attempt, step, &self.prompts, known_parts).await;
         self.context.announcer.announce(&Event::StepDone { index: self.index() });
         written.map_err(|error| Ending::Disk(error.to_string()))
     }
@@ -207,9 +215,9 @@ impl Episode {
         Some(groups.id_of(self.task.trajectory_index))
     }
 
-    /// Splits the attempt into its task, its steps and its screenshots.
-    pub(crate) fn into_parts(self) -> (Task, Vec<Record>, ScreenshotStore) {
-        (self.task, self.steps, self.screenshots)
+    /// Splits the attempt into its task, its steps, their prompts and its screenshots.
+    pub(crate) fn into_parts(self) -> (Task, Vec<Record>, Prompts, ScreenshotStore) {
+        (self.task, self.steps, self.prompts, self.screenshots)
     }
 
     pub(crate) fn invalid_action() -> Action {

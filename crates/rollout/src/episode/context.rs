@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use client::{chat::ModelClient, farm::FarmClient};
+use proto::ImageFormat;
 use store::Journal;
 
 use crate::{
@@ -52,6 +53,7 @@ pub struct Settings {
     pub prompts: Arc<PolicyPrompts>,
     /// Lines of the page's text that the model gets; 0 for none.
     pub page_text_lines: usize,
+    pub screenshot_format: ImageFormat,
     pub model: String,
     pub policy: PolicyConfig,
     pub split: Split,

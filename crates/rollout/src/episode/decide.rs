@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use client::chat::{self, Completion, ModelError};
-use proto::trajectory::{Action, Observation, Response, Reward, Step as Record, StepExtras, Trajectory};
+use client::chat::{Completion, ModelError};
+use proto::trajectory::{Action, Observation, Response, Reward, Step as Record, StepExtras};
 use serde_json::{Map, Value};
 
-use super::{Ending, Episode, Settings, attempt::View};
+use super::{Ending, Episode, attempt::View};
 use crate::{
-    policy::{Reply, build_conversation_with, parse_reply, text_form},
+    policy::{Reply, parse_reply, text_form},
     run::event::{Event, Stage},
 };
 
@@ -52,8 +52,8 @@ impl Episode {
 
     /// Asks for a completion. A call that fails while, or because, the run was paused is made again: it may have waited in
     /// vain, or been dropped by a server that loads new weights.
-    async fn complete_despite_pauses(&self, view: &View) -> Result<(Completion, String), Failure> {
-        let pause = &self.context.pause;
+    async fn complete_despite_pauses(&mut self, view: &View) -> Result<(Completion, String), Failure> {
+        let pause = self.context.pause.clone();
         loop {
             pause.wait_until_running().await;
             let count = pause.count();
@@ -68,10 +68,10 @@ impl Episode {
         }
     }
 
-    async fn complete(&self, view: &View) -> Result<(Completion, String), Failure> {
+    async fn complete(&mut self, view: &View) -> Result<(Completion, String), Failure> {
         let settings = &self.context.settings;
         let (text, observation) = (view.text.as_deref(), &view.observation);
-        let messages = build_conversation_with(
+        let messages = self.conversation.build(
             &settings.prompts,
             self.prompting,
             &self.task,
@@ -136,24 +136,6 @@ impl Episode {
             same_as_next_screenshot: None,
             extras: decision.extras,
         });
-    }
-}
-
-/// Restores the prompts of a finished episode. A prompt follows from the earlier steps and the observation, so it is not
-/// kept in memory while thousands of episodes run.
-pub(crate) fn restore_prompts(settings: &Settings, trajectory: &mut Trajectory) {
-    let Trajectory { task, steps, .. } = trajectory;
-    for number in 0..steps.len() {
-        let step = &steps[number];
-        // A reply may be empty. Without parsed parts the model was not asked.
-        if step.response.raw_prompt.is_empty() && !step.response.answering_tokens.is_empty() {
-            let Settings { prompts, prompting, .. } = settings;
-            let (history, page) = (&steps[..number], &step.observation);
-            // The same prompt was built once before, so it cannot fail now.
-            if let Ok(messages) = build_conversation_with(prompts, *prompting, task, history, page, None) {
-                steps[number].response.raw_prompt = chat::raw_prompt(&messages);
-            }
-        }
     }
 }
 

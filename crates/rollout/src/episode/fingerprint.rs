@@ -1,8 +1,12 @@
-//! A fingerprint of a screenshot: compares screenshots by their pixels and recognises blank ones without keeping them.
+//! A fingerprint of a screenshot: compares screenshots by their pixels and recognises blank ones without keeping them. The same
+//! encoder writes equal pixels as equal bytes, in PNG and in JPEG.
 
 use std::{fmt, io};
 
+use proto::ImageFormat;
 use xxhash_rust::xxh3::Xxh3Default;
+
+use super::white_jpeg;
 
 /// A hash of a screenshot, and whether it is blank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +38,7 @@ impl fmt::Display for Fingerprint {
 
 const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Returns the chunks of a PNG that determine its pixels. The same encoder writes equal pixels as equal bytes, so comparing
-/// chunks is as good as decoding and much cheaper.
+/// Returns the chunks of a PNG that determine its pixels. Comparing them is as good as decoding and much cheaper.
 fn pixel_chunks(image: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let mut rest = image.strip_prefix(PNG_SIGNATURE)?;
     let chunks = std::iter::from_fn(move || {
@@ -52,9 +55,12 @@ fn pixel_chunks(image: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(chunks)
 }
 
-/// Returns whether all pixels are white. Only a small file can be blank, so large ones are not decoded.
+/// Returns whether all pixels are white. Only a small PNG can be blank, so large ones are not decoded.
 fn is_blank(image: &[u8]) -> bool {
     const MAX_BLANK_BYTES: usize = 64 << 10;
+    if ImageFormat::of(image) == Some(ImageFormat::Jpeg) {
+        return white_jpeg::is_white(image);
+    }
     if image.len() > MAX_BLANK_BYTES {
         return false;
     }
@@ -90,6 +96,35 @@ mod tests {
         pixels[5000] = 254;
         assert!(!is_blank(&png(&pixels, 64)));
         assert!(!is_blank(b"not an image"));
+    }
+
+    fn jpeg(pixels: &[u8], width: u16) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let height = (pixels.len() / 3 / usize::from(width)) as u16;
+        let encoder = jpeg_encoder::Encoder::new(&mut bytes, 80);
+        encoder.encode(pixels, width, height, jpeg_encoder::ColorType::Rgb).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn only_an_all_white_jpeg_is_blank() {
+        // The sides are not multiples of a block, so that the last blocks are filled up.
+        let (width, height) = (100, 60);
+        let mut pixels = vec![255; width * height * 3];
+        let white = jpeg(&pixels, width as u16);
+        assert!(is_blank(&white));
+        assert!(is_blank(include_bytes!("../../tests/data/white_chromium.jpg")), "as Chromium writes it");
+        for pixel in [0, 50, 3000, width * height - 1] {
+            pixels[pixel * 3..pixel * 3 + 3].fill(200);
+            assert!(!is_blank(&jpeg(&pixels, width as u16)), "pixel {pixel}");
+            pixels[pixel * 3..pixel * 3 + 3].fill(255);
+        }
+        for colour in [[0, 0, 0], [253, 253, 253], [255, 255, 200], [200, 255, 255]] {
+            assert!(!is_blank(&jpeg(&colour.repeat(width * height), width as u16)), "{colour:?}");
+        }
+        for length in 0..white.len() - 3 {
+            assert!(!is_blank(&white[..length]), "cut off after {length} bytes");
+        }
     }
 
     #[test]

@@ -13,10 +13,10 @@ pub mod screenshots;
 mod session;
 mod setup;
 mod start_page;
+mod white_jpeg;
 
 pub use attempt::Episode;
 pub use context::{EpisodeContext, Groups, Settings};
-pub(crate) use decide::restore_prompts;
 pub use ending::{Ending, is_ended_by_agent};
 pub(crate) use session::BrowserSession;
 pub use setup::FIELD as SETUP_FIELD;

@@ -1,7 +1,11 @@
 //! Observes the page before the first step and after each action, and records for the agent what its action did.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant, SystemTime},
+};
 
+use bytes::Bytes;
 use proto::{
     Command,
     trajectory::{Action, Observation},
@@ -38,7 +42,7 @@ impl Episode {
             }
         }
         self.announce_duration(Stage::Screenshot, since);
-        self.save_view(page, fingerprint).await
+        self.save_view(page, fingerprint, None).await
     }
 
     /// Performs the action, observes the page and records the outcome in the last step.
@@ -64,7 +68,8 @@ impl Episode {
         let has_changed = fingerprint != before.fingerprint;
         let failed_navigation = (navigates && failure.is_some()).then_some(target);
         self.record_outcome(has_changed, &page.url, failed_navigation);
-        self.save_view(page, fingerprint).await
+        let earlier = (!has_changed).then_some(before.observation.image_path);
+        self.save_view(page, fingerprint, earlier).await
     }
 
     /// Performs the action and observes the page. Also returns why the command failed, if it did.
@@ -115,11 +120,9 @@ impl Episode {
     /// Keeps showing the page before a navigation that led to a blank page, and records that the navigation failed.
     async fn keep_view(&mut self, before: View, target: &str) -> Result<View, Ending> {
         self.record_outcome(false, &before.observation.url, Some(target));
-        let screenshot = tokio::fs::read(&before.observation.image_path).await;
-        let screenshot = screenshot.map_err(|error| Ending::Disk(error.to_string()))?;
-        let Observation { ac_tree, title, url, .. } = before.observation;
-        let page = PageObservation { screenshot: screenshot.into(), title, url, ac_tree, text: before.text };
-        self.save_view(page, before.fingerprint).await
+        let Observation { image_path, ac_tree, title, url } = before.observation;
+        let page = PageObservation { screenshot: Bytes::new(), title, url, ac_tree, text: before.text };
+        self.save_view(page, before.fingerprint, Some(image_path)).await
     }
 
     async fn wait_while_blank(
@@ -144,9 +147,20 @@ impl Episode {
         step.same_as_next_screenshot = Some(!has_changed);
     }
 
-    async fn save_view(&mut self, page: PageObservation, fingerprint: Fingerprint) -> Result<View, Ending> {
-        let saved = self.screenshots.save(self.steps.len(), page.screenshot).await;
+    /// Saves the page that the agent sees next. `earlier` is the path of a screenshot that equals the page's.
+    async fn save_view(
+        &mut self,
+        page: PageObservation,
+        fingerprint: Fingerprint,
+        earlier: Option<String>,
+    ) -> Result<View, Ending> {
+        let step = self.steps.len();
+        let saved = match earlier {
+            Some(earlier) => self.screenshots.save_again(step, Path::new(&earlier)).await,
+            None => self.screenshots.save(step, page.screenshot).await,
+        };
         let path = saved.map_err(|error| Ending::Disk(error.to_string()))?;
+        self.screenshot_times.push(SystemTime::now());
         let event = Event::Observed { index: self.index(), url: page.url.clone(), screenshot: path.clone() };
         self.context.announcer.announce(&event);
         let observation = Observation {

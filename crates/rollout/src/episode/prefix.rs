@@ -17,7 +17,9 @@ impl Episode {
         self.fingerprints.push(view.fingerprint);
         if self.steps.len() == groups.shared_steps() {
             let fingerprints = std::mem::take(&mut self.fingerprints);
-            groups.publish(index, Prefix::new(self.steps.clone(), view.observation.clone(), fingerprints));
+            let mut steps = self.steps.clone();
+            let _ = self.prompts.restore(&mut steps);
+            groups.publish(index, Prefix::new(steps, view.observation.clone(), fingerprints));
         }
     }
 

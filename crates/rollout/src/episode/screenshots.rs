@@ -1,5 +1,5 @@
-//! The folder of an episode's screenshots, such as `images/task_0007_1f3a…/step_000.png`. Writes on blocking threads and makes
-//! the screenshots durable before the trajectory that refers to them.
+//! The folder of an episode's screenshots, such as `images/task_0007_1f3a…/step_000.png` (`.jpg` for JPEG). Writes on blocking
+//! threads and makes the screenshots durable before the trajectory that refers to them.
 
 use std::{
     fs::{self, File},
@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use proto::ImageFormat;
 use store::journal::Scan;
 use tokio::sync::Semaphore;
 
@@ -40,10 +41,26 @@ impl ScreenshotStore {
     }
 
     pub async fn save(&self, step: usize, screenshot: Bytes) -> io::Result<PathBuf> {
-        let path = self.folder.join(format!("step_{step:03}.png"));
+        let extension = ImageFormat::of(&screenshot).unwrap_or_default().extension();
+        let path = self.path(step, extension);
         let target = path.clone();
         blocking(move || fs::write(target, &screenshot)).await?;
         Ok(path)
+    }
+
+    /// Saves a screenshot that equals the one at `earlier`: as a second name of the same file, or as a copy on file systems
+    /// without hard links.
+    pub async fn save_again(&self, step: usize, earlier: &Path) -> io::Result<PathBuf> {
+        let path =
+            self.path(step, earlier.extension().and_then(|extension| extension.to_str()).unwrap_or("png"));
+        let (source, target) = (earlier.to_owned(), path.clone());
+        blocking(move || fs::hard_link(&source, &target).or_else(|_| fs::copy(&source, &target).map(drop)))
+            .await?;
+        Ok(path)
+    }
+
+    fn path(&self, step: usize, extension: &str) -> PathBuf {
+        self.folder.join(format!("step_{step:03}.{extension}"))
     }
 
     /// Syncs all screenshots and the folder to disk.

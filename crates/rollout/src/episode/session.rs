@@ -1,7 +1,11 @@
 //! The client-side handle of a leased browser. Observes and acts in one request where the farm supports it, otherwise with
 //! one request per part, each under the permits of its operation.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use client::{
@@ -209,7 +213,11 @@ impl BrowserSession {
     }
 
     fn observe_options(&self) -> ObserveOptions {
-        ObserveOptions::for_step(self.context.settings.prompting.mode)
+        let settings = &self.context.settings;
+        ObserveOptions {
+            format: settings.screenshot_format,
+            ..ObserveOptions::for_step(settings.prompting.mode)
+        }
     }
 
     /// Adds the page's text if the model gets it. A page whose text cannot be read has none.
@@ -248,12 +256,14 @@ impl BrowserSession {
     }
 
     /// Saves the recording of the session, if there is one, beside the screenshots. The episode does not depend on it.
-    pub(crate) async fn save_recording(&self, folder: &Path) {
+    pub(crate) async fn save_recording(&self, folder: &Path, screenshot_times: &[SystemTime]) {
         if !self.is_recorded {
             return;
         }
         let deadline = Deadline::after(RECORDING_TIMEOUT);
-        if let Err(reason) = recording::save(&self.context.farm, &self.lease, folder, deadline).await {
+        if let Err(reason) =
+            recording::save(&self.context.farm, &self.lease, folder, screenshot_times, deadline).await
+        {
             tracing::warn!(index = self.index, reason, "cannot save the recording of an episode");
         }
     }

@@ -1,7 +1,7 @@
 //! Builds the chat messages of one turn: the task, a summary of the early steps, the latest steps in full, and the
 //! current page.
 
-use std::sync::LazyLock;
+use std::{collections::HashMap, sync::LazyLock};
 
 use proto::{
     InteractionMode,
@@ -58,51 +58,141 @@ pub fn build_conversation_with(
     current: &Observation,
     page_text: Option<&str>,
 ) -> Result<Vec<Message>, PromptError> {
-    let first_shown = history.len().saturating_sub(options.window);
-    let variables = PromptVariables::new(
-        options,
-        escape_markers(task.task_name.trim()),
-        single_line(&task.website, MAX_URL_CHARS),
-    );
-    let mut messages = vec![Message::text(Role::System, prompts.system(&variables)?)];
-    let mut summary = prompts.summary(&variables, &omitted(&history[..first_shown]))?;
-    let mut user_message = |turn: Turn, observation: &Observation| {
-        let turn = Turn { summary: std::mem::take(&mut summary), ..turn };
-        let content = prompts.turn(&variables, &turn, &observation.image_path)?;
-        Ok(Message { role: Role::User, content })
-    };
-    for (index, step) in history.iter().enumerate().skip(first_shown) {
-        messages
-            .push(user_message(turn(options, index, task, history, &step.observation), &step.observation)?);
-        let reply = prompts.reply(&variables, &past_reply(step, options.model_type))?;
-        messages.push(Message::text(Role::Assistant, reply));
-    }
-    let page_text = page_text.filter(|text| !text.trim().is_empty());
-    let current_turn = Turn {
-        elements: numbered_elements(options, current).unwrap_or_default(),
-        page_text: page_text
-            .map(|text| fenced_content(&text.replace('\t', " | "), MAX_PAGE_TEXT_CHARS))
-            .unwrap_or_default(),
-        is_current: true,
-        ..turn(options, history.len(), task, history, current)
-    };
-    messages.push(user_message(current_turn, current)?);
-    Ok(messages)
+    ConversationBuilder::default().build(prompts, options, task, history, current, page_text)
 }
 
-/// Returns the steps that are not sent any more.
-fn omitted(steps: &[Step]) -> Vec<OmittedStep> {
-    let summarize = |(index, step): (usize, &Step)| OmittedStep {
-        number: index + 1,
-        title: clean_title(&step.observation),
-        url: single_line(&step.observation.url, MAX_URL_CHARS),
-        action: single_line(
-            &step.action.as_ref().map_or_else(|| "nothing".to_owned(), text_form),
-            MAX_ACTION_CHARS,
-        ),
-        changed: step.same_as_next_screenshot.map(|is_same| !is_same),
-    };
-    steps.iter().enumerate().map(summarize).collect()
+/// Builds the prompts of one episode. Most messages are in the next prompt again, and they are rendered once.
+#[derive(Debug, Default)]
+pub struct ConversationBuilder {
+    rendered: Option<Rendered>,
+}
+
+/// The messages of an episode so far.
+#[derive(Debug)]
+struct Rendered {
+    options: PromptOptions,
+    variables: minijinja::Value,
+    system: Message,
+    /// The first user message, which has the summary of the steps before it, and the number of its step.
+    first: Option<(usize, Message)>,
+    /// The first steps, which are not sent any more.
+    omitted: Vec<OmittedStep>,
+    /// The other user messages and the replies of past steps, by the number of the step.
+    past: HashMap<usize, PastRound>,
+}
+
+#[derive(Debug)]
+struct PastRound {
+    page: Message,
+    reply: Message,
+}
+
+impl Rendered {
+    fn new(prompts: &PolicyPrompts, options: PromptOptions, task: &Task) -> Result<Self, PromptError> {
+        let name = escape_markers(task.task_name.trim());
+        let variables = PromptVariables::new(options, name, single_line(&task.website, MAX_URL_CHARS));
+        let variables = minijinja::Value::from_serialize(variables);
+        let system = Message::text(Role::System, prompts.system(&variables)?);
+        Ok(Self { options, variables, system, first: None, omitted: Vec::new(), past: HashMap::new() })
+    }
+
+    /// Renders what does not change any more about a step.
+    fn render_past(
+        &self,
+        prompts: &PolicyPrompts,
+        task: &Task,
+        history: &[Step],
+        index: usize,
+    ) -> Result<PastRound, PromptError> {
+        let (step, options) = (&history[index], self.options);
+        let turn = turn(options, index, task, history, &step.observation);
+        let reply = prompts.reply(&self.variables, &past_reply(step, options.model_type))?;
+        Ok(PastRound {
+            page: self.user_message(prompts, &turn, &step.observation)?,
+            reply: Message::text(Role::Assistant, reply),
+        })
+    }
+
+    fn user_message(
+        &self,
+        prompts: &PolicyPrompts,
+        turn: &Turn,
+        page: &Observation,
+    ) -> Result<Message, PromptError> {
+        Ok(Message { role: Role::User, content: prompts.turn(&self.variables, turn, &page.image_path)? })
+    }
+}
+
+impl ConversationBuilder {
+    /// Builds the messages as [`build_conversation_with`] does. Prompts and task are those of earlier calls, and `history` begins
+    /// with the steps of earlier calls.
+    pub fn build(
+        &mut self,
+        prompts: &PolicyPrompts,
+        options: PromptOptions,
+        task: &Task,
+        history: &[Step],
+        current: &Observation,
+        page_text: Option<&str>,
+    ) -> Result<Vec<Message>, PromptError> {
+        let rendered = match self.rendered.take().filter(|rendered| rendered.options == options) {
+            Some(rendered) => self.rendered.insert(rendered),
+            None => self.rendered.insert(Rendered::new(prompts, options, task)?),
+        };
+        let first_shown = history.len().saturating_sub(options.window);
+        rendered.past.retain(|index, _| *index >= first_shown);
+        for (index, step) in history.iter().enumerate().take(first_shown).skip(rendered.omitted.len()) {
+            rendered.omitted.push(OmittedStep::of(index, step));
+        }
+        for index in first_shown..history.len() {
+            if !rendered.past.contains_key(&index) {
+                let round = rendered.render_past(prompts, task, history, index)?;
+                rendered.past.insert(index, round);
+            }
+        }
+        let page_text = page_text.filter(|text| !text.trim().is_empty());
+        let current_turn = Turn {
+            elements: numbered_elements(options, current).unwrap_or_default(),
+            page_text: page_text
+                .map(|text| fenced_content(&text.replace('\t', " | "), MAX_PAGE_TEXT_CHARS))
+                .unwrap_or_default(),
+            is_current: true,
+            ..turn(options, history.len(), task, history, current)
+        };
+        let mut messages = vec![rendered.system.clone()];
+        let summary = || prompts.summary(&rendered.variables, &rendered.omitted);
+        if first_shown == history.len() {
+            let only_turn = Turn { summary: summary()?, ..current_turn };
+            messages.push(rendered.user_message(prompts, &only_turn, current)?);
+            return Ok(messages);
+        }
+        if rendered.first.as_ref().is_none_or(|(index, _)| *index != first_shown) {
+            let page = &history[first_shown].observation;
+            let first_turn = Turn { summary: summary()?, ..turn(options, first_shown, task, history, page) };
+            rendered.first = Some((first_shown, rendered.user_message(prompts, &first_turn, page)?));
+        }
+        for index in first_shown..history.len() {
+            let first = rendered.first.as_ref().filter(|(first, _)| *first == index);
+            let Some(round) = rendered.past.get(&index) else { continue };
+            messages.push(first.map_or(&round.page, |(_, message)| message).clone());
+            messages.push(round.reply.clone());
+        }
+        messages.push(rendered.user_message(prompts, &current_turn, current)?);
+        Ok(messages)
+    }
+}
+
+impl OmittedStep {
+    fn of(index: usize, step: &Step) -> Self {
+        let action = step.action.as_ref().map_or_else(|| "nothing".to_owned(), text_form);
+        Self {
+            number: index + 1,
+            title: clean_title(&step.observation),
+            url: single_line(&step.observation.url, MAX_URL_CHARS),
+            action: single_line(&action, MAX_ACTION_CHARS),
+            changed: step.same_as_next_screenshot.map(|is_same| !is_same),
+        }
+    }
 }
 
 /// Returns the variables of a turn that all turns have: the step's number, the outcome of the last action, and the page's

@@ -17,7 +17,9 @@ mod tool_call;
 mod tool_definition;
 
 pub use action::{ActionKey, text_form};
-pub use conversation::{HISTORY_WINDOW, build_conversation, build_conversation_with, describe_outcome};
+pub use conversation::{
+    ConversationBuilder, HISTORY_WINDOW, build_conversation, build_conversation_with, describe_outcome,
+};
 pub use dialect::DialectOptions;
 pub(crate) use dialect::parse_reply;
 pub use reply::Reply;

@@ -151,14 +151,6 @@ pub(crate) struct Turn {
 }
 
 #[derive(Serialize)]
-struct Context<'a, T> {
-    #[serde(flatten)]
-    common: &'a PromptVariables,
-    #[serde(flatten)]
-    section: T,
-}
-
-#[derive(Serialize)]
 struct Omitted<'a> {
     omitted: &'a [OmittedStep],
 }
@@ -262,35 +254,35 @@ impl PolicyPrompts {
         Ok(())
     }
 
-    pub(crate) fn system(&self, common: &PromptVariables) -> Result<String, PromptError> {
-        self.templates.render("system", Value::from_serialize(common))
+    /// `common` are [`PromptVariables`].
+    pub(crate) fn system(&self, common: &Value) -> Result<String, PromptError> {
+        self.templates.render("system", common.clone())
     }
 
-    pub(crate) fn summary(
-        &self,
-        common: &PromptVariables,
-        omitted: &[OmittedStep],
-    ) -> Result<String, PromptError> {
-        let context = Context { common, section: Omitted { omitted } };
-        self.templates.render("summary", Value::from_serialize(context))
+    pub(crate) fn summary(&self, common: &Value, omitted: &[OmittedStep]) -> Result<String, PromptError> {
+        self.templates.render("summary", with_common(common, &Omitted { omitted }))
     }
 
     pub(crate) fn turn(
         &self,
-        common: &PromptVariables,
+        common: &Value,
         turn: &Turn,
         screenshot: &str,
     ) -> Result<Vec<Part>, PromptError> {
         let mut images = Images::new();
         let section = TurnWithScreenshot { turn, screenshot: images.placeholder(screenshot) };
-        let text = self.templates.render("turn", Value::from_serialize(Context { common, section }))?;
+        let text = self.templates.render("turn", with_common(common, &section))?;
         Ok(images.parts(&text))
     }
 
-    pub(crate) fn reply(&self, common: &PromptVariables, reply: &str) -> Result<String, PromptError> {
-        let context = Context { common, section: PastReply { reply } };
-        self.templates.render("reply", Value::from_serialize(context))
+    pub(crate) fn reply(&self, common: &Value, reply: &str) -> Result<String, PromptError> {
+        self.templates.render("reply", with_common(common, &PastReply { reply }))
     }
+}
+
+/// Adds the common variables to those of a section without copying them.
+fn with_common(common: &Value, section: &impl Serialize) -> Value {
+    minijinja::context! { ..Value::from_serialize(section), ..common.clone() }
 }
 
 struct Section<'a> {

@@ -208,8 +208,9 @@ impl ReadyRun {
                 let merge_timeout = seconds(config.env_config.merge_wait_minutes * 60.0);
                 Ok(FinishedRun { collected, save_path, id, ranks, merge, merge_timeout, has_queue })
             }
-            (_, Err(error)) => Err(StoppedRun::Journal(error)),
+            // On a full disk, closing fails too: steps wait to be written. The first error says how to continue.
             (Err(source), _) => Err(StoppedRun::after_error(source, &save_path, id, &ranks)),
+            (Ok(_), Err(error)) => Err(StoppedRun::Journal(error)),
         }
     }
 }
@@ -318,6 +319,7 @@ fn settings(config: &Config, prompts: Arc<PolicyPrompts>, plan: &Plan) -> Settin
         prompting: prompt_options(config),
         prompts,
         page_text_lines: config.context_config.page_text_lines,
+        screenshot_format: config.env_config.screenshot_format.into(),
         model: config.policy_model().unwrap_or_else(|| "default".to_owned()),
         policy: config.policy_config.clone(),
         split: env.split,

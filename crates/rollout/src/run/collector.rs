@@ -11,15 +11,12 @@ use std::{
 };
 
 use client::http::Deadline;
-use proto::trajectory::{Task, Trajectory};
+use proto::trajectory::Task;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{StartLimit, event::Event, losses::Losses, queue::WorkQueue, worker};
-use crate::{
-    episode::{EpisodeContext, screenshots::ScreenshotStore},
-    judge::Judge,
-};
+use super::{StartLimit, event::Event, finish::EndedEpisode, losses::Losses, queue::WorkQueue, worker};
+use crate::{episode::EpisodeContext, judge::Judge};
 
 const STEP_SUPPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often held losses are reconsidered when other collectors report nothing.
@@ -134,7 +131,7 @@ pub(super) struct Collector {
     /// Tasks that judge and save finished episodes.
     pub(super) finishing: TaskTracker,
     pub(super) unjudged: Arc<Semaphore>,
-    pub(super) losses: Losses<(Trajectory, ScreenshotStore)>,
+    pub(super) losses: Losses<EndedEpisode>,
 }
 
 /// Runs all tasks of the source.

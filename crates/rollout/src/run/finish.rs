@@ -9,6 +9,7 @@ use proto::trajectory::{
     Evaluation, Observation, Outcome, Response, Reward, Step, StepExtras, Trajectory, TrajectoryMetadata,
 };
 use serde_json::{Map, Value};
+use store::Prompts;
 
 use super::{
     RunError,
@@ -17,10 +18,18 @@ use super::{
     losses::LossDecision,
 };
 use crate::{
-    episode::{Ending, Episode, restore_prompts, screenshots::ScreenshotStore},
+    episode::{Ending, Episode, screenshots::ScreenshotStore},
     judge::{Verdict, blocked_site},
     plan::blocklist::{self, BlockedSite},
 };
+
+/// An episode that ended, before it is saved.
+pub(super) struct EndedEpisode {
+    trajectory: Trajectory,
+    /// The prompts of the steps, which do not contain them.
+    prompts: Prompts,
+    screenshots: ScreenshotStore,
+}
 
 impl Collector {
     /// Passes a finished episode on to judge and disk. Blocks only when too many episodes wait for the judge.
@@ -30,39 +39,32 @@ impl Collector {
         self.finishing.spawn(async move {
             let _permit = permit;
             let verdict = episode.verdict.take();
-            let (trajectory, screenshots) = into_trajectory(&ending, attempt, episode);
-            collector.finish(ending, trajectory, screenshots, verdict).await;
+            collector.finish(&ending, end_episode(&ending, attempt, episode), verdict).await;
         });
     }
 
-    async fn finish(
-        self: Arc<Self>,
-        ending: Ending,
-        mut trajectory: Trajectory,
-        screenshots: ScreenshotStore,
-        verdict: Option<Verdict>,
-    ) {
-        if self.is_finished_elsewhere(trajectory_index(&trajectory)).await {
-            return screenshots.discard().await;
+    async fn finish(self: Arc<Self>, ending: &Ending, mut episode: EndedEpisode, verdict: Option<Verdict>) {
+        if self.is_finished_elsewhere(trajectory_index(&episode.trajectory)).await {
+            return episode.screenshots.discard().await;
         }
         if ending.outcome() == Outcome::InfraLost {
-            let index = trajectory.task.trajectory_index;
-            return match self.losses.record_loss(&ending.reason(), (trajectory, screenshots)) {
-                LossDecision::Count((trajectory, screenshots)) => self.save(trajectory, screenshots).await,
+            let index = episode.trajectory.task.trajectory_index;
+            return match self.losses.record_loss(&ending.reason(), episode) {
+                LossDecision::Count(episode) => self.save(episode).await,
                 LossDecision::Hold => self.limits.starts.add_held(index),
                 LossDecision::StopRun => self.fail_all_lost(),
             };
         }
         if ending.is_by_agent() {
-            for (trajectory, screenshots) in self.losses.record_success() {
-                self.save(trajectory, screenshots).await;
+            for lost in self.losses.record_success() {
+                self.save(lost).await;
             }
             self.limits.starts.clear_held();
-            if !self.judge(&mut trajectory, verdict).await {
+            if !self.judge(&mut episode.trajectory, verdict).await {
                 return;
             }
         }
-        self.save(trajectory, screenshots).await;
+        self.save(episode).await;
     }
 
     /// Judges a trajectory, unless it has a verdict already. Returns `false` when the run was stopped meanwhile.
@@ -89,11 +91,11 @@ impl Collector {
     }
 
     /// Makes a trajectory durable, then counts it.
-    async fn save(self: &Arc<Self>, mut trajectory: Trajectory, screenshots: ScreenshotStore) {
+    async fn save(self: &Arc<Self>, episode: EndedEpisode) {
+        let EndedEpisode { mut trajectory, prompts, screenshots } = episode;
         let index = trajectory_index(&trajectory);
         let (steps, announcer) = (trajectory.steps.len(), &self.context.announcer);
         announcer.announce(&Event::Stage { index, step: steps, stage: Stage::Save });
-        restore_prompts(&self.context.settings, &mut trajectory);
         for step in &mut trajectory.steps {
             // Nothing follows the last screenshot, so it is not equal to the next one.
             step.same_as_next_screenshot.get_or_insert(false);
@@ -105,7 +107,8 @@ impl Collector {
         }
         let saved = async {
             screenshots.sync().await.map_err(|error| error.to_string())?;
-            self.context.journal.append_finished(&trajectory).await.map_err(|error| error.to_string())
+            let journal = &self.context.journal;
+            journal.append_finished_with(&trajectory, &prompts).await.map_err(|error| error.to_string())
         };
         if let Err(reason) = saved.await {
             return self.fail(RunError::Disk(reason));
@@ -129,8 +132,8 @@ impl Collector {
             return;
         }
         let Some(losses) = self.losses.take_if_few() else { return self.fail_all_lost() };
-        for (trajectory, screenshots) in losses {
-            self.save(trajectory, screenshots).await;
+        for lost in losses {
+            self.save(lost).await;
         }
     }
 
@@ -161,11 +164,11 @@ fn trajectory_index(trajectory: &Trajectory) -> usize {
     usize::try_from(trajectory.task.trajectory_index).unwrap_or(0)
 }
 
-fn into_trajectory(ending: &Ending, attempt: u32, mut episode: Episode) -> (Trajectory, ScreenshotStore) {
+fn end_episode(ending: &Ending, attempt: u32, mut episode: Episode) -> EndedEpisode {
     let group_id = episode.group_id();
     let network = episode.network.take();
     let forked_at_step = episode.forked_at_step;
-    let (task, mut steps, screenshots) = episode.into_parts();
+    let (task, mut steps, prompts, screenshots) = episode.into_parts();
     let mut policy_versions: Vec<String> = Vec::new();
     for version in steps.iter().filter_map(|step| step.extras.policy_version.as_ref()) {
         if !policy_versions.contains(version) {
@@ -190,7 +193,7 @@ fn into_trajectory(ending: &Ending, attempt: u32, mut episode: Episode) -> (Traj
         network,
         extra,
     };
-    (Trajectory { task, steps, metadata }, screenshots)
+    EndedEpisode { trajectory: Trajectory { task, steps, metadata }, prompts, screenshots }
 }
 
 /// Builds the last step of an episode that was cut short: it holds the reason and the last observation, without a reward.

@@ -66,7 +66,7 @@ impl Collector {
             let reason = ending.reason();
             tracing::debug!(task = index, attempt, reason, "an episode starts again");
             self.context.announcer.announce(&Event::Retried { index, attempt, reason });
-            let (_, _, screenshots) = episode.into_parts();
+            let (_, _, _, screenshots) = episode.into_parts();
             screenshots.discard().await;
             tokio::select! {
                 () = self.stop.soft.cancelled() => return None,
@@ -150,7 +150,8 @@ impl Collector {
         let ending = self.judge_page(ending, &mut episode, &session).await;
         context.announcer.announce(&Event::Stage { index, step: episode.steps.len(), stage: Stage::Release });
         if !matches!(ending, Ending::Stopped | Ending::Lost(_)) {
-            session.save_recording(episode.screenshots().folder()).await;
+            let folder = episode.screenshots().folder();
+            session.save_recording(folder, &episode.screenshot_times).await;
             episode.network = Box::pin(session.network_summary()).await;
         }
         let ending = match &episode.network {

@@ -8,7 +8,7 @@ use client::{
     http::RetryPolicy,
 };
 use proto::{
-    InteractionMode,
+    ImageFormat, InteractionMode,
     trajectory::{Action, Evaluation, Outcome, RubricItem, Task, TaskId, Trajectory},
 };
 use rollout::{
@@ -46,6 +46,7 @@ pub(crate) struct Harness {
     pub(crate) groups: Option<(usize, usize)>,
     pub(crate) mode: InteractionMode,
     pub(crate) page_text_lines: usize,
+    pub(crate) screenshot_format: ImageFormat,
     pub(crate) dialect: Option<DialectOptions>,
     pub(crate) limits: RunLimits,
     pub(crate) sessions: usize,
@@ -97,6 +98,7 @@ impl Harness {
             groups: None,
             mode: InteractionMode::Coordinates,
             page_text_lines: 0,
+            screenshot_format: ImageFormat::Png,
             dialect: None,
             limits: RunLimits {
                 episodes: 8,
@@ -189,6 +191,7 @@ impl Harness {
                     dialect: self.dialect,
                 },
                 page_text_lines: self.page_text_lines,
+                screenshot_format: self.screenshot_format,
                 model: "sim".into(),
                 policy: PolicyConfig::default(),
                 split: self.split,

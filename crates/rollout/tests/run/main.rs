@@ -17,4 +17,5 @@ mod observations;
 mod planning;
 mod program_judging;
 mod rejudging;
+mod screenshots;
 mod stops;

@@ -12,10 +12,11 @@ use tokio::sync::mpsc;
 
 use super::record::{RecordRef, RunHeader};
 use super::writer_thread::{
-    BATCH_BYTES, Disk, FinishedPosition, Health, Reply, WriteRequest, WriterStatus, WriterThread,
+    BATCH_BYTES, Disk, FinishedPosition, Health, Reply, StepAdded, WriteRequest, WriterStatus, WriterThread,
 };
-use super::{FORMAT, JournalError, Scan, frame, lock, scan};
+use super::{FORMAT, FORMAT_WITH_WHOLE_PROMPTS, JournalError, Scan, frame, lock, scan};
 use crate::durable::sync_parent;
+use crate::prompts::Prompts;
 use crate::run_record::RunRecord;
 use crate::summary::Summary;
 
@@ -27,6 +28,7 @@ const QUEUE_CAPACITY: usize = 1024;
 pub struct Journal {
     sender: mpsc::Sender<WriteRequest>,
     status: Arc<WriterStatus>,
+    format: u32,
 }
 
 /// The result of [`Journal::resume`].
@@ -54,7 +56,7 @@ impl Journal {
             let _ = file.set_len(0);
             return Err(JournalError::io("start", path, error));
         }
-        Self::start(path, file, line.len() as u64)
+        Self::start(path, file, line.len() as u64, FORMAT)
     }
 
     /// Continues the journal of an interrupted run. Removes what follows the last intact line, and returns what is finished.
@@ -69,12 +71,17 @@ impl Journal {
         }
         // The last records of a killed process may not be on disk yet. From here on they count as durable.
         file.sync_all().map_err(resume_error)?;
-        let journal = Self::start(path, file, scan.valid_length)?;
+        let journal = Self::start(path, file, scan.valid_length, scan.format)?;
         let finished = scan.finished.keys().copied().collect();
         Ok((journal, Recovered { run, finished, truncated_bytes, scan }))
     }
 
-    pub(super) fn start<D: Disk + 'static>(path: &Path, disk: D, length: u64) -> Result<Self, JournalError> {
+    pub(super) fn start<D: Disk + 'static>(
+        path: &Path,
+        disk: D,
+        length: u64,
+        format: u32,
+    ) -> Result<Self, JournalError> {
         let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
         let status = Arc::new(WriterStatus::new(path));
         let writer = WriterThread::new(disk, length, receiver, Arc::clone(&status));
@@ -82,7 +89,7 @@ impl Journal {
             .name("journal".to_owned())
             .spawn(move || writer.run())
             .map_err(|error| JournalError::io("start a thread to write", path, error))?;
-        Ok(Self { sender, status })
+        Ok(Self { sender, status, format })
     }
 
     pub fn path(&self) -> &Path {
@@ -109,7 +116,7 @@ impl Journal {
         self.send(request, reply).await
     }
 
-    /// Records a step of a running episode. Does not wait for a sync: the next one includes it.
+    /// Records a step of a running episode. Does not wait until it is written: the next record comes after it.
     pub async fn append_step(
         &self,
         trajectory_index: i64,
@@ -117,18 +124,54 @@ impl Journal {
         step_index: u32,
         step: &Step,
     ) -> Result<(), JournalError> {
-        self.append_unacknowledged(&RecordRef::Step { trajectory_index, attempt, step_index, step }).await
+        let prompt = None;
+        self.append_step_record(&RecordRef::Step { trajectory_index, attempt, step_index, step, prompt })
+            .await
+    }
+
+    /// Records a step without its prompt, which is the last of `prompts`. The first `known_parts` parts of it are in the
+    /// records of earlier steps.
+    pub async fn append_step_with(
+        &self,
+        trajectory_index: i64,
+        attempt: u32,
+        step: &Step,
+        prompts: &Prompts,
+        known_parts: usize,
+    ) -> Result<(), JournalError> {
+        let step_index = prompts.steps().saturating_sub(1);
+        if self.format == FORMAT_WITH_WHOLE_PROMPTS {
+            let mut step = step.clone();
+            step.response.raw_prompt = prompts.get(step_index).unwrap_or_default();
+            return self.append_step(trajectory_index, attempt, step_index as u32, &step).await;
+        }
+        let (step_index, prompt) = (step_index as u32, Some(prompts.last(known_parts)));
+        self.append_step_record(&RecordRef::Step { trajectory_index, attempt, step_index, step, prompt })
+            .await
     }
 
     /// Records a finished trajectory. Returns once it is durable.
     pub async fn append_finished(&self, trajectory: &Trajectory) -> Result<(), JournalError> {
-        let (request, reply) = self.finished_request(trajectory)?;
+        let mut trajectory = trajectory.clone();
+        let prompts = Prompts::take_from(&mut trajectory.steps);
+        self.append_finished_with(&trajectory, &prompts).await
+    }
+
+    /// Records a finished trajectory whose steps have no prompts of their own. Returns once it is durable.
+    pub async fn append_finished_with(
+        &self,
+        trajectory: &Trajectory,
+        prompts: &Prompts,
+    ) -> Result<(), JournalError> {
+        let (request, reply) = self.finished_request(trajectory, prompts)?;
         self.send(request, reply).await
     }
 
     /// Blocking variant for callers outside of an asynchronous runtime.
     pub fn append_finished_blocking(&self, trajectory: &Trajectory) -> Result<(), JournalError> {
-        let (request, reply) = self.finished_request(trajectory)?;
+        let mut trajectory = trajectory.clone();
+        let prompts = Prompts::take_from(&mut trajectory.steps);
+        let (request, reply) = self.finished_request(&trajectory, &prompts)?;
         self.sender.blocking_send(request).map_err(|_| self.closed_error())?;
         reply.blocking_recv().unwrap_or_else(|_| Err(self.closed_error()))
     }
@@ -152,12 +195,22 @@ impl Journal {
         }
     }
 
-    async fn append_unacknowledged(&self, record: &RecordRef<'_>) -> Result<(), JournalError> {
+    async fn append_step_record(&self, record: &RecordRef<'_>) -> Result<(), JournalError> {
         if let Health::WriteFailed(error) | Health::Unusable(error) = self.status.health() {
             return Err(error);
         }
-        let request = WriteRequest::unacknowledged(encode(self.path(), record)?);
-        self.sender.send(request).await.map_err(|_| self.closed_error())
+        match self.status.add_step(&encode(self.path(), record)?) {
+            StepAdded::Waits if self.sender.is_closed() => Err(self.closed_error()),
+            StepAdded::Waits => Ok(()),
+            StepAdded::MustBeRequested => {
+                let request = WriteRequest::steps();
+                self.sender.send(request).await.map_err(|_| self.closed_error())
+            }
+            StepAdded::MustBeWritten => {
+                let (request, reply) = WriteRequest::written(Vec::new());
+                self.send(request, reply).await
+            }
+        }
     }
 
     async fn send(&self, request: WriteRequest, reply: Reply) -> Result<(), JournalError> {
@@ -165,9 +218,19 @@ impl Journal {
         reply.await.unwrap_or_else(|_| Err(self.closed_error()))
     }
 
-    fn finished_request(&self, trajectory: &Trajectory) -> Result<(WriteRequest, Reply), JournalError> {
-        let record = RecordRef::Finished { summary: Box::new(Summary::of(trajectory)), trajectory };
-        let line = encode(self.path(), &record)?;
+    fn finished_request(
+        &self,
+        trajectory: &Trajectory,
+        prompts: &Prompts,
+    ) -> Result<(WriteRequest, Reply), JournalError> {
+        let summary = Box::new(Summary::of(trajectory));
+        let line = if self.format == FORMAT_WITH_WHOLE_PROMPTS {
+            let mut whole = trajectory.clone();
+            let _ = prompts.restore(&mut whole.steps);
+            encode(self.path(), &RecordRef::Finished { summary, trajectory: &whole, prompts: None })?
+        } else {
+            encode(self.path(), &RecordRef::Finished { summary, trajectory, prompts: Some(prompts) })?
+        };
         Ok(WriteRequest::finished(line, trajectory.task.trajectory_index))
     }
 

@@ -25,7 +25,10 @@ pub use scan::{
 pub use writer_thread::FinishedPosition;
 
 /// The format version that this code writes. Journals with a later version are refused.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+/// The format version before prompts were stored as parts. A journal that began with it is continued with it.
+const FORMAT_WITH_WHOLE_PROMPTS: u32 = 1;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JournalError {
@@ -62,5 +65,7 @@ impl JournalError {
     }
 }
 
+#[cfg(test)]
+mod step_tests;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use proto::trajectory::{Step, Task, Trajectory};
 use serde::{Deserialize, Serialize};
 
+use crate::prompts::{Prompts, PromptsRef};
 use crate::run_record::RunRecord;
 use crate::summary::Summary;
 
@@ -24,6 +25,9 @@ pub struct StepRecord {
     pub attempt: u32,
     pub step_index: u32,
     pub step: Step,
+    /// The prompt, if the step does not contain it; its parts continue those of earlier steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Prompts>,
 }
 
 /// A finished trajectory. A later record with the same index replaces it, for example after a second judgment.
@@ -31,6 +35,20 @@ pub struct StepRecord {
 pub struct Finished {
     pub summary: Summary,
     pub trajectory: Trajectory,
+    /// The prompts, if the steps do not contain them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<Prompts>,
+}
+
+impl Finished {
+    /// Returns the trajectory with its prompts; `None` if the record lacks parts of them.
+    pub fn into_trajectory(self) -> Option<Trajectory> {
+        let Self { mut trajectory, prompts, .. } = self;
+        if let Some(prompts) = prompts {
+            prompts.restore(&mut trajectory.steps)?;
+        }
+        Some(trajectory)
+    }
 }
 
 /// One record of a journal.
@@ -68,10 +86,14 @@ pub(super) enum RecordRef<'a> {
         attempt: u32,
         step_index: u32,
         step: &'a Step,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt: Option<PromptsRef<'a>>,
     },
     Finished {
         summary: Box<Summary>,
         trajectory: &'a Trajectory,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompts: Option<&'a Prompts>,
     },
 }
 

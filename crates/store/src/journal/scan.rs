@@ -9,7 +9,8 @@ use proto::trajectory::{Trajectory, TrajectoryMetadata};
 
 use super::reader::LineError;
 use super::record::LightRecord;
-use super::{FORMAT, Finished, FinishedPosition, JournalError, JournalReader, Record};
+use super::{FORMAT, FinishedPosition, JournalError, JournalReader, Record};
+use crate::prompts::Prompts;
 use crate::run_record::RunRecord;
 use crate::summary::Summary;
 
@@ -40,6 +41,8 @@ pub struct UnfinishedEpisode {
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     pub run: Option<RunRecord>,
+    /// The format version of the journal.
+    pub(super) format: u32,
     /// Finished trajectories by index. If an index has several records, the last one counts.
     pub finished: BTreeMap<i64, LocatedRecord>,
     /// Indices with more than one finished record, for example after a second judgment.
@@ -100,7 +103,10 @@ fn scan_reader(mut reader: JournalReader) -> Result<Scan, JournalError> {
 impl Scan {
     fn add(&mut self, record: LightRecord, line: u64, offset: u64, length: u64) {
         match record {
-            LightRecord::Run(header) if line == 1 && header.format <= FORMAT => self.run = Some(header.run),
+            LightRecord::Run(header) if line == 1 && header.format <= FORMAT => {
+                self.format = header.format;
+                self.run = Some(header.run);
+            }
             LightRecord::Run(header) => {
                 let reason = format!("unexpected run record of format {}", header.format);
                 self.damaged.push(DamagedLine { line, offset, reason });
@@ -162,10 +168,12 @@ impl Scan {
 pub fn read_unfinished(path: &Path, trajectory_index: i64) -> Result<Option<Trajectory>, JournalError> {
     let mut found: Option<Trajectory> = None;
     let mut attempt = 0;
+    let mut prompts = Prompts::default();
     for entry in JournalReader::open(path)? {
         match entry?.record {
             Ok(Record::Episode(episode)) if episode.trajectory_index == trajectory_index => {
                 attempt = episode.attempt;
+                prompts = Prompts::default();
                 let metadata = TrajectoryMetadata::default();
                 found = Some(Trajectory { task: episode.task, steps: Vec::new(), metadata });
             }
@@ -173,7 +181,12 @@ pub fn read_unfinished(path: &Path, trajectory_index: i64) -> Result<Option<Traj
                 if step.trajectory_index == trajectory_index && step.attempt == attempt =>
             {
                 if let Some(trajectory) = &mut found {
-                    trajectory.steps.push(step.step);
+                    let mut record = *step;
+                    // After a damaged line, prompts whose parts it had are not shown.
+                    if let Some(prompt) = record.prompt.and_then(|prompt| prompts.extend_by_last(prompt)) {
+                        record.step.response.raw_prompt = prompt;
+                    }
+                    trajectory.steps.push(record.step);
                 }
             }
             Ok(Record::Finished(finished)) if finished.summary.trajectory_index == trajectory_index => {
@@ -224,10 +237,10 @@ pub fn read_finished(
 pub fn read_finished_at(reader: &mut JournalReader, offset: u64) -> Result<Trajectory, JournalError> {
     reader.seek(offset)?;
     let reason = match reader.next().transpose()?.map(|entry| entry.record) {
-        Some(Ok(Record::Finished(finished))) => {
-            let Finished { trajectory, .. } = *finished;
-            return Ok(trajectory);
-        }
+        Some(Ok(Record::Finished(finished))) => match finished.into_trajectory() {
+            Some(trajectory) => return Ok(trajectory),
+            None => "parts of its prompts are missing".to_owned(),
+        },
         Some(Ok(_)) => "the position has another record now".to_owned(),
         Some(Err(error)) => error.to_string(),
         None => "the file is shorter than before".to_owned(),

@@ -10,7 +10,7 @@ use crate::layout::Split;
 use crate::run_record::{RunMetadata, RunRecord};
 use crate::sample;
 
-fn run(tasks: u64) -> RunRecord {
+pub(super) fn run(tasks: u64) -> RunRecord {
     let metadata = RunMetadata { seed: Some(7), ..RunMetadata::default() };
     RunRecord {
         split: Split::Train,
@@ -23,7 +23,7 @@ fn run(tasks: u64) -> RunRecord {
     }
 }
 
-fn temporary_path() -> (tempfile::TempDir, PathBuf) {
+pub(super) fn temporary_path() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("train_trajectories.pt.iteration0.checkpoint");
     (directory, path)
@@ -244,7 +244,7 @@ fn scripted(capacity: usize) -> ScriptedJournal {
     let (syncs, synced) = channel();
     let (result, results) = channel();
     let disk = ScriptedDisk { content: Arc::clone(&content), syncs, results, capacity };
-    (Journal::start(Path::new("scripted"), disk, 0).unwrap(), content, synced, result)
+    (Journal::start(Path::new("scripted"), disk, 0, FORMAT).unwrap(), content, synced, result)
 }
 
 #[tokio::test]

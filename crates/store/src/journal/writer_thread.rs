@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -13,6 +14,11 @@ use super::JournalError;
 
 /// A batch is written and synced once it has this many bytes.
 pub(super) const BATCH_BYTES: usize = 8 << 20;
+
+/// Waking the thread costs more than writing a step. It is woken for steps when this much waits, …
+const WAITING_STEP_BYTES: usize = 64 << 10;
+/// … or when it was not woken for so long. Steps that come soon after others wait for the next step or another record.
+const STEP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The file operations of the thread; a trait so that tests can make them fail.
 pub(super) trait Disk: Send {
@@ -59,11 +65,51 @@ pub(super) struct WriterStatus {
     pub(super) path: PathBuf,
     health: Mutex<Health>,
     follower: Mutex<Option<mpsc::UnboundedSender<FinishedPosition>>>,
+    steps: Mutex<WaitingSteps>,
+}
+
+/// Steps that the thread writes with the next request.
+#[derive(Debug, Default)]
+struct WaitingSteps {
+    lines: Vec<u8>,
+    /// When the thread was last asked to write steps.
+    requested: Option<Instant>,
+}
+
+/// What the caller must do after it added a step.
+pub(super) enum StepAdded {
+    /// The thread writes it later.
+    Waits,
+    /// The thread must be asked to write it.
+    MustBeRequested,
+    /// So much waits that the caller must wait until it is written.
+    MustBeWritten,
 }
 
 impl WriterStatus {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_path_buf(), health: Mutex::new(Health::Good), follower: Mutex::new(None) }
+        let (health, follower) = (Mutex::new(Health::Good), Mutex::new(None));
+        Self { path: path.to_path_buf(), health, follower, steps: Mutex::default() }
+    }
+
+    /// Adds the line of a step. It is in the file before the line of a request that is sent later.
+    pub(super) fn add_step(&self, line: &[u8]) -> StepAdded {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        steps.lines.extend_from_slice(line);
+        if steps.lines.len() >= BATCH_BYTES {
+            return StepAdded::MustBeWritten;
+        }
+        let is_due = steps.requested.is_none_or(|time| time.elapsed() >= STEP_INTERVAL);
+        if !is_due && steps.lines.len() < WAITING_STEP_BYTES {
+            return StepAdded::Waits;
+        }
+        steps.requested = Some(Instant::now());
+        StepAdded::MustBeRequested
+    }
+
+    fn take_steps(&self) -> Vec<u8> {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut steps.lines)
     }
 
     /// Reports the positions of trajectories that finish from now on. There is one follower; a later one replaces it.
@@ -116,9 +162,9 @@ pub(super) struct WriteRequest {
 }
 
 impl WriteRequest {
-    /// Writes a line without a reply.
-    pub(super) const fn unacknowledged(line: Vec<u8>) -> Self {
-        Self { line, reply: None, needs_sync: false, is_close: false, finishes: None }
+    /// Writes the steps that wait, without a reply.
+    pub(super) const fn steps() -> Self {
+        Self { line: Vec::new(), reply: None, needs_sync: false, is_close: false, finishes: None }
     }
 
     /// Writes a line and replies once it is in the file.
@@ -165,8 +211,9 @@ impl<D: Disk> WriterThread<D> {
     pub(super) fn run(mut self) {
         while let Some(first) = self.requests.blocking_recv() {
             let batch = self.collect_batch(first);
-            let start = self.length;
-            let result = self.commit(&batch);
+            let steps = self.status.take_steps();
+            let start = self.length + steps.len() as u64;
+            let result = self.commit(steps, &batch);
             if result.is_ok() {
                 self.status.report(finished_positions(&batch, start));
             }
@@ -179,8 +226,9 @@ impl<D: Disk> WriterThread<D> {
             }
             reply_to_all(batch, &result);
         }
-        // Unacknowledged steps may remain. Without handles, a failure cannot be reported.
-        let _ = self.sync();
+        // Steps may remain. Without handles, a failure cannot be reported.
+        let steps = self.status.take_steps();
+        let _ = self.commit(steps, &[]).and_then(|()| self.sync());
         self.status.end_report();
     }
 
@@ -197,11 +245,12 @@ impl<D: Disk> WriterThread<D> {
         batch
     }
 
-    fn commit(&mut self, batch: &[WriteRequest]) -> Result<(), JournalError> {
+    fn commit(&mut self, steps: Vec<u8>, batch: &[WriteRequest]) -> Result<(), JournalError> {
         if let Health::Unusable(error) = self.status.health() {
             return Err(error);
         }
-        let mut bytes = Vec::with_capacity(batch.iter().map(|request| request.line.len()).sum());
+        let mut bytes = steps;
+        bytes.reserve(batch.iter().map(|request| request.line.len()).sum());
         for request in batch {
             bytes.extend_from_slice(&request.line);
         }

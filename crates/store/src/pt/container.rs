@@ -23,7 +23,7 @@ pub(super) const INDEX: &str = "webgym_index.jsonl";
 /// The pickled magic number at the start of PyTorch's format from before the zip archive.
 const LEGACY_MAGIC: &[u8] = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 const LEGACY_VERSION: i128 = 1001;
-/// Files with a higher compression ratio are refused as decompression bombs; PyTorch does not compress at all.
+/// Files with a higher compression ratio are refused as decompression bombs; PyTorch does not compress, and we compress less.
 const MAX_COMPRESSION_RATIO: u64 = 200;
 const MAX_INDEX_BYTES: u64 = 1 << 30;
 
@@ -101,12 +101,32 @@ impl Container {
         }
     }
 
-    /// The position of the pickle in the file, if it is stored uncompressed.
-    pub(super) const fn data_start(&self) -> Option<u64> {
-        match self {
-            Self::Zip(entry) if !entry.is_deflated => Some(entry.start),
-            _ => None,
-        }
+    /// Reads parts of the pickle in a zip archive, each given by its position in the pickle, in the compressed data, and its
+    /// length. Returns `None` for other containers, and if a position is not known.
+    pub(super) fn read_parts(
+        &self,
+        path: &Path,
+        parts: &[(u64, Option<u64>, u64)],
+    ) -> Option<Result<Vec<u8>, PtError>> {
+        let Self::Zip(entry) = self else { return None };
+        let position = |(offset, compressed, length): &(u64, Option<u64>, u64)| {
+            Some((entry.start + if entry.is_deflated { (*compressed)? } else { *offset }, *length))
+        };
+        let parts = parts.iter().map(position).collect::<Option<Vec<_>>>()?;
+        let read = |mut file: File| {
+            let mut bytes = Vec::new();
+            for (position, length) in parts {
+                file.seek(SeekFrom::Start(position))?;
+                let raw = BufReader::with_capacity(1 << 16, &mut file);
+                if entry.is_deflated {
+                    DeflateDecoder::new(raw).take(length).read_to_end(&mut bytes)?;
+                } else {
+                    raw.take(length).read_to_end(&mut bytes)?;
+                }
+            }
+            Ok(bytes)
+        };
+        Some(open(path).and_then(|file| read(file).map_err(|error| PtError::io("read", path, error))))
     }
 }
 
@@ -203,7 +223,7 @@ impl<R: Read> Read for ChecksumReader<R> {
 
 /// Reads the index, which only our own files have.
 pub(super) fn read_index(path: &Path, container: &Container) -> Option<Index> {
-    let Container::Zip(ZipEntry { name, length, is_deflated: false, .. }) = container else { return None };
+    let Container::Zip(ZipEntry { name, length, .. }) = container else { return None };
     let prefix = name.strip_suffix(PICKLE)?;
     let mut archive = open_archive(path, open(path).ok()?).ok()?;
     let entry = archive.by_name(&format!("{prefix}{INDEX}")).ok()?;

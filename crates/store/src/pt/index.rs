@@ -25,6 +25,9 @@ pub(super) struct Header {
 pub struct PtEntry {
     pub offset: u64,
     pub length: u64,
+    /// Where its compressed data begins, in files that are compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed_offset: Option<u64>,
     pub summary: Summary,
 }
 

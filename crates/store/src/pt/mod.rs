@@ -7,6 +7,7 @@ mod from_journal;
 mod index;
 mod reader;
 mod writer;
+mod zip_writer;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! Reads `.pt` files. Our own files have an index for random access; other files are read in order. Only one
 //! trajectory is in memory at a time.
 
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use proto::trajectory::Trajectory;
@@ -45,31 +44,23 @@ impl PtFile {
     /// Reads the trajectory at `position`. Fast for our own files; other files are read up to that position.
     pub fn read(&self, position: usize) -> Result<Trajectory, PtError> {
         let missing = || self.shape_error(position, "the file has fewer trajectories".to_owned());
-        match (&self.index, self.container.data_start()) {
-            (Some(index), Some(start)) => {
-                let entry = index.entries.get(position).ok_or_else(missing)?;
-                self.read_entry(start, index.header.names, entry, position)
+        if let Some(index) = &self.index {
+            let entry = index.entries.get(position).ok_or_else(missing)?;
+            let names = (0, Some(0), index.header.names);
+            let parts = [names, (entry.offset, entry.compressed_offset, entry.length)];
+            if let Some(bytes) = self.container.read_parts(&self.path, &parts) {
+                return self.read_entry(bytes?, entry, position);
             }
-            _ => self.trajectories()?.nth(position).ok_or_else(missing)?,
         }
+        self.trajectories()?.nth(position).ok_or_else(missing)?
     }
 
     fn read_entry(
         &self,
-        start: u64,
-        names: u64,
+        mut bytes: Vec<u8>,
         entry: &PtEntry,
         position: usize,
     ) -> Result<Trajectory, PtError> {
-        let mut file = container::open(&self.path)?;
-        let mut bytes = Vec::new();
-        let mut read_part = |offset: u64, length: u64| {
-            file.seek(SeekFrom::Start(start + offset))?;
-            (&mut file).take(length).read_to_end(&mut bytes).map(|_| ())
-        };
-        read_part(0, names)
-            .and_then(|()| read_part(entry.offset, entry.length))
-            .map_err(|error| PtError::io("read", &self.path, error))?;
         bytes.push(b'.');
         let value = load(&bytes, UnpickleLimits::default()).map_err(|error| self.pickle_error(error))?;
         let mut trajectory =

@@ -1,15 +1,14 @@
 //! Writes a `.pt` file one trajectory at a time. Only one trajectory is in memory, and the file gets its final name
 //! when it is complete and durable.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use proto::trajectory::Trajectory;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
 use super::container::{ARCHIVE, INDEX, PICKLE};
 use super::index::{self, Header, PtEntry};
+use super::zip_writer::ZipWriter;
 use super::{PtError, PtFile};
 use crate::durable::{AtomicFile, Existing};
 use crate::pickle::{self, Pickler, TextTooLong};
@@ -36,8 +35,7 @@ impl PtWriter {
         let zip = ZipWriter::new(file);
         let mut writer =
             Self { path: path.to_path_buf(), zip, pickler, names, written: 0, entries: Vec::new() };
-        // The size of the pickle is not known yet: reserve space for 64-bit sizes.
-        writer.begin_record(PICKLE, true)?;
+        writer.zip.begin(record_name(PICKLE)).map_err(|error| writer.write_error(error))?;
         writer.flush_pickle()?;
         Ok(writer)
     }
@@ -45,10 +43,12 @@ impl PtWriter {
     pub fn push(&mut self, trajectory: &Trajectory) -> Result<(), PtError> {
         pickle::write_trajectory(&mut self.pickler, trajectory)
             .map_err(|error| encode_error(&self.path, error))?;
-        let length = self.pickler.buffer.len() as u64;
-        self.entries.push(PtEntry { offset: self.written, length, summary: Summary::of(trajectory) });
+        let (offset, length) = (self.written, self.pickler.buffer.len() as u64);
         self.pickler.append();
-        self.flush_pickle()
+        let compressed_offset = Some(self.flush_pickle()?);
+        let summary = Summary::of(trajectory);
+        self.entries.push(PtEntry { offset, length, compressed_offset, summary });
+        Ok(())
     }
 
     /// The number of trajectories so far.
@@ -71,42 +71,45 @@ impl PtWriter {
             metadata: metadata.clone(),
         };
         let serialization_id = format!("{:020}{:020}", self.written, self.entries.len());
-        self.write_record("byteorder", b"little")?;
-        self.write_record("version", b"3\n")?;
-        self.write_record(".data/serialization_id", serialization_id.as_bytes())?;
-        self.begin_record(INDEX, true)?;
-        index::write(&mut self.zip, &header, &self.entries).map_err(|error| self.write_error(error))?;
+        self.zip.end().map_err(|error| self.write_error(error))?;
+        let mut index = Vec::new();
+        index::write(&mut index, &header, &self.entries).map_err(|error| self.write_error(error))?;
+        let records: [(&str, &[u8]); 4] = [
+            ("byteorder", b"little"),
+            ("version", b"3\n"),
+            (".data/serialization_id", serialization_id.as_bytes()),
+            (INDEX, &index),
+        ];
+        for (name, content) in records {
+            self.write_record(name, content).map_err(|error| self.write_error(error))?;
+        }
         let Self { path, zip, .. } = self;
-        let file = zip.finish().map_err(|error| PtError::io("write", &path, error.into()))?;
+        let file = zip.finish().map_err(|error| PtError::io("write", &path, error))?;
         file.commit(existing).map_err(|error| PtError::io("finish", &path, error))
     }
 
-    fn flush_pickle(&mut self) -> Result<(), PtError> {
-        let written = self.zip.write_all(&self.pickler.buffer);
-        written.map_err(|error| self.write_error(error))?;
+    /// Returns where the compressed data begins.
+    fn flush_pickle(&mut self) -> Result<u64, PtError> {
+        let written = self.zip.write_chunk(&self.pickler.buffer);
+        let compressed_offset = written.map_err(|error| self.write_error(error))?;
         self.written += self.pickler.buffer.len() as u64;
         self.pickler.buffer.clear();
-        Ok(())
+        Ok(compressed_offset)
     }
 
-    fn write_record(&mut self, name: &str, content: &[u8]) -> Result<(), PtError> {
-        self.begin_record(name, false)?;
-        self.zip.write_all(content).map_err(|error| self.write_error(error))
-    }
-
-    /// Starts a record. PyTorch maps records into memory, so they are uncompressed and aligned to 64 bytes.
-    fn begin_record(&mut self, name: &str, is_large: bool) -> Result<(), PtError> {
-        let options = SimpleFileOptions::default()
-            .compression_method(zip::CompressionMethod::Stored)
-            .large_file(is_large)
-            .with_alignment(64);
-        let started = self.zip.start_file(format!("{ARCHIVE}/{name}"), options);
-        started.map_err(|error| self.write_error(error.into()))
+    fn write_record(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.zip.begin(record_name(name))?;
+        self.zip.write_chunk(content)?;
+        self.zip.end()
     }
 
     fn write_error(&self, error: io::Error) -> PtError {
         PtError::io("write", &self.path, error)
     }
+}
+
+fn record_name(name: &str) -> String {
+    format!("{ARCHIVE}/{name}")
 }
 
 fn encode_error(path: &Path, error: TextTooLong) -> PtError {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     Call, FarmShared, FarmState, Fault,
-    page::Page,
+    page::{Encoding, Page},
     wire::{HttpResponse, Observed, Raw, Screenshot, error, ok, respond, truncated},
 };
 
@@ -213,7 +213,7 @@ fn single_call(
         "/screenshot" => respond(
             StatusCode::OK,
             "image/png",
-            shared.screenshots.take(page, *fault == Fault::BlankScreenshot),
+            shared.screenshots.take(page, *fault == Fault::BlankScreenshot, Encoding::Png),
         ),
         _ => match act(page, command, arguments, fault) {
             Ok(result) => ok(&result),
@@ -238,14 +238,15 @@ fn combined_calls(
             Err((code, detail)) => failed = Some(json!({"code": code, "detail": detail})),
         }
     }
-    let data = Raw(shared.screenshots.take(page, *fault == Fault::BlankScreenshot));
+    let encoding = Encoding::requested(input.text("format"));
+    let data = Raw(shared.screenshots.take(page, *fault == Fault::BlankScreenshot, encoding));
     let marks = input.text("interaction_mode") == "set_of_marks";
     let observed = Observed {
         result,
         error: failed,
         settled: true,
         settle_ms: 1,
-        screenshot: Screenshot { format: "png", width: 1280, height: 768, data },
+        screenshot: Screenshot { format: encoding.name(), width: 1280, height: 768, data },
         metadata: json!({"title": page.title(), "url": page.url()}),
         ac_tree: marks.then(|| "id: 1, text: Go, tag: button".to_owned()),
         unchanged: false,

@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use client::farm::LiveUrl;
-use proto::trajectory::Outcome;
+use proto::{ImageFormat, trajectory::Outcome};
 use rollout::run::state::{TaskInfo, Trace};
 use serde_json::{Value, json};
 
@@ -106,7 +106,10 @@ pub(super) async fn screenshot(
         return (StatusCode::NOT_MODIFIED, caching).into_response();
     }
     match tokio::fs::read(path).await {
-        Ok(bytes) => (caching, [(header::CONTENT_TYPE, "image/png")], bytes).into_response(),
+        Ok(bytes) => {
+            let media_type = ImageFormat::of(&bytes).unwrap_or_default().mime();
+            (caching, [(header::CONTENT_TYPE, media_type)], bytes).into_response()
+        }
         Err(_) => not_found("the screenshot was deleted because its attempt was lost"),
     }
 }

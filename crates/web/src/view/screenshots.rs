@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use proto::ImageFormat;
 use store::SavePath;
 
 use super::ViewError;
@@ -89,11 +90,6 @@ impl Screenshot {
 
 /// Detects the image type from the content; the file name is not trusted.
 fn content_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
+    let is_gif = bytes.starts_with(b"GIF8");
+    ImageFormat::of(bytes).map(ImageFormat::mime).or_else(|| is_gif.then_some("image/gif"))
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 import warnings
 import zipfile
 import zlib
@@ -90,11 +91,34 @@ class PtFile:
         assert self._pickle_name is not None
         header, entry = self._index[0], self._index[position + 1]
         with zipfile.ZipFile(self.path) as archive, archive.open(self._pickle_name) as stream:
+            info = archive.getinfo(self._pickle_name)
             # The start of the pickle defines the names that all trajectories share.
-            names = stream.read(header["names"])
-            stream.seek(entry["offset"])
-            steps = stream.read(entry["length"])
+            if info.compress_type == zipfile.ZIP_DEFLATED and "compressed_offset" in entry:
+                names = self._inflate(info, 0, header["names"])
+                steps = self._inflate(info, entry["compressed_offset"], entry["length"])
+            else:
+                names = stream.read(header["names"])
+                stream.seek(entry["offset"])
+                steps = stream.read(entry["length"])
         return load_bytes(names + steps + b".", f"trajectory {position} of {self.path}")
+
+    def _inflate(self, info: zipfile.ZipInfo, offset: int, length: int) -> bytes:
+        """Decompresses from a position in the compressed data, which begins after a header with name and extra field."""
+        with self.path.open("rb") as file:
+            file.seek(info.header_offset + 26)
+            name_length, extra_length = struct.unpack("<HH", file.read(4))
+            file.seek(info.header_offset + 30 + name_length + extra_length + offset)
+            decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
+            content = b""
+            while len(content) < length:
+                compressed = decompressor.unconsumed_tail or file.read(1 << 16)
+                if not compressed:
+                    raise TrajectoryFileError(f"{self.path} is truncated")
+                try:
+                    content += decompressor.decompress(compressed, length - len(content))
+                except zlib.error as error:
+                    raise TrajectoryFileError(f"{self.path} is damaged: {error}") from error
+        return content
 
 
 class JournalFile:
@@ -139,8 +163,18 @@ class JournalFile:
             record = self._decode(stream.read(length), position)
         if "finished" not in record:
             raise TrajectoryFileError(f"{self.path} was changed while it was read; load it again")
-        steps = steps_of_journal(record["finished"]["trajectory"])
+        recorded = record["finished"]["trajectory"]
+        _restore_prompts(recorded["steps"], record["finished"].get("prompts"))
+        steps = steps_of_journal(recorded)
         return trajectory_of_file(steps, self._split, self._iteration, position)
+
+
+def _restore_prompts(steps: list[dict[str, Any]], prompts: Mapping[str, Any] | None) -> None:
+    """Joins the parts of the prompts, of which a journal has each once. Journals of the first format have whole prompts."""
+    if prompts is None:
+        return
+    for step, numbers in zip(steps, prompts["steps"], strict=True):
+        step["response"]["raw_prompt"] = "".join(prompts["parts"][number] for number in numbers)
 
 
 def steps_of_journal(recorded: Mapping[str, Any]) -> list[dict[str, Any]]:
