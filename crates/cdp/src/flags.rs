@@ -67,7 +67,7 @@ const DISABLED_FEATURES: &str = "IsolateOrigins,site-per-process,BackForwardCach
 
 /// Features that cost CPU only (docs/benchmarks.md). `RenderDocument` builds a new frame host, widget and compositor for
 /// every document, even of the same site; while they change places, the browser rejects screenshots.
-const COSTLY_FEATURES: &str = ",RenderDocument";
+const COSTLY_FEATURES: &str = "RenderDocument";
 
 /// Draws a page in few large tiles: without a GPU each tile is drawn, sent and copied by itself.
 const LARGE_TILES: &[&str] = &["--default-tile-width=1280", "--default-tile-height=384"];
@@ -90,8 +90,11 @@ pub(crate) fn flags(
             .flatten()
             .map(|flag| (*flag).to_owned())
             .collect();
-    let costly = if tuned { COSTLY_FEATURES } else { "" };
-    flags.push(format!("--disable-features={DISABLED_FEATURES}{costly}"));
+    let mut disabled = format!("--disable-features={DISABLED_FEATURES}");
+    if tuned {
+        disabled = format!("{disabled},{COSTLY_FEATURES}");
+    }
+    flags.push(disabled);
     flags.push("--headless".to_owned());
     flags.push("--remote-debugging-pipe".to_owned());
     flags.push(format!("--user-data-dir={}", profile.display()));

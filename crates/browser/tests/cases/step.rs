@@ -1,4 +1,4 @@
-//! Steps: an action and its observation in one call. The page is observed early, but as it is when it has settled.
+//! Steps: an action and its observation in one call. The observation begins early, and must equal that of the settled page.
 
 use browser::ObserveRequest;
 use proto::{Command, InteractionMode};
