@@ -190,9 +190,8 @@ async fn run_worker(
     let mut round = worker;
     loop {
         let commands = workload::episode(sites, round);
-        // The first episode starts at a different step in each worker, so that workers do not run in lockstep.
-        let commands =
-            if released.is_none() { &commands[worker % workload::EPISODE_STEPS..] } else { &commands[..] };
+        let first = if released.is_none() { workload::first_step(&commands, worker) } else { 0 };
+        let commands = &commands[first..];
         released = Some(match driver {
             Driver::Bare(bare) => bare_episode(bare, commands, (log, gate), released).await?,
             Driver::Farm(farm, calls, mode) => {

@@ -6,8 +6,6 @@ use proto::{
     command::{Fill, Point, Scroll},
 };
 
-pub(crate) const EPISODE_STEPS: usize = 12;
-
 /// The commands of one episode. `seed` rotates the order of the pages, so that workers do not run in lockstep.
 pub(crate) fn episode(sites: &Sites, seed: usize) -> Vec<Command> {
     const PAGES: [&str; 6] =
@@ -32,6 +30,14 @@ pub(crate) fn episode(sites: &Sites, seed: usize) -> Vec<Command> {
     ]
 }
 
+/// Where a worker starts its first episode: at a different visit each, so that workers do not run in lockstep. Any other
+/// step would act on an empty page.
+pub(crate) fn first_step(commands: &[Command], worker: usize) -> usize {
+    let is_visit = |step: &usize| matches!(commands[*step], Command::VisitPage { .. });
+    let visits: Vec<usize> = (0..commands.len()).filter(is_visit).collect();
+    visits[worker % visits.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,7 +45,15 @@ mod tests {
     #[tokio::test]
     async fn episodes_have_fixed_length_and_rotated_pages() {
         let sites = Sites::start(([127, 0, 0, 1], 0).into()).unwrap();
-        assert_eq!(episode(&sites, 0).len(), EPISODE_STEPS);
+        assert_eq!(episode(&sites, 0).len(), 12);
         assert_ne!(episode(&sites, 0)[0], episode(&sites, 1)[0]);
+    }
+
+    #[tokio::test]
+    async fn workers_start_at_different_visits() {
+        let sites = Sites::start(([127, 0, 0, 1], 0).into()).unwrap();
+        let commands = episode(&sites, 0);
+        let starts: Vec<usize> = (0..6).map(|worker| first_step(&commands, worker)).collect();
+        assert_eq!(starts, [0, 3, 6, 8, 10, 0]);
     }
 }

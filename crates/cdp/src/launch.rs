@@ -26,7 +26,7 @@ use crate::{
     profile,
     protocol::{BROWSER_CLOSE, BROWSER_GET_VERSION, NoParams},
     reaper::{self, Reaper},
-    spawner::{self, Spawned},
+    spawner::{self, ProcessRules, Spawned},
     stderr_log::StderrLog,
 };
 
@@ -47,7 +47,7 @@ pub struct Launch {
     pub sandbox: Sandbox,
     pub window_size: (u32, u32),
     pub extra_flags: Vec<String>,
-    /// Whether flags are set that only make pages cheaper. Benchmarks compare with a browser without them.
+    /// Whether flags and scheduling are used that only make pages cheaper. Benchmarks compare with a browser without them.
     pub tuned: bool,
     /// The memory, in bytes, that no process of the browser should exceed. Well above it, the kernel refuses further
     /// memory, which ends a renderer. `None` sets no limit.
@@ -146,7 +146,8 @@ impl Launch {
         let (browser_ends, (to, from)) = pipes().map_err(prepare)?;
         let mut command = self.command(&profile, sandbox, browser_ends).map_err(prepare)?;
         command.process_group(process_group.cast_signed());
-        let started = spawner::spawn(command, reaper, self.max_data_bytes()).await;
+        let rules = ProcessRules { max_data_bytes: self.max_data_bytes(), is_batch: self.tuned };
+        let started = spawner::spawn(command, reaper, rules).await;
         let Spawned { stderr, exited, reaper } =
             started.map_err(|error| LaunchError::Start { path: path(), error })?;
         let log = StderrLog::new();

@@ -30,23 +30,36 @@ pub(crate) struct Spawned {
     pub(crate) reaper: Reaper,
 }
 
+/// The only priority that the policy has.
+static BATCH_PRIORITY: libc::sched_param = libc::sched_param { sched_priority: 0 };
+
 static REQUESTS: OnceLock<Mutex<mpsc::Sender<SpawnRequest>>> = OnceLock::new();
 
-/// Starts `command` so that it is killed when this process ends, however it ends. `max_data_bytes` limits the private
-/// memory of each resulting process.
-pub(crate) async fn spawn(
-    mut command: Command,
-    reaper: Reaper,
-    max_data_bytes: Option<u64>,
-) -> io::Result<Spawned> {
+/// What the kernel is told about each process of a browser.
+#[derive(Clone, Copy)]
+pub(crate) struct ProcessRules {
+    /// Limits the private memory of each process.
+    pub(crate) max_data_bytes: Option<u64>,
+    /// Whether the processes are scheduled as batch work (`SCHED_BATCH`): one that wakes up does not interrupt another of
+    /// the same kind, so that each keeps the caches for longer (docs/benchmarks.md). Our own processes still interrupt them.
+    pub(crate) is_batch: bool,
+}
+
+/// Starts `command` so that it is killed when this process ends, however it ends.
+pub(crate) async fn spawn(mut command: Command, reaper: Reaper, rules: ProcessRules) -> io::Result<Spawned> {
+    let ProcessRules { max_data_bytes, is_batch } = rules;
     #[allow(
         unsafe_code,
-        reason = "between fork and exec; the closure only makes two async-signal-safe system calls"
+        reason = "between fork and exec; the closure only makes three async-signal-safe system calls"
     )]
     unsafe {
         command.pre_exec(move || {
             if max_data_bytes.is_some() {
                 setrlimit(Resource::Data, Rlimit { current: max_data_bytes, maximum: max_data_bytes })?;
+            }
+            if is_batch {
+                // Where a container forbids it, the browser is only slower.
+                libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const BATCH_PRIORITY);
             }
             set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)
         });

@@ -34,6 +34,21 @@ async fn closed_browser_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tuned_browser_is_scheduled_as_batch_work() {
+    const NORMAL: i32 = 0;
+    const BATCH: i32 = 3;
+    for (tuned, policy) in [(true, BATCH), (false, NORMAL)] {
+        let launch = Launch { tuned, ..Launch::new(executable(BrowserKind::HeadlessShell)) };
+        let process = launch.start(Arc::new(IgnoreEvents)).await.unwrap();
+        let is_browser = |command: &str| !command.contains("webgym-reaper");
+        let members = common::group_members(process.process_group(), is_browser);
+        let policies: Vec<i32> = members.iter().filter_map(|pid| common::scheduling_policy(*pid)).collect();
+        assert!(policies.len() > 2 && policies.iter().all(|used| *used == policy), "{tuned}: {policies:?}");
+        process.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn dropped_or_killed_browser_leaves_nothing_behind() {
     for kind in KINDS {
         for kill in [false, true] {

@@ -122,6 +122,14 @@ pub(crate) fn group_members(group: u32, matches: impl Fn(&str) -> bool) -> Vec<u
     pids().filter(ours).collect()
 }
 
+/// The scheduling policy of a process, by the kernel's number; `None` if the process has ended.
+pub(crate) fn scheduling_policy(pid: u32) -> Option<i32> {
+    let stat = read(pid, "stat");
+    let (_, fields) = stat.rsplit_once(')')?;
+    // The 41st field; the second one ends with the parenthesis.
+    fields.split_whitespace().nth(38)?.parse().ok()
+}
+
 /// Returns the browser process itself; some systems start it through a shell that keeps running.
 pub(crate) fn main_process(process: &Process) -> u32 {
     group_members(process.process_group(), |command| {
