@@ -83,7 +83,6 @@ methods! {
     PAGE_RELOAD = "Page.reload";
     PAGE_SCREENCAST_FRAME_ACK = "Page.screencastFrameAck";
     PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG = "Page.setInterceptFileChooserDialog";
-    PAGE_SET_LIFECYCLE_EVENTS_ENABLED = "Page.setLifecycleEventsEnabled";
     PAGE_START_SCREENCAST = "Page.startScreencast";
     PAGE_STOP_LOADING = "Page.stopLoading";
     PAGE_STOP_SCREENCAST = "Page.stopScreencast";
@@ -137,7 +136,7 @@ events! {
     PAGE_FRAME_STARTED_NAVIGATING = "Page.frameStartedNavigating";
     PAGE_FRAME_STOPPED_LOADING = "Page.frameStoppedLoading";
     PAGE_JAVASCRIPT_DIALOG_OPENING = "Page.javascriptDialogOpening";
-    PAGE_LIFECYCLE_EVENT = "Page.lifecycleEvent";
+    PAGE_LOAD_EVENT_FIRED = "Page.loadEventFired";
     PAGE_NAVIGATED_WITHIN_DOCUMENT = "Page.navigatedWithinDocument";
     PAGE_SCREENCAST_FRAME = "Page.screencastFrame";
     PAGE_WINDOW_OPEN = "Page.windowOpen";

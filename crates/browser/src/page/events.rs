@@ -17,10 +17,21 @@ pub(crate) struct Visit(Mutex<VisitState>);
 
 #[derive(Default)]
 struct VisitState {
+    /// Other navigations, such as those of a click, are let pass.
+    is_active: bool,
     redirects: u32,
     failure: Option<VisitFailure>,
     /// The URL of the request that failed: the last one of a chain of redirects.
     failed_url: Option<String>,
+}
+
+/// Ends the visit when it is dropped.
+pub(crate) struct VisitGuard<'a>(&'a Visit);
+
+impl Drop for VisitGuard<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_active = false;
+    }
 }
 
 /// Why the request of a visit failed.
@@ -46,8 +57,11 @@ impl Visit {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn begin(&self) {
-        *self.state() = VisitState::default();
+    /// Begins a visit, which lasts until the guard is dropped. Its failure is kept until the next one.
+    #[must_use]
+    pub(crate) fn begin(&self) -> VisitGuard<'_> {
+        *self.state() = VisitState { is_active: true, ..VisitState::default() };
+        VisitGuard(self)
     }
 
     pub(crate) fn failure(&self) -> Option<VisitFailure> {
@@ -58,9 +72,12 @@ impl Visit {
         self.state().failed_url.clone()
     }
 
-    /// Records a response to the visit's request. Returns whether the visit has failed.
+    /// Records a response to the visit's request. Returns whether a visit is in progress and has failed.
     fn record_response(&self, paused: &PausedResponse) -> bool {
         let mut state = self.state();
+        if !state.is_active {
+            return false;
+        }
         state.failure = match &paused.response_error_reason {
             Some(reason) => Some(net_error(reason).map_or(VisitFailure::Unspecified, VisitFailure::NetError)),
             None if matches!(paused.response_status_code, Some(300..=399)) => {

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use crate::{
     context::{AttachedTarget, Context},
-    emulation::{EmulationCall, blocked_patterns},
+    emulation::EmulationCall,
     error::BrowserError,
     input::{Held, Input},
     options::{INPUT_TIMEOUT, Options},
@@ -147,26 +147,20 @@ impl Page {
             options,
             opener,
         };
-        let fixed: [(Method, Value); 7] = [
+        let fixed: [(Method, Value); 6] = [
             (p::PAGE_ENABLE, json!({})),
             (
                 p::NETWORK_ENABLE,
                 json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0, "maxPostDataSize": 0}),
             ),
             (p::INSPECTOR_ENABLE, json!({})),
-            (p::PAGE_SET_LIFECYCLE_EVENTS_ENABLED, json!({"enabled": true})),
             (p::PAGE_SET_INTERCEPT_FILE_CHOOSER_DIALOG, json!({"enabled": true})),
             (p::INPUT_SET_INTERCEPT_DRAGS, json!({"enabled": true})),
             (p::EMULATION_SET_FOCUS_EMULATION_ENABLED, json!({"enabled": true})),
         ];
         // Headers and blocked hosts are options of an enabled network domain.
         let needs_network = observed || context.emulation().iter().any(EmulationCall::concerns_network);
-        let is_needed = |method: Method| match method {
-            p::NETWORK_ENABLE => needs_network,
-            p::PAGE_SET_LIFECYCLE_EVENTS_ENABLED => observed,
-            _ => true,
-        };
-        let fixed = fixed.iter().filter(|(method, _)| is_needed(*method));
+        let fixed = fixed.iter().filter(|(method, _)| *method != p::NETWORK_ENABLE || needs_network);
         let mut setup: Vec<SetupCall> =
             fixed.map(|(method, params)| (None, page.session.send(*method, params))).collect();
         let emulation = context.emulation().iter();
@@ -174,9 +168,7 @@ impl Page {
         if let Some(clock) = context.clock().filter(|_| observed) {
             setup.extend(page.set_up_clock(clock).map(|call| (None, call)));
         }
-        if !blocked_patterns(&page.options.session).is_empty() {
-            page.pause_requests(false);
-        }
+        page.pause_requests(observed);
         (page, setup)
     }
 

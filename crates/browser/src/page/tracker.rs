@@ -71,8 +71,6 @@ struct FrameEvent {
     #[serde(default)]
     loader_id: String,
     #[serde(default)]
-    name: String,
-    #[serde(default)]
     url: String,
     #[serde(default)]
     navigation_type: String,
@@ -207,8 +205,11 @@ impl Tracker {
             | p::PAGE_FRAME_STARTED_NAVIGATING
             | p::PAGE_FRAME_STARTED_LOADING
             | p::PAGE_FRAME_STOPPED_LOADING
-            | p::PAGE_NAVIGATED_WITHIN_DOCUMENT
-            | p::PAGE_LIFECYCLE_EVENT => self.on_frame_event(method, params),
+            | p::PAGE_NAVIGATED_WITHIN_DOCUMENT => self.on_frame_event(method, params),
+            p::PAGE_LOAD_EVENT_FIRED => {
+                self.state().loading = false;
+                Ok(true)
+            }
             _ => return,
         };
         match changed {
@@ -317,7 +318,6 @@ impl Tracker {
                 state.loading = false;
                 state.navigation_loader = None;
             }
-            p::PAGE_LIFECYCLE_EVENT if event.name == "load" => state.loading = false,
             _ => return Ok(false),
         }
         Ok(true)
@@ -434,7 +434,7 @@ mod tests {
     fn loaded_page() -> Tracker {
         let tracker = Tracker::new();
         handle(&tracker, p::PAGE_FRAME_NAVIGATED, &json!({"frame": {"id": "F", "url": "http://a/"}}));
-        handle(&tracker, p::PAGE_LIFECYCLE_EVENT, &json!({"frameId": "F", "name": "load"}));
+        handle(&tracker, p::PAGE_LOAD_EVENT_FIRED, &json!({"timestamp": 1.0}));
         tracker
     }
 
@@ -530,7 +530,7 @@ mod tests {
         assert!(tracker.state().awaits_parts_since(since));
         handle(&tracker, p::NETWORK_LOADING_FINISHED, &script);
         assert!(!tracker.state().awaits_parts_since(since));
-        handle(&tracker, p::PAGE_LIFECYCLE_EVENT, &json!({"frameId": "F", "name": "load"}));
+        handle(&tracker, p::PAGE_LOAD_EVENT_FIRED, &json!({"timestamp": 1.0}));
         handle(&tracker, p::NETWORK_REQUEST_WILL_BE_SENT, &script);
         assert!(tracker.state().is_building_since(since));
         let next_action = Instant::now();
@@ -543,7 +543,7 @@ mod tests {
     fn unknown_events_and_fields_are_tolerated() {
         let tracker = loaded_page();
         handle(&tracker, "Page.somethingNew", &json!({"a": 1}));
-        handle(&tracker, p::PAGE_LIFECYCLE_EVENT, &json!({"unexpected": true}));
+        handle(&tracker, p::PAGE_FRAME_STOPPED_LOADING, &json!({"unexpected": true}));
         assert_eq!(tracker.state().document, 1);
     }
 }
