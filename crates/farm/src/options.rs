@@ -121,13 +121,20 @@ impl FarmOptions {
     }
 }
 
+/// Browsers cost memory and, as each has processes of its own, the caches of the processor. In a large pool a browser with
+/// more instances is still a small part of it.
+const fn default_instances_per_browser(instances: usize) -> usize {
+    const LARGE_POOL: usize = 32;
+    if instances < LARGE_POOL { 8 } else { 16 }
+}
+
 impl PoolOptions {
     pub fn new(instances: usize, launch: Launch) -> Self {
         Self {
             identity: Identity::default(),
             instances,
             first_port: 9000,
-            instances_per_browser: 8,
+            instances_per_browser: default_instances_per_browser(instances),
             max_parallel: 4,
             spares: 1,
             recovery: true,
@@ -159,6 +166,18 @@ impl Default for ServerLimits {
             poll_interval: Duration::from_secs(5),
             poll_timeout: Duration::from_secs(5),
             registry: RegistryTiming::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_of_large_pools_have_more_instances() {
+        for (instances, per_browser) in [(1, 8), (8, 8), (31, 8), (32, 16), (256, 16)] {
+            assert_eq!(default_instances_per_browser(instances), per_browser, "{instances}");
         }
     }
 }

@@ -71,9 +71,10 @@ pub(super) struct PoolArgs {
     /// The slot number of the first instance; the others follow.
     #[arg(long, default_value_t = 9000, value_name = "PORT")]
     instance_start_port: u16,
-    /// The number of instances in one Chromium process. If it crashes, all of them are lost.
-    #[arg(long, default_value_t = 8, value_name = "N")]
-    instances_per_browser: usize,
+    /// The number of instances in one Chromium process. If it crashes, all of them are lost. [default: 8; 16 with 32
+    /// instances or more]
+    #[arg(long, value_name = "N")]
+    instances_per_browser: Option<usize>,
     /// The number of instances to create at the same time.
     #[arg(long, default_value_t = 4, value_name = "N")]
     max_parallel: usize,
@@ -224,7 +225,9 @@ impl PoolArgs {
         let mut pool = PoolOptions::new(instances, self.browser.launch()?);
         pool.instance = self.browser.options()?;
         pool.first_port = self.instance_start_port;
-        pool.instances_per_browser = self.instances_per_browser;
+        if let Some(instances) = self.instances_per_browser {
+            pool.instances_per_browser = instances;
+        }
         pool.max_parallel = self.max_parallel;
         pool.spares = self.spares;
         pool.recovery = !self.disable_recovery;

@@ -1,36 +1,50 @@
 //! Lets operations on pages wait for their turn while the CPU is saturated. A machine that works on many pages at once
 //! finishes fewer of them: their processes take each other's caches, and pages change again before they are captured.
-//! Operations that wait for the network instead of the CPU do not keep others from starting.
+//! Operations that wait for the network instead of the CPU do not keep others from starting. For the same reason the pages of
+//! a browser that is at work have their turn before those of another one.
 
 use std::{
-    collections::HashMap,
+    cmp::Reverse,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use procfs::{CurrentSI, KernelStats};
-use tokio::{
-    sync::{Mutex as AsyncMutex, Notify},
-    time::Instant,
-};
+use tokio::{sync::Notify, time::Instant};
 
 /// Operations that may run at once on each core, however busy the CPU is.
 const OPERATIONS_PER_CORE: usize = 4;
 /// A longer operation waits for something else than the CPU, such as a slow website, and no longer counts.
 const MAX_COUNTED_TIME: Duration = Duration::from_secs(2);
 
+/// How many later operations may start before a waiting one, because their browsers are at work.
+const MAX_OVERTAKEN: usize = 24;
+
 pub(super) struct OperationGate {
     limit: usize,
-    running: Mutex<Running>,
-    ended: Notify,
-    /// Held by the operation whose turn is next; the others wait for it in the order of their arrival.
-    turn: AsyncMutex<Box<dyn CpuLoad>>,
+    state: Mutex<State>,
 }
 
-#[derive(Default)]
-struct Running {
+struct State {
     next_id: u64,
-    started: HashMap<u64, Instant>,
+    running: HashMap<u64, Running>,
+    /// In the order of their arrival.
+    waiting: VecDeque<Waiting>,
+    load: Box<dyn CpuLoad>,
+}
+
+struct Running {
+    started: Instant,
+    browser: usize,
+}
+
+struct Waiting {
+    id: u64,
+    browser: usize,
+    /// How many later operations have started before this one.
+    overtaken: usize,
+    started: Arc<Notify>,
 }
 
 /// Says whether more operations can start than the cores allow for.
@@ -39,9 +53,9 @@ trait CpuLoad: Send {
     fn take_capacity(&mut self) -> bool;
 }
 
-/// An operation that runs. It counts until this is dropped, or for [`MAX_COUNTED_TIME`].
+/// An operation that waits or runs until this is dropped. It counts for at most [`MAX_COUNTED_TIME`].
 #[must_use]
-pub(super) struct RunningOperation {
+pub(super) struct GatedOperation {
     gate: Arc<OperationGate>,
     id: u64,
 }
@@ -53,45 +67,75 @@ impl OperationGate {
     }
 
     fn with_load(limit: usize, load: Box<dyn CpuLoad>) -> Arc<Self> {
-        let turn = AsyncMutex::new(load);
-        Arc::new(Self { limit, running: Mutex::default(), ended: Notify::new(), turn })
+        let state = State { next_id: 0, running: HashMap::new(), waiting: VecDeque::new(), load };
+        Arc::new(Self { limit, state: Mutex::new(state) })
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until an operation can start: few are running, or the CPU is not saturated.
-    pub(super) async fn enter(self: &Arc<Self>) -> RunningOperation {
+    /// Waits until an operation on a page of `browser` can start: few are running, or the CPU is not saturated.
+    pub(super) async fn enter(self: &Arc<Self>, browser: usize) -> GatedOperation {
         /// How often the load is looked at while nothing ends.
         const POLL_INTERVAL: Duration = Duration::from_millis(25);
-        let mut load = self.turn.lock().await;
+        let started = Arc::new(Notify::new());
+        let id = self.state().add(browser, Arc::clone(&started));
+        let operation = GatedOperation { gate: Arc::clone(self), id };
         loop {
-            let ended = self.ended.notified();
-            if let Some(operation) = self.try_start(|| load.take_capacity()) {
+            let is_running = {
+                let mut state = self.state();
+                state.start_waiting(self.limit);
+                state.running.contains_key(&id)
+            };
+            if is_running {
                 return operation;
             }
-            let _ = tokio::time::timeout(POLL_INTERVAL, ended).await;
+            let _ = tokio::time::timeout(POLL_INTERVAL, started.notified()).await;
         }
-    }
-
-    fn try_start(self: &Arc<Self>, has_capacity: impl FnOnce() -> bool) -> Option<RunningOperation> {
-        let mut running = self.running();
-        let counted = running.started.values().filter(|started| started.elapsed() < MAX_COUNTED_TIME).count();
-        if counted >= self.limit && !has_capacity() {
-            return None;
-        }
-        let id = running.next_id;
-        running.next_id += 1;
-        running.started.insert(id, Instant::now());
-        Some(RunningOperation { gate: Arc::clone(self), id })
     }
 }
 
-impl Drop for RunningOperation {
+impl State {
+    fn add(&mut self, browser: usize, started: Arc<Notify>) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.waiting.push_back(Waiting { id, browser, overtaken: 0, started });
+        id
+    }
+
+    /// Starts the operations that there is room for.
+    fn start_waiting(&mut self, limit: usize) {
+        while let Some(next) = self.next() {
+            let is_counted = |running: &&Running| running.started.elapsed() < MAX_COUNTED_TIME;
+            if self.running.values().filter(is_counted).count() >= limit && !self.load.take_capacity() {
+                return;
+            }
+            self.waiting.iter_mut().take(next).for_each(|waiting| waiting.overtaken += 1);
+            let Some(Waiting { id, browser, started, .. }) = self.waiting.remove(next) else { return };
+            self.running.insert(id, Running { started: Instant::now(), browser });
+            started.notify_one();
+        }
+    }
+
+    /// Returns the position of the operation whose turn is next: the first one of the browser with most running operations,
+    /// whose data is in the caches of the processor, unless that has gone on for too long.
+    fn next(&self) -> Option<usize> {
+        if self.waiting.front()?.overtaken >= MAX_OVERTAKEN {
+            return Some(0);
+        }
+        let running = |browser| self.running.values().filter(|running| running.browser == browser).count();
+        let most_at_work_first = |position: &usize| Reverse(running(self.waiting[*position].browser));
+        (0..self.waiting.len()).min_by_key(most_at_work_first)
+    }
+}
+
+impl Drop for GatedOperation {
     fn drop(&mut self) {
-        self.gate.running().started.remove(&self.id);
-        self.gate.ended.notify_one();
+        let mut state = self.gate.state();
+        state.running.remove(&self.id);
+        state.waiting.retain(|waiting| waiting.id != self.id);
+        state.start_waiting(self.gate.limit);
     }
 }
 
@@ -168,13 +212,38 @@ mod tests {
     }
 
     async fn is_waiting(gate: &Arc<OperationGate>) -> bool {
-        tokio::time::timeout(Duration::from_millis(500), gate.enter()).await.is_err()
+        tokio::time::timeout(Duration::from_millis(500), gate.enter(0)).await.is_err()
+    }
+
+    /// Lets operations of these browsers enter one after the other, and returns them in the order in which they start, each
+    /// when the one before has ended.
+    async fn order_of_starts(
+        gate: &Arc<OperationGate>,
+        browsers: &[usize],
+        running: GatedOperation,
+    ) -> Vec<usize> {
+        let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+        for (number, browser) in browsers.iter().copied().enumerate() {
+            let (gate, sender) = (Arc::clone(gate), sender.clone());
+            tokio::spawn(async move {
+                let operation = gate.enter(browser).await;
+                sender.send((number, operation)).unwrap();
+            });
+            tokio::task::yield_now().await;
+        }
+        drop((running, sender));
+        let mut order = Vec::new();
+        while let Some((number, operation)) = started.recv().await {
+            order.push(number);
+            drop(operation);
+        }
+        order
     }
 
     #[tokio::test(start_paused = true)]
     async fn saturated_machine_lets_operations_wait_for_others() {
         let (gate, _) = gate();
-        let (first, _second) = (gate.enter().await, gate.enter().await);
+        let (first, _second) = (gate.enter(0).await, gate.enter(1).await);
         assert!(is_waiting(&gate).await);
         drop(first);
         assert!(!is_waiting(&gate).await);
@@ -185,8 +254,8 @@ mod tests {
         let (gate, saturated) = gate();
         saturated.store(false, Ordering::Relaxed);
         let mut running = Vec::new();
-        for _ in 0..10 {
-            running.push(gate.enter().await);
+        for browser in 0..10 {
+            running.push(gate.enter(browser).await);
         }
         saturated.store(true, Ordering::Relaxed);
         assert!(is_waiting(&gate).await);
@@ -197,30 +266,43 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn long_operation_stops_counting() {
         let (gate, _) = gate();
-        let _running = (gate.enter().await, gate.enter().await);
+        let _running = (gate.enter(0).await, gate.enter(0).await);
         assert!(is_waiting(&gate).await);
         tokio::time::advance(MAX_COUNTED_TIME).await;
         assert!(!is_waiting(&gate).await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn operations_start_in_order_of_arrival() {
+    async fn operations_of_one_browser_start_in_order_of_arrival() {
         let (gate, _) = gate();
-        let running = (gate.enter().await, gate.enter().await);
-        let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
-        for number in 0..4 {
-            let (gate, sender) = (Arc::clone(&gate), sender.clone());
-            tokio::spawn(async move {
-                let operation = gate.enter().await;
-                sender.send(number).unwrap();
-                drop(operation);
-            });
-            tokio::task::yield_now().await;
-        }
+        let (running, _other) = (gate.enter(0).await, gate.enter(0).await);
+        assert_eq!(order_of_starts(&gate, &[0, 0, 0, 0], running).await, [0, 1, 2, 3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn browser_at_work_has_its_turn_first() {
+        let (gate, _) = gate();
+        let (running, _other) = (gate.enter(0).await, gate.enter(0).await);
+        assert_eq!(order_of_starts(&gate, &[1, 0, 2, 0, 1], running).await, [1, 3, 0, 2, 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn operation_is_overtaken_a_limited_number_of_times() {
+        let (gate, _) = gate();
+        let (running, _other) = (gate.enter(0).await, gate.enter(0).await);
+        let browsers: Vec<usize> = std::iter::once(1).chain([0; MAX_OVERTAKEN + 5]).collect();
+        let order = order_of_starts(&gate, &browsers, running).await;
+        assert_eq!(order.iter().position(|number| *number == 0), Some(MAX_OVERTAKEN), "{order:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn abandoned_operation_does_not_keep_others_waiting() {
+        let (gate, _) = gate();
+        let running = (gate.enter(0).await, gate.enter(0).await);
+        assert!(is_waiting(&gate).await, "its future is dropped while it waits");
         drop(running);
-        for number in 0..4 {
-            assert_eq!(started.recv().await, Some(number));
-        }
+        let _both = (gate.enter(0).await, gate.enter(0).await);
+        assert!(is_waiting(&gate).await);
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl PoolState {
             return None;
         };
         let id = InstanceId { lease, slot: slot.port };
-        slot.state = SlotState::Leased(Arc::new(Tenancy::new(id, *instance, lifetime, secrets)));
+        slot.state = SlotState::Leased(Arc::new(Tenancy::new(id, slot.group, *instance, lifetime, secrets)));
         if let Some(key) = key {
             self.keys.apply(key, &Event::Leased { lease: id });
         }

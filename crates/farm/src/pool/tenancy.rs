@@ -43,6 +43,7 @@ pub(crate) struct LeaseUsage {
 
 pub(crate) struct Tenancy {
     id: InstanceId,
+    group: usize,
     lifetime: Duration,
     last_used: StdMutex<Instant>,
     started: Instant,
@@ -77,13 +78,21 @@ struct Session {
 const DISPOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Tenancy {
-    pub(crate) fn new(id: InstanceId, instance: Instance, lifetime: Duration, secrets: LeaseSecrets) -> Self {
+    /// `group` is the number of the browser in its pool.
+    pub(crate) fn new(
+        id: InstanceId,
+        group: usize,
+        instance: Instance,
+        lifetime: Duration,
+        secrets: LeaseSecrets,
+    ) -> Self {
         let now = Instant::now();
         let browser = StdMutex::new(instance.tenant_browser());
         let session =
             Session { instance: Some(instance), last_screenshot_hash: None, is_used: false, network: None };
         Self {
             id,
+            group,
             lifetime,
             last_used: StdMutex::new(now),
             started: now,
@@ -211,7 +220,7 @@ impl Tenancy {
         self.touch();
         let turn = async {
             let session = Arc::clone(&self.session).lock_owned().await;
-            let running = if operation.is_work() { Some(gate.enter().await) } else { None };
+            let running = if operation.is_work() { Some(gate.enter(self.group).await) } else { None };
             (session, running)
         };
         let (mut session, running) = tokio::select! {
