@@ -108,6 +108,9 @@ impl Bench<'_> {
         const COSTS: [&str; 3] =
             ["start until ready", "memory, a page open in each", "CPU to open a page in each"];
         let exponent_name = |cost: &str| format!("{cost}: grows with the instances to the power of");
+        // A virtual machine gets memory from its host when it uses it for the first time, which costs CPU.
+        (self.progress)("growth: using the memory for the first time");
+        self.costs_of(SIZES[SIZES.len() - 1]).await?;
         for repeat in 1..=self.options.repeats {
             let mut costs = Vec::new();
             for instances in SIZES {

@@ -19,7 +19,7 @@ const OPERATIONS_PER_CORE: usize = 4;
 const MAX_COUNTED_TIME: Duration = Duration::from_secs(2);
 
 /// How many later operations may start before a waiting one, because their browsers are at work.
-const MAX_OVERTAKEN: usize = 24;
+const MAX_OVERTAKEN: usize = 12;
 
 pub(super) struct OperationGate {
     limit: usize,
