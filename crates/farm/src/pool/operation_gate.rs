@@ -44,7 +44,8 @@ struct Waiting {
     browser: usize,
     /// How many later operations have started before this one.
     overtaken: usize,
-    started: Arc<Notify>,
+    /// Wakes it when it has started, or when it has become the first.
+    wake: Arc<Notify>,
 }
 
 /// Says whether more operations can start than the cores allow for.
@@ -79,29 +80,42 @@ impl OperationGate {
     pub(super) async fn enter(self: &Arc<Self>, browser: usize) -> GatedOperation {
         /// How often the load is looked at while nothing ends.
         const POLL_INTERVAL: Duration = Duration::from_millis(25);
-        let started = Arc::new(Notify::new());
-        let id = self.state().add(browser, Arc::clone(&started));
+        let wake = Arc::new(Notify::new());
+        let id = self.state().add(browser, Arc::clone(&wake));
         let operation = GatedOperation { gate: Arc::clone(self), id };
         loop {
-            let is_running = {
+            let (is_running, is_first) = {
                 let mut state = self.state();
                 state.start_waiting(self.limit);
-                state.running.contains_key(&id)
+                (state.running.contains_key(&id), state.waiting.front().is_some_and(|first| first.id == id))
             };
             if is_running {
                 return operation;
             }
-            let _ = tokio::time::timeout(POLL_INTERVAL, started.notified()).await;
+            // One looks at the load for all.
+            if is_first {
+                let _ = tokio::time::timeout(POLL_INTERVAL, wake.notified()).await;
+            } else {
+                wake.notified().await;
+            }
         }
     }
 }
 
 impl State {
-    fn add(&mut self, browser: usize, started: Arc<Notify>) -> u64 {
+    fn add(&mut self, browser: usize, wake: Arc<Notify>) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.waiting.push_back(Waiting { id, browser, overtaken: 0, started });
+        self.waiting.push_back(Waiting { id, browser, overtaken: 0, wake });
         id
+    }
+
+    fn remove_waiting(&mut self, position: usize) -> Option<Waiting> {
+        let removed = self.waiting.remove(position)?;
+        if let Some(first) = self.waiting.front().filter(|_| position == 0) {
+            first.wake.notify_one();
+        }
+        Some(removed)
     }
 
     /// Starts the operations that there is room for.
@@ -112,9 +126,9 @@ impl State {
                 return;
             }
             self.waiting.iter_mut().take(next).for_each(|waiting| waiting.overtaken += 1);
-            let Some(Waiting { id, browser, started, .. }) = self.waiting.remove(next) else { return };
+            let Some(Waiting { id, browser, wake, .. }) = self.remove_waiting(next) else { return };
             self.running.insert(id, Running { started: Instant::now(), browser });
-            started.notify_one();
+            wake.notify_one();
         }
     }
 
@@ -134,7 +148,9 @@ impl Drop for GatedOperation {
     fn drop(&mut self) {
         let mut state = self.gate.state();
         state.running.remove(&self.id);
-        state.waiting.retain(|waiting| waiting.id != self.id);
+        if let Some(position) = state.waiting.iter().position(|waiting| waiting.id == self.id) {
+            state.remove_waiting(position);
+        }
         state.start_waiting(self.gate.limit);
     }
 }
@@ -303,6 +319,27 @@ mod tests {
         drop(running);
         let _both = (gate.enter(0).await, gate.enter(0).await);
         assert!(is_waiting(&gate).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn next_waiter_polls_the_load_after_the_first_was_cancelled() {
+        let (gate, saturated) = gate();
+        let _running = (gate.enter(0).await, gate.enter(0).await);
+        let first = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { gate.enter(1).await }
+        });
+        tokio::task::yield_now().await;
+        let second = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { gate.enter(1).await }
+        });
+        tokio::task::yield_now().await;
+        first.abort();
+        assert!(first.await.is_err(), "aborted while it waits");
+        saturated.store(false, Ordering::Relaxed);
+        let started = tokio::time::timeout(Duration::from_secs(1), second).await;
+        assert!(started.is_ok());
     }
 
     #[test]
