@@ -185,6 +185,23 @@ fn open_event_stream_does_not_stop_the_clock() {
 }
 
 #[test]
+fn frames_keep_their_times_after_requests() {
+    const SCRIPT: &str = "globalThis.times = [];
+        const frame = () => { times.push(Date.now() % 16); requestAnimationFrame(frame); };
+        setTimeout(frame, 5); setTimeout(() => fetch('/data'), 55); setTimeout(() => fetch('/data'), 95)";
+    with_fixture(async |fixture| {
+        let site = virtual_site::start().await;
+        let mut tester = tester(fixture, &json!({}), 7).await;
+        tester.run(json!({"visit_page": {"url": format!("http://{site}/frame")}})).await;
+        tester.js(SCRIPT).await;
+        tester.run(json!({"sleep": {"duration": 1}})).await;
+        let times = tester.js("[times.length > 50, times.slice(-50).every((time) => time === 0)]").await;
+        assert_eq!(times, json!([true, true]), "each request has added 10 ms");
+        tester.instance.dispose().await.expect("disposing");
+    });
+}
+
+#[test]
 fn unanswered_request_does_not_stop_the_clock() {
     with_fixture(async |fixture| {
         let site = virtual_site::start().await;
