@@ -59,11 +59,13 @@ const NO_THROTTLING: &[&str] = &[
 const FEWER_PROCESSES: &[&str] = &["--disable-site-isolation-trials"];
 
 /// Features that are disabled: site isolation (see [`FEWER_PROCESSES`]), left pages that are kept alive for fast back
-/// navigation, and what needs a network or a user.
+/// navigation, what needs a network or a user, and holding back the tasks of a page after input until it has drawn a frame,
+/// because the virtual clock of a deterministic session would run on without them.
 const DISABLED_FEATURES: &str = "IsolateOrigins,site-per-process,BackForwardCache,Translate,MediaRouter,OptimizationHints,\
      DialMediaRouteProvider,HttpsUpgrades,HttpsFirstBalancedMode,PaintHolding,GlobalMediaControls,\
      DestroyProfileOnBrowserClose,LensOverlay,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,\
-     AutofillServerCommunication,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup";
+     AutofillServerCommunication,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup,\
+     DeferRendererTasksAfterInput";
 
 /// Features that cost CPU only (docs/benchmarks.md). `RenderDocument` builds a new frame host, widget and compositor for
 /// every document, even of the same site; while they change places, the browser rejects screenshots.
