@@ -1,5 +1,5 @@
 # Start with `make demo` or `make test`. Both install what they need.
-.PHONY: demo test test-chromium test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps test-archive test-replay web setup lint check-deploy bench bench-instance bench-collector bench-master bench-env chaos chaos-farm soak fuzz audit release wheel clean help
+.PHONY: demo test test-chromium test-load test-trainers test-miniwob test-python test-wheel test-clients test-envs test-browsergym test-nemo-gym test-ray test-apps test-archive test-replay web setup lint check-deploy bench bench-instance bench-collector bench-master bench-env chaos chaos-farm soak fuzz audit release wheel clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ web: ## Build the pages of monitor and viewer if they changed
 test-chromium: ## Run every test of a single instance on the full Chromium
 	@scripts/setup --tests
 	@cargo test --quiet -p webgym-browser --features every-case --test suite_chromium
+
+test-load: ## Run the browser suites five times alone and five times beside 12 busy processes (ROUNDS=5 LOAD=12 SUITES="suite_shell suite_chromium")
+	@ROUNDS="$(ROUNDS)" LOAD="$(LOAD)" SUITES="$(SUITES)" scripts/test-load
 
 test-trainers: ## Test with vLLM, LLaMA-Factory, verl, TRL, SkyRL-Gym and the original (ORIGINAL=path, PARTS="…"); installs about 10 GB below target/trainers
 	@ORIGINAL="$(ORIGINAL)" PARTS="$(PARTS)" WEBGYM="$(WEBGYM)" scripts/test-trainers
