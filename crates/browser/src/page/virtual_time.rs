@@ -77,7 +77,7 @@ impl Page {
     ) -> Result<Settled, BrowserError> {
         let mut document = start.document;
         let mut is_complete = true;
-        // After input Chromium holds back the tasks of a page until it has drawn a frame, in real time. A new document had none.
+        // Moves of the mouse and turns of its wheel reach a page with its next frame. A new document had none.
         let mut shown = None;
         if self.document() == document {
             shown = self.draw_stopped_frame(false).await?;
