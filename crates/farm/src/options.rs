@@ -121,8 +121,8 @@ impl FarmOptions {
     }
 }
 
-/// Browsers cost memory and, as each has processes of its own, the caches of the processor. In a large pool a browser with
-/// more instances is still a small part of it.
+/// Each browser has processes of its own, which cost memory and take each other's caches. In a large pool more instances share
+/// one; if it crashes, half of the pool is lost at the most.
 const fn default_instances_per_browser(instances: usize) -> usize {
     const LARGE_POOL: usize = 32;
     if instances < LARGE_POOL { 8 } else { 16 }

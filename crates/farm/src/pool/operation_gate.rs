@@ -1,7 +1,7 @@
 //! Lets operations on pages wait for their turn while the CPU is saturated. A machine that works on many pages at once
-//! finishes fewer of them: their processes take each other's caches, and pages change again before they are captured.
-//! Operations that wait for the network instead of the CPU do not keep others from starting. For the same reason the pages of
-//! a browser that is at work have their turn before those of another one.
+//! finishes fewer of them: their processes take each other's caches, and pages change again before they are captured. So the
+//! pages of a busy browser also have their turn before those of an idle one. Operations that wait for the network instead of
+//! the CPU do not keep others from starting.
 
 use std::{
     cmp::Reverse,
@@ -120,11 +120,12 @@ impl State {
 
     /// Starts the operations that there is room for.
     fn start_waiting(&mut self, limit: usize) {
-        while let Some(next) = self.next() {
-            let is_counted = |running: &&Running| running.started.elapsed() < MAX_COUNTED_TIME;
-            if self.running.values().filter(is_counted).count() >= limit && !self.load.take_capacity() {
+        while !self.waiting.is_empty() {
+            let counted = self.counted_by_browser();
+            if counted.values().sum::<usize>() >= limit && !self.load.take_capacity() {
                 return;
             }
+            let next = self.position_of_next(&counted);
             self.waiting.iter_mut().take(next).for_each(|waiting| waiting.overtaken += 1);
             let Some(Waiting { id, browser, wake, .. }) = self.remove_waiting(next) else { return };
             self.running.insert(id, Running { started: Instant::now(), browser });
@@ -132,15 +133,23 @@ impl State {
         }
     }
 
-    /// Returns the position of the operation whose turn is next: the first one of the browser with most running operations,
-    /// whose data is in the caches of the processor, unless that has gone on for too long.
-    fn next(&self) -> Option<usize> {
-        if self.waiting.front()?.overtaken >= MAX_OVERTAKEN {
-            return Some(0);
+    /// Returns the number of running operations that use the CPU, by browser.
+    fn counted_by_browser(&self) -> HashMap<usize, usize> {
+        let mut counted = HashMap::new();
+        for running in self.running.values().filter(|running| running.started.elapsed() < MAX_COUNTED_TIME) {
+            *counted.entry(running.browser).or_default() += 1;
         }
-        let running = |browser| self.running.values().filter(|running| running.browser == browser).count();
-        let most_at_work_first = |position: &usize| Reverse(running(self.waiting[*position].browser));
-        (0..self.waiting.len()).min_by_key(most_at_work_first)
+        counted
+    }
+
+    /// Returns the position of the operation whose turn is next: the first one of the busiest browser, whose data is in the
+    /// caches of the processor, unless an earlier one has been overtaken too often.
+    fn position_of_next(&self, counted: &HashMap<usize, usize>) -> usize {
+        if self.waiting.front().is_none_or(|first| first.overtaken >= MAX_OVERTAKEN) {
+            return 0;
+        }
+        let running_beside = |position: &usize| counted.get(&self.waiting[*position].browser).unwrap_or(&0);
+        (0..self.waiting.len()).min_by_key(|position| Reverse(running_beside(position))).unwrap_or(0)
     }
 }
 
@@ -296,10 +305,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn browser_at_work_has_its_turn_first() {
+    async fn busy_browser_has_its_turn_first() {
         let (gate, _) = gate();
         let (running, _other) = (gate.enter(0).await, gate.enter(0).await);
         assert_eq!(order_of_starts(&gate, &[1, 0, 2, 0, 1], running).await, [1, 3, 0, 2, 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn browser_that_waits_for_websites_is_not_busy() {
+        let (gate, _) = gate();
+        let _slow = (gate.enter(0).await, gate.enter(0).await);
+        tokio::time::advance(MAX_COUNTED_TIME).await;
+        let (running, _other) = (gate.enter(1).await, gate.enter(1).await);
+        assert_eq!(order_of_starts(&gate, &[0, 1], running).await, [1, 0]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -315,7 +333,8 @@ mod tests {
     async fn abandoned_operation_does_not_keep_others_waiting() {
         let (gate, _) = gate();
         let running = (gate.enter(0).await, gate.enter(0).await);
-        assert!(is_waiting(&gate).await, "its future is dropped while it waits");
+        // Its future is dropped while it waits.
+        assert!(is_waiting(&gate).await);
         drop(running);
         let _both = (gate.enter(0).await, gate.enter(0).await);
         assert!(is_waiting(&gate).await);
