@@ -2,6 +2,7 @@
 //! either pipe ends, the browser has exited.
 
 use bytes::{Bytes, BytesMut};
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::unix::pipe,
@@ -36,21 +37,22 @@ pub(crate) async fn read_all(from: pipe::Receiver, on_message: impl FnMut(Bytes)
 async fn read_bounded(max_bytes: usize, mut from: pipe::Receiver, mut on_message: impl FnMut(Bytes)) {
     let mut buffer = BytesMut::with_capacity(READ_CHUNK);
     let mut scanned = 0;
-    // Whether the rest of a message that is too long is being skipped.
-    let mut skipping = false;
+    let mut skipped: Option<SkippedMessage> = None;
     loop {
         while let Some(offset) = memchr::memchr(0, &buffer[scanned..]) {
             let whole = buffer.split_to(scanned + offset + 1).freeze();
             scanned = 0;
-            if !std::mem::take(&mut skipping) {
-                on_message(whole.slice(..whole.len() - 1));
+            let message = whole.slice(..whole.len() - 1);
+            match skipped.take() {
+                Some(mut skipped) => {
+                    skipped.add(&message);
+                    on_message(skipped.substitute());
+                }
+                None => on_message(message),
             }
         }
-        if buffer.len() > max_bytes && !skipping {
-            skipping = true;
-            on_message(too_long_substitute(&buffer));
-        }
-        if skipping {
+        if buffer.len() > max_bytes || skipped.is_some() {
+            skipped.get_or_insert_with(|| SkippedMessage::begin(&buffer)).add(&buffer);
             buffer = BytesMut::new();
         }
         scanned = buffer.len();
@@ -62,27 +64,58 @@ async fn read_bounded(max_bytes: usize, mut from: pipe::Receiver, mut on_message
     }
 }
 
-/// Returns the message that replaces one that is too long. A reply becomes an error reply, so that its caller fails at
-/// once.
-fn too_long_substitute(start: &[u8]) -> Bytes {
-    let id = start.strip_prefix(b"{\"id\":").unwrap_or_default();
-    let digits = id.iter().take(20).take_while(|byte| byte.is_ascii_digit()).count();
-    let id = std::str::from_utf8(&id[..digits]).ok().filter(|id| !id.is_empty());
-    let max_mib = MAX_MESSAGE_BYTES >> 20;
-    tracing::warn!(max_mib, reply = id.is_some(), "skipped a message from the browser that is too long");
-    let substitute = match id {
-        Some(id) => {
-            format!(
-                "{{\"id\":{id},\"error\":{{\"code\":0,\"message\":\"the reply is longer than {max_mib} MiB\"}}}}"
-            )
+/// What is kept of a message that is too long: its two ends, which tell what it belongs to.
+struct SkippedMessage {
+    start: Vec<u8>,
+    end: Vec<u8>,
+}
+
+impl SkippedMessage {
+    const START_BYTES: usize = 256;
+    const END_BYTES: usize = 128;
+
+    fn begin(start: &[u8]) -> Self {
+        tracing::warn!(
+            max_mib = MAX_MESSAGE_BYTES >> 20,
+            "skipping a message from the browser that is too long"
+        );
+        Self { start: start[..start.len().min(Self::START_BYTES)].to_vec(), end: Vec::new() }
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        self.end.extend_from_slice(&part[part.len().saturating_sub(Self::END_BYTES)..]);
+        self.end.drain(..self.end.len().saturating_sub(Self::END_BYTES));
+    }
+
+    /// Returns the message that replaces this one. A reply becomes an error for its caller. Of an event, session and
+    /// request remain: a request that is paused must be continued.
+    fn substitute(&self) -> Bytes {
+        if let Some(id) = self.start.strip_prefix(b"{\"id\":") {
+            let digits = id.iter().take_while(|byte| byte.is_ascii_digit());
+            let id =
+                digits.fold(0_u64, |id, digit| id.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
+            let message = format!("the reply is longer than {} MiB", MAX_MESSAGE_BYTES >> 20);
+            return json!({"id": id, "error": {"code": 0, "message": message}}).to_string().into();
         }
-        None => "{\"method\":\"webgym.tooLong\"}".to_owned(),
-    };
-    Bytes::from(substitute)
+        // In texts of a page quotes are escaped, so these names are the browser's; but headers have names of the page's choice.
+        // The browser's come first at the start, and last at the end.
+        let (start, end) = (String::from_utf8_lossy(&self.start), String::from_utf8_lossy(&self.end));
+        let text = |split: Option<(&str, &str)>| split?.1.split_once('"').map(|(text, _)| text.to_owned());
+        let mut event = json!({"method": text(start.split_once("\"method\":\"")), "params": {}});
+        if let Some(request) = text(start.split_once("\"requestId\":\"")) {
+            event["params"]["requestId"] = request.into();
+        }
+        if let Some(session) = text(end.rsplit_once("\"sessionId\":\"")) {
+            event["sessionId"] = session.into();
+        }
+        event.to_string().into()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[tokio::test]
@@ -99,16 +132,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_long_messages_are_skipped() {
+    async fn too_long_messages_keep_what_they_belong_to() {
         let (mut to, from) = pipe::pipe().unwrap();
         let long = "x".repeat(300 << 10);
-        let sent =
-            format!("{{\"id\":7,\"result\":\"{long}\"}}\0{{}}\0{{\"method\":\"{long}\"}}\0{{\"b\":2}}\0");
+        let paused = format!(
+            r#"{{"method":"Fetch.requestPaused","params":{{"requestId":"r.1","request":{{"postData":"{long}"}}}},"sessionId":"S1"}}"#
+        );
+        let sent = format!("{{\"id\":7,\"result\":\"{long}\"}}\0{{}}\0{paused}\0{{\"b\":2}}\0");
         let writing = tokio::spawn(async move { to.write_all(sent.as_bytes()).await.unwrap() });
         let mut got = Vec::new();
         read_bounded(64 << 10, from, |message| got.push(String::from_utf8(message.to_vec()).unwrap())).await;
         writing.await.unwrap();
-        assert!(got[0].starts_with("{\"id\":7,\"error\":"), "{got:?}");
-        assert_eq!(got[1..], ["{}", "{\"method\":\"webgym.tooLong\"}", "{\"b\":2}"]);
+        let messages: Vec<Value> = got.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+        assert!(messages[0]["id"] == 7 && messages[0]["error"]["message"].is_string(), "{got:?}");
+        let event =
+            json!({"method": "Fetch.requestPaused", "params": {"requestId": "r.1"}, "sessionId": "S1"});
+        assert_eq!(messages[1..], [json!({}), event, json!({"b": 2})]);
     }
 }
