@@ -31,9 +31,13 @@ const now = () => (lastNow = Math.max(dateNow() - timeOrigin(), lastNow + 0.005)
 replace(Performance.prototype, 'now', now);
 Object.defineProperty(Performance.prototype, 'timeOrigin', { get: timeOrigin, configurable: true, enumerable: true });
 
-// Repeated work has a fixed place on the clock. Chromium adds 10 ms for requests, once for those that overlap: if each turn
-// began an interval after the one before, turns would stay late by what was added between them.
-const untilNext = (interval) => interval - (dateNow() % interval);
+// Each turn is scheduled for a multiple of its interval, so that a delay of one turn does not shift all later ones: Chromium
+// moves the clock by 10 ms for requests, once for those that overlap. It also lengthens the shortest delays of nested timers.
+const MIN_DELAY_MS = 4;
+const untilNext = (interval) => {
+  const delay = interval - (dateNow() % interval);
+  return delay < MIN_DELAY_MS ? delay + interval : delay;
+};
 
 // Frames of the page's scripts, on the virtual clock.
 const FRAME_MS = 16;
