@@ -21,7 +21,7 @@ use crate::{
     clients::{Clients, MAX_CLIENT_PAGES, StartGuard},
     clipboard::Clipboard,
     determinism::SessionClock,
-    emulation::EmulationCall,
+    emulation::{EmulationCall, document_pattern},
     error::BrowserError,
     files::SessionFiles,
     options::Options,
@@ -249,8 +249,7 @@ impl Context {
             session.send_no_reply(call.method, &call.params);
         }
         if allowed {
-            let pattern = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]});
-            session.send_no_reply(p::FETCH_ENABLE, &pattern);
+            session.send_no_reply(p::FETCH_ENABLE, &json!({"patterns": [document_pattern("Request")]}));
         }
         // Must happen before the window is closed: otherwise its opener would wait for it for ever.
         session.send_no_reply(p::RUNTIME_RUN_IF_WAITING_FOR_DEBUGGER, &json!({}));

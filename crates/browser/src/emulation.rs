@@ -66,12 +66,17 @@ pub(crate) fn calls(options: &Options, browser_user_agent: &str) -> Vec<Emulatio
     calls
 }
 
+/// Returns the pattern that pauses document requests at a stage: `Request` or `Response`.
+pub(crate) fn document_pattern(stage: &str) -> Value {
+    json!({"urlPattern": "*", "resourceType": "Document", "requestStage": stage})
+}
+
 /// Returns the patterns of the requests that are paused, because they are or may be refused.
 pub(crate) fn blocked_patterns(session: &SessionOptions) -> Vec<Value> {
     let pattern = |kind: &proto::session_options::ResourceType| json!({"urlPattern": "*", "resourceType": kind.protocol_name(), "requestStage": "Request"});
     let mut patterns: Vec<Value> = session.blocked_resource_types.iter().map(pattern).collect();
     if !session.blocked_hosts.is_empty() {
-        patterns.push(json!({"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}));
+        patterns.push(document_pattern("Request"));
     }
     patterns
 }

@@ -17,7 +17,7 @@ pub(crate) struct Visit(Mutex<VisitState>);
 
 #[derive(Default)]
 struct VisitState {
-    /// Other navigations, such as those of a click, are let pass.
+    /// Whether a visit is in progress. Responses to other navigations are continued.
     is_active: bool,
     redirects: u32,
     failure: Option<VisitFailure>,
@@ -112,7 +112,8 @@ struct PausedResponse {
     #[serde(default)]
     resource_type: String,
     response_error_reason: Option<String>,
-    response_status_code: Option<u16>,
+    /// Websites can send any number.
+    response_status_code: Option<i64>,
     #[serde(default)]
     response_headers: Vec<Header>,
     request: PausedRequest,
@@ -199,8 +200,9 @@ impl PageEvents {
             paused.response_error_reason = Some("BlockedByClient".to_owned());
         }
         let is_page = paused.is_document() && paused.frame_id == self.tracker.state().main_frame;
+        let has_failed = is_page && !paused.is_request() && self.visit.record_response(&paused);
         // With the reason "Aborted" Chromium keeps the current page instead of showing its error page.
-        let reason = if is_page && !paused.is_request() && self.visit.record_response(&paused) {
+        let reason = if has_failed || (is_page && is_refused) {
             Some("Aborted")
         } else {
             is_refused.then_some("BlockedByClient")
@@ -261,11 +263,10 @@ impl EventHandler for PageEvents {
     fn on_event(&self, session: &Session, method: &str, params: &[u8]) {
         match method {
             p::PAGE_JAVASCRIPT_DIALOG_OPENING => self.on_dialog(session, params),
-            p::FETCH_REQUEST_PAUSED => {
-                if let Ok(paused) = cdp::parse_params(params) {
-                    self.on_paused(session, paused);
-                }
-            }
+            p::FETCH_REQUEST_PAUSED => match cdp::parse_params(params) {
+                Ok(paused) => self.on_paused(session, paused),
+                Err(reason) => continue_unknown(session, params, &reason),
+            },
             p::RUNTIME_BINDING_CALLED => {
                 if let Some(context) = self.context.upgrade() {
                     context.clipboard().handle_event(session, params);
@@ -301,6 +302,20 @@ impl EventHandler for PageEvents {
         if let Some(context) = self.context.upgrade() {
             context.clients().remove_page(&self.target);
         }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UnknownPaused {
+    request_id: String,
+}
+
+/// Continues a paused request whose event has an unexpected form: it would stay paused for ever.
+fn continue_unknown(session: &Session, params: &[u8], reason: &str) {
+    tracing::warn!(reason, "a paused request has an unexpected form; continuing it");
+    if let Ok(UnknownPaused { request_id }) = cdp::parse_params(params) {
+        session.send_no_reply(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": request_id}));
     }
 }
 

@@ -1,9 +1,6 @@
 //! Navigation: visiting a URL, which keeps the current page if it fails, and going back in history.
 
-use std::{
-    pin::pin,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use cdp::{CallError, protocol as p};
 use serde::Deserialize;
@@ -11,7 +8,10 @@ use serde_json::json;
 use url::Url;
 
 use super::{Page, VisitFailure};
-use crate::{emulation::blocked_patterns, error::BrowserError};
+use crate::{
+    emulation::{blocked_patterns, document_pattern},
+    error::BrowserError,
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -63,36 +63,21 @@ pub(crate) fn check_url(text: &str) -> Result<Url, BrowserError> {
     }
 }
 
-/// If the page does not answer within this time, its script is terminated, so that the page can be left.
+/// If the page does not answer within this time, its script is terminated before a navigation.
 const RESPONSIVE_TIMEOUT: Duration = Duration::from_millis(1500);
-/// A visit that takes longer is slow, or a script of the current page keeps it from being replaced.
-const HUNG_SCRIPT_DELAY: Duration = Duration::from_millis(500);
 /// The longest wait for the commit of a navigation, and for the reason of a failed visit.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Page {
     /// Loads `url`. If that fails, the current page stays.
     pub(crate) async fn visit(&self, url: &str) -> Result<(), BrowserError> {
-        let mut loading = pin!(self.load(url));
-        let stopping = async {
-            tokio::time::sleep(HUNG_SCRIPT_DELAY).await;
-            self.stop_hung_script().await
-        };
-        tokio::select! {
-            biased;
-            result = &mut loading => return result,
-            stopped = stopping => stopped?,
-        }
-        loading.await
-    }
-
-    async fn load(&self, url: &str) -> Result<(), BrowserError> {
         let parsed_url = check_url(url)?;
         let failed = |reason: String| BrowserError::NavigationFailed {
             url: url.to_owned(),
             reason,
             redirected_to: self.visit.failed_url().filter(|failed| failed != parsed_url.as_str()),
         };
+        self.stop_hung_script().await?;
         let previous_document = self.document();
         match self.navigate(&parsed_url).await {
             // The file is in the list of downloads, and the current page stays.
@@ -132,25 +117,24 @@ impl Page {
         self.session.send(p::PAGE_NAVIGATE, &params).within(self.options.navigation_timeout).await?.decode()
     }
 
-    /// Lets the browser pause what the options of the session may refuse and, if the page is `visited`, every response to a
+    /// Lets the browser pause what the options of the session may refuse and, if the page is `observed`, every response to a
     /// document request, so that the error of a visit is seen before the browser handles it. Stays on: to switch it for
     /// each visit costs more than to let the other documents pass.
-    pub(super) fn pause_requests(&self, visited: bool) {
+    pub(super) fn pause_requests(&self, observed: bool) {
         let mut patterns = blocked_patterns(&self.options.session);
-        if visited {
-            patterns.push(json!({"urlPattern": "*", "resourceType": "Document", "requestStage": "Response"}));
+        if observed {
+            patterns.push(document_pattern("Response"));
         }
         if !patterns.is_empty() {
             self.session.send_no_reply(p::FETCH_ENABLE, &json!({ "patterns": patterns }));
         }
     }
 
-    /// Terminates a script of the current document that never ends: it would block the next document in the same process.
+    /// Terminates a script that never ends: it would block the next document in the same process.
     async fn stop_hung_script(&self) -> Result<(), BrowserError> {
-        let document = self.document();
         let ping = self.session.send(p::RUNTIME_EVALUATE, &json!({"expression": "0"}));
         match ping.within(RESPONSIVE_TIMEOUT).await {
-            Err(CallError::Deadline { .. }) if self.document() == document => {
+            Err(CallError::Deadline { .. }) => {
                 let terminated =
                     self.session.send(p::RUNTIME_TERMINATE_EXECUTION, &json!({})).within(RESPONSIVE_TIMEOUT);
                 match terminated.await {

@@ -149,6 +149,43 @@ fn missing_image_does_not_block_page() {
 }
 
 #[test]
+fn page_with_an_unusual_status_is_shown() {
+    with_instance(async |tester| {
+        let site = raw_site::start(|request| match request.path.as_str() {
+            "/" => RawResponse::page("<a id=link href=/unusual>Unusual</a><iframe src=/unusual></iframe>"),
+            _ => RawResponse { status: "70000 Unusual", ..RawResponse::page("<p id=shown>shown</p>") },
+        })
+        .await;
+        let url = format!("http://{site}/unusual");
+        tester.run(json!({"visit_page": {"url": url}})).await;
+        assert_eq!(tester.js("document.body.innerText").await, "shown");
+        tester.run(json!({"visit_page": {"url": format!("http://{site}/")}})).await;
+        let id = tester.mark("#link").await;
+        tester.run(json!({"click_id": {"id": id}})).await;
+        assert_eq!(tester.js("document.body.innerText").await, "shown", "a link");
+    });
+}
+
+/// The browser's event about this request is longer than what we read.
+#[test]
+fn form_with_a_very_long_text_is_posted() {
+    const FORM: &str =
+        "<form method=post action=/posted><input type=hidden name=text><button id=send>Send</button></form>
+        <script>document.forms[0].text.value = 'x'.repeat(40 << 20)</script>";
+    with_instance(async |tester| {
+        let site = raw_site::start(|request| match request.path.as_str() {
+            "/posted" => RawResponse::page("<p id=shown>posted</p>"),
+            _ => RawResponse::page(FORM),
+        })
+        .await;
+        tester.run(json!({"visit_page": {"url": format!("http://{site}/")}})).await;
+        let id = tester.mark("#send").await;
+        tester.run(json!({"click_id": {"id": id}})).await;
+        assert_eq!(tester.js("document.body.innerText").await, "posted");
+    });
+}
+
+#[test]
 fn busy_page_only_delays_commands() {
     with_instance(async |tester| {
         tester.visit("/course/spin?ms=700").await;
@@ -157,6 +194,19 @@ fn busy_page_only_delays_commands() {
         tester.run_step(&HasText("#result", "done")).await;
         tester.run_step(&by_id("click_id", "#after")).await;
         tester.run_step(&Logged("clicked after")).await;
+    });
+}
+
+/// The failed visit ends the loop, so that the page can be used again.
+#[test]
+fn failed_visit_on_a_hung_page_reports_its_own_error() {
+    let options = Options { operation_timeout: Duration::from_secs(3), ..short_timeouts() };
+    with_options(&options, async |tester| {
+        tester.visit("/course/arrived").await;
+        tester.js("setTimeout(() => { for (;;); }, 0); 0").await;
+        let error = tester.expect_error(json!({"visit_page": {"url": "http://127.0.0.1:1/"}})).await;
+        assert_eq!(error.code(), ErrorCode::NavigationFailed, "{error}");
+        assert!(tester.js("location.href").await.as_str().unwrap().ends_with("/course/arrived"));
     });
 }
 

@@ -102,9 +102,27 @@ fn blocked_hosts_and_resource_types_are_not_requested() {
         assert_eq!(tester.js("location.hostname").await, "127.0.0.1", "the page before stays");
         let image = "new Promise((resolve) => { const image = new Image(); image.onload = () => resolve('through'); image.onerror = () => resolve('refused'); image.src = '/favicon.ico?' + Math.random(); })";
         assert_eq!(tester.js(image).await, "refused");
-        // A visit pauses responses too; both rules hold after it.
-        tester.visit("/course/arrived").await;
-        assert_eq!(tester.js(image).await, "refused");
+    });
+}
+
+#[test]
+fn link_to_a_blocked_host_leaves_the_page_as_it_is() {
+    with_session(&json!({"blocked_hosts": ["localhost"]}), async |tester| {
+        for target in ["_self", "_blank"] {
+            tester.visit("/course/arrived").await;
+            let link = format!(
+                "const link = document.createElement('a'); link.href = `http://localhost:${{location.port}}/course/arrived`;
+                link.target = '{target}'; link.textContent = 'Blocked'; link.id = 'blocked'; document.body.prepend(link)"
+            );
+            tester.js(&link).await;
+            let id = tester.mark("#blocked").await;
+            tester.run(json!({"click_id": {"id": id}})).await;
+            assert_eq!(
+                tester.js("`${location.hostname} ${document.links.length > 0}`").await,
+                "127.0.0.1 true",
+                "{target}"
+            );
+        }
     });
 }
 
