@@ -53,12 +53,12 @@ impl Bench<'_> {
         for name in ["recording", "replaying"] {
             let metric = format!("{name} ÷ live");
             report.add_ratio(&metric, higher, &format!("steps per second, {name}"), "steps per second, live");
-            let cpu = format!("CPU a step, {name} ÷ live");
-            report.add_ratio(&cpu, Better::Lower, &format!("CPU a step, {name}"), "CPU a step, live");
+            let cpu = format!("CPU per step, {name} ÷ live");
+            report.add_ratio(&cpu, Better::Lower, &format!("CPU per step, {name}"), "CPU per step, live");
         }
         report.set_target("recording ÷ live", 0.85);
         report.set_target("replaying ÷ live", 0.95);
-        report.set_target(&format!("CPU a step of {}, replaying", Kind::Ours.name()), 8.0);
+        report.set_target(&format!("CPU per step of {}, replaying", Kind::Ours.name()), 8.0);
         Ok(())
     }
 

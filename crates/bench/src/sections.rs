@@ -232,13 +232,13 @@ impl Bench<'_> {
         }
         let (marks, plain) = (speed("/step, set-of-marks"), speed("/step"));
         report.add_ratio("set-of-marks ÷ coordinates", Better::Higher, &marks, &plain);
-        report.add_ratio("CPU a step, /step ÷ bare", Better::Lower, "CPU a step, /step", "CPU a step, bare");
+        report.add_ratio("CPU per step, /step ÷ bare", Better::Lower, "CPU per step, /step", "CPU per step, bare");
         report.set_target("plain calls ÷ bare", 0.92);
         report.set_target("/step ÷ bare", 1.15);
         report.set_target("/step, JPEG ÷ bare", 1.15);
         report.set_target("set-of-marks ÷ coordinates", 0.8);
-        report.set_target("CPU a step, /step ÷ bare", 1.0);
-        report.set_target(&format!("CPU a step of {}, /step", Kind::Ours.name()), 5.0);
+        report.set_target("CPU per step, /step ÷ bare", 1.0);
+        report.set_target(&format!("CPU per step of {}, /step", Kind::Ours.name()), 5.0);
         report.set_target("memory under load, /step", 768.0);
         Ok(())
     }
@@ -331,11 +331,11 @@ pub(crate) fn add_steps(report: &mut Report, name: &str, measurement: &Measureme
         Better::Lower,
         percentile(&measurement.latencies.step, 0.5),
     );
-    report.add(&format!("CPU a step, {name}"), "s", Better::Lower, measurement.cpu_per_step());
+    report.add(&format!("CPU per step, {name}"), "s", Better::Lower, measurement.cpu_per_step());
     report.add(&format!("memory under load, {name}"), "MiB", Better::Lower, measurement.memory.total());
     for kind in Kind::ALL {
         let ms = measurement.cpu_per_step_of(kind) * 1000.0;
-        report.add(&format!("CPU a step of {}, {name}", kind.name()), "ms", Better::Neither, ms);
+        report.add(&format!("CPU per step of {}, {name}", kind.name()), "ms", Better::Neither, ms);
     }
     for kind in Kind::ALL {
         let memory = measurement.memory.of(kind);
