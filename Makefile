@@ -42,7 +42,7 @@ test-chromium: ## Run every test of a single instance on the full Chromium
 	@scripts/setup --tests
 	@cargo test --quiet -p webgym-browser --features every-case --test suite_chromium
 
-test-load: ## Run the browser suites five times alone and five times beside 12 busy processes (ROUNDS=5 LOAD=12 SUITES="suite_shell suite_chromium")
+test-load: ## Run both browser suites five times, then five times beside 12 busy processes (about 90 minutes; ROUNDS=5 LOAD=12 SUITES="suite_shell suite_chromium")
 	@ROUNDS="$(ROUNDS)" LOAD="$(LOAD)" SUITES="$(SUITES)" scripts/test-load
 
 test-trainers: ## Test with vLLM, LLaMA-Factory, verl, TRL, SkyRL-Gym and the original (ORIGINAL=path, PARTS="…"); installs about 10 GB below target/trainers
