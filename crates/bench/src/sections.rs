@@ -307,7 +307,7 @@ impl Bench<'_> {
             let p99 = |sample: &[f64]| percentile(sample, 0.99);
             let lower = Better::Lower;
             report.add("/get p99 with free slots", "ms", lower, p99(&some_free.latencies.acquire));
-            report.add("/reset answer p99", "ms", lower, p99(&some_free.latencies.release));
+            report.add("/reset response p99", "ms", lower, p99(&some_free.latencies.release));
             report.add(
                 "slot usable again p99, all slots in use",
                 "ms",
@@ -316,7 +316,7 @@ impl Bench<'_> {
             );
         }
         report.set_target("/get p99 with free slots", 20.0);
-        report.set_target("/reset answer p99", 30.0);
+        report.set_target("/reset response p99", 30.0);
         report.set_target("slot usable again p99, all slots in use", 600.0);
         Ok(())
     }
