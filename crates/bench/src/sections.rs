@@ -232,7 +232,12 @@ impl Bench<'_> {
         }
         let (marks, plain) = (speed("/step, set-of-marks"), speed("/step"));
         report.add_ratio("set-of-marks ÷ coordinates", Better::Higher, &marks, &plain);
-        report.add_ratio("CPU per step, /step ÷ bare", Better::Lower, "CPU per step, /step", "CPU per step, bare");
+        report.add_ratio(
+            "CPU per step, /step ÷ bare",
+            Better::Lower,
+            "CPU per step, /step",
+            "CPU per step, bare",
+        );
         report.set_target("plain calls ÷ bare", 0.92);
         report.set_target("/step ÷ bare", 1.15);
         report.set_target("/step, JPEG ÷ bare", 1.15);
