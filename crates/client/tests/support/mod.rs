@@ -4,6 +4,7 @@
 
 use std::{
     collections::VecDeque,
+    io,
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
@@ -123,7 +124,11 @@ async fn handle(
         }
         ScriptedResponse::Silence => std::future::pending().await,
         ScriptedResponse::Disconnect => {
-            Response::builder().header("content-length", "1000").body(Body::from("{\"half\":")).unwrap()
+            // An error of the body closes the connection.
+            let parts =
+                [Ok(Bytes::from_static(b"{\"half\":")), Err(io::Error::other("disconnected by the script"))];
+            let body = Body::from_stream(futures_util::stream::iter(parts));
+            Response::builder().header("content-length", "1000").body(body).unwrap()
         }
     }
 }
