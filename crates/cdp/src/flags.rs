@@ -43,6 +43,9 @@ const DETERMINISTIC_RENDERING: &[&str] = &[
     "--disable-lcd-text",
     // Without it a screenshot may show the page before its large images are decoded.
     "--disable-checker-imaging",
+    // Without it Chromium draws a changed part of a tile only, and curves at its border may get another shade than in a
+    // whole tile: the same page then has different screenshots.
+    "--disable-partial-raster",
     "--allow-pre-commit-input",
     // With it a screenshot takes a quarter less time (docs/benchmarks.md). Playwright sets it, too.
     "--enable-features=CDPScreenshotNewSurface",
