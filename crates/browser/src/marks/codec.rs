@@ -147,11 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn png_of_text_takes_less_than_half_of_the_fastest_encoding() {
+    fn png_of_text_takes_two_thirds_of_the_fastest_encoding_at_most() {
         let canvas = page_of_text();
         let fastest = encode_with(&canvas, png::Compression::Fastest);
         let ours = encode(&canvas, ImageFormat::Png).unwrap().len();
-        assert!(ours * 2 < fastest, "{ours} bytes, the fastest encoding {fastest}");
+        assert!(ours * 3 <= fastest * 2, "{ours} bytes, the fastest encoding {fastest}");
     }
 
     #[test]
