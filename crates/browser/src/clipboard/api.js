@@ -19,12 +19,25 @@
     waiting.get(detail.request)?.(detail);
     waiting.delete(detail.request);
   });
-  const send = (message) =>
-    new Promise((resolve, reject) => {
-      lastRequest += 1;
-      waiting.set(lastRequest, ({ error, items }) => (error ? reject(new DOMException(error, 'DataError')) : resolve(items)));
-      dispatch(new CustomEvent(API_REQUEST, { detail: { request: lastRequest, ...message } }));
+  // Sends what `prepare` returns, and returns the items of the reply. The operation is announced before, so that it counts as
+  // running from its call on. Without `then`, which the page may replace, and which would be given the means to send.
+  const send = async (prepare) => {
+    lastRequest += 1;
+    const request = lastRequest;
+    const post = (message) => dispatch(new CustomEvent(API_REQUEST, { detail: { request, ...message } }));
+    const reply = new Promise((resolve, reject) => {
+      waiting.set(request, ({ error, items }) => (error ? reject(new DOMException(error, 'DataError')) : resolve(items)));
     });
+    post({ isPreparing: true });
+    try {
+      post(await prepare());
+    } catch (error) {
+      waiting.delete(request);
+      post({ isAbandoned: true });
+      throw error;
+    }
+    return await reply;
+  };
 
   // Chromium asks the user before a page may read the clipboard. Here a recent click or key of the agent counts as consent.
   const requireActivation = (isAllowed, operation) => {
@@ -35,27 +48,27 @@
     for (const item of items) for (const type of item.types) blobs.push({ type, blob: await item.getType(type) });
     return blobs;
   };
+  const readItems = () => send(async () => ({}));
 
   const replacements = {
     async writeText(text) {
       requireActivation(hasBeenActive, 'Write');
-      await send({ write: [{ type: 'text/plain', blob: new Blob([text], { type: 'text/plain' }) }] });
+      await send(async () => ({ write: [{ type: 'text/plain', text: String(text) }] }));
     },
     async write(items) {
       requireActivation(hasBeenActive, 'Write');
-      await send({ write: await blobsOf([...items]) });
+      await send(async () => ({ write: await blobsOf([...items]) }));
     },
     async readText() {
       requireActivation(isActive, 'Read');
-      const text = (await send({})).find(({ type }) => type === 'text/plain');
-      return text ? text.blob.text() : '';
+      return (await readItems()).find(({ type }) => type === 'text/plain')?.text ?? '';
     },
     async read() {
       requireActivation(isActive, 'Read');
-      const items = await send({});
+      const items = await readItems();
       if (items.length === 0) return [];
       const byType = {};
-      for (const { type, blob } of items) byType[type] = blob;
+      for (const { type, text, blob } of items) byType[type] = blob ?? new Blob([text], { type });
       return [new ClipboardItem(byType)];
     },
   };

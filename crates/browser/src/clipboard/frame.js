@@ -15,12 +15,25 @@
     if (!send) return setTimeout(flush, 5);
     while (unsent.length > 0) send(unsent.shift());
   };
+  // The farm reads no text with half a character, which a page may copy.
+  const wellFormed = (_, value) => (typeof value === 'string' ? value.toWellFormed() : value);
   const post = (message) => {
-    const json = JSON.stringify(message);
+    const json = JSON.stringify(message, wellFormed);
     if (json.length > MAX_CHARACTERS) return false;
     unsent.push(json);
     flush();
     return true;
+  };
+
+  // Operations that have begun and not ended, and those of navigator.clipboard whose data the page prepares. Reading a blob
+  // takes a round trip to the browser, so that the page may look quiet meanwhile.
+  let running = 0;
+  const preparing = new Set();
+  const track = (operation) => {
+    running += 1;
+    return operation.finally(() => {
+      running -= 1;
+    });
   };
 
   // Calls that wait for the content of the clipboard, by number.
@@ -48,7 +61,9 @@
     return btoa(binary);
   };
   const blobToEntry = async ({ type, blob }) => (isText(type) ? { type, text: await blob.text() } : { type, base64: await toBase64(blob) });
-  const entryToBlob = ({ type, text, base64 }) => ({ type, blob: new Blob([text ?? fromBase64(base64)], { type }) });
+  // An item is what is exchanged with api.js: { type, text } or { type, blob }.
+  const itemToEntry = async (item) => (item.text === undefined ? blobToEntry(item) : item);
+  const entryToItem = (entry) => (entry.text === undefined ? { type: entry.type, blob: new Blob([fromBase64(entry.base64)], { type: entry.type }) } : entry);
 
   const focusedElement = () => {
     let element = document.activeElement ?? document.body;
@@ -95,7 +110,7 @@
   const copy = (type, target) => {
     const data = new DataTransfer();
     if (repeatEvent(type, target, data)) {
-      entriesOf(data).then((entries) => entries.length > 0 && post({ write: entries }));
+      track(entriesOf(data).then((entries) => entries.length > 0 && post({ write: entries })));
       return;
     }
     const entries = selectedEntries();
@@ -135,18 +150,23 @@
     if (event.type !== 'paste') return copy(event.type, target);
     const isKept = isPlainPaste ? ({ type }) => type === 'text/plain' : () => true;
     isPlainPaste = false;
-    readClipboard('paste').then((entries) => paste(target, entries.filter(isKept)));
+    track(readClipboard('paste').then((entries) => paste(target, entries.filter(isKept))));
   };
   for (const type of ['copy', 'cut', 'paste']) addEventListener(type, onClipboardEvent, true);
 
   // The other half of navigator.clipboard, see api.js.
-  const onApiRequest = async ({ detail: { request, write } }) => {
+  const answerApi = async ({ request, write }) => {
     const reply = (result) => dispatchEvent(new CustomEvent(API_REPLY, { detail: { request, ...result } }));
-    if (!write) return reply({ items: (await readClipboard('read')).map(entryToBlob) });
-    const entries = await Promise.all(write.map(blobToEntry));
+    if (!write) return reply({ items: (await readClipboard('read')).map(entryToItem) });
+    const entries = await Promise.all(write.map(itemToEntry));
     return reply(post({ write: entries }) ? {} : { error: 'The data is too large for the clipboard.' });
+  };
+  const onApiRequest = ({ detail }) => {
+    if (detail.isPreparing) return preparing.add(detail.request);
+    preparing.delete(detail.request);
+    if (!detail.isAbandoned) track(answerApi(detail));
   };
   addEventListener(API_REQUEST, onApiRequest);
 
-  globalThis.__webgymClipboard = { deliver, isWaiting: () => waiting.size > 0 };
+  globalThis.__webgymClipboard = { deliver, isWaiting: () => running > 0 || preparing.size > 0 };
 })();

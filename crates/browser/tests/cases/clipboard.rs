@@ -272,6 +272,56 @@ fn middle_click_pastes_nothing() {
     });
 }
 
+/// What the page reads or writes late is there when the click on its button returns.
+#[test]
+fn click_waits_for_clipboard_operations() {
+    with_fixture(async |fixture| {
+        let mut tenant = tenant(fixture).await;
+        tenant.visit_clipboard_page().await;
+        tenant.copy_by_button("write", "first").await;
+        // Reading a blob may take longer than the page needs to look quiet.
+        tenant
+            .js("{
+                const { text } = Blob.prototype;
+                const later = (value) => new Promise((done) => setTimeout(done, 150, value));
+                Blob.prototype.text = function () { return later().then(() => text.call(this)); };
+                byId('write').onclick = () => navigator.clipboard.write([new ClipboardItem({ 'text/plain': later('late') })]);
+            }")
+            .await;
+        assert_eq!(tenant.paste_by_button().await, "first");
+        tenant.click_named("write").await;
+        assert_eq!(tenant.paste_by_button().await, "late");
+        assert_eq!(tenant.paste_by_keys().await, "late");
+        // An operation that fails is over.
+        tenant.js("byId('write').onclick = () => navigator.clipboard.write([new ClipboardItem({ 'text/plain': Promise.reject(new Error('no data')) })]).catch((error) => log(error.name))").await;
+        tenant.click_named("write").await;
+        assert_eq!(tenant.paste_by_keys().await, "late");
+        assert_eq!(tenant.js("document.getElementById('log').textContent.includes('Error')").await, true);
+        tenant.instance.dispose().await.unwrap();
+    });
+}
+
+#[test]
+fn half_a_character_is_replaced() {
+    with_fixture(async |fixture| {
+        let mut tenant = tenant(fixture).await;
+        tenant.visit_clipboard_page().await;
+        for copy in ["keys", "write"] {
+            tenant.js(r"void (byId('from').value = 'half \ud83c!')").await;
+            if copy == "keys" {
+                tenant.focus("from").await;
+                tenant.keys(json!(["ctrl", "a"])).await;
+                tenant.keys(json!(["ctrl", "c"])).await;
+            } else {
+                tenant.click_named("write").await;
+            }
+            assert_eq!(tenant.paste_by_button().await, "half \u{fffd}!", "{copy}");
+            tenant.copy_by_keys("other").await;
+        }
+        tenant.instance.dispose().await.unwrap();
+    });
+}
+
 #[test]
 fn eight_tenants_copy_and_paste_at_once() {
     with_fixture(async |fixture| {
