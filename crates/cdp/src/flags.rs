@@ -34,7 +34,7 @@ const NO_BACKGROUND_ACTIVITY: &[&str] = &[
     "--mute-audio",
 ];
 
-/// Makes rendering depend on the page alone: no scrollbars, no smooth scrolling, one colour space.
+/// Makes rendering depend on the page alone: no scrollbars, no smooth scrolling, one colour space, no traces of earlier frames.
 const DETERMINISTIC_RENDERING: &[&str] = &[
     "--hide-scrollbars",
     "--disable-smooth-scrolling",
