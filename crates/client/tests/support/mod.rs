@@ -15,6 +15,7 @@ use axum::{
     extract::State,
     http::{HeaderMap, Method, Response, Uri},
 };
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
@@ -124,10 +125,13 @@ async fn handle(
         }
         ScriptedResponse::Silence => std::future::pending().await,
         ScriptedResponse::Disconnect => {
-            // An error of the body closes the connection.
-            let parts =
-                [Ok(Bytes::from_static(b"{\"half\":")), Err(io::Error::other("disconnected by the script"))];
-            let body = Body::from_stream(futures_util::stream::iter(parts));
+            // An error of the body closes the connection, after a pause in which the first part is sent.
+            let part = stream::once(async { Ok(Bytes::from_static(b"{\"half\":")) });
+            let error = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(io::Error::other("disconnected by the script"))
+            });
+            let body = Body::from_stream(part.chain(error));
             Response::builder().header("content-length", "1000").body(body).unwrap()
         }
     }
