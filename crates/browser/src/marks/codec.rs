@@ -140,7 +140,8 @@ mod tests {
 
     /// White, with noise in one column of `distance`.
     fn noise_in_columns(width: u32, distance: u32) -> Canvas {
-        let shades = (0..width * HEIGHT).map(|index| if index % width % distance == 0 { index } else { 255 });
+        let shades = (0..width * HEIGHT)
+            .map(|index| if (index % width).is_multiple_of(distance) { index } else { 255 });
         Canvas::new(width, HEIGHT, shades.flat_map(|shade| [shade as u8; 3]).collect()).unwrap()
     }
 
