@@ -1,4 +1,4 @@
-//! Decodes and encodes images with fast settings, of PNG chosen by what the image shows.
+//! Decodes and encodes images with fast settings. Those of PNG depend on what the image shows.
 
 use std::io::Cursor;
 

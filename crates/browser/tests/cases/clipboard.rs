@@ -34,7 +34,12 @@ impl Tester {
 
     async fn copy_by_keys(&mut self, text: &str) {
         self.set("from", text).await;
-        self.focus("from").await;
+        self.copy_field("from").await;
+    }
+
+    /// Copies the whole text of a field by keys.
+    async fn copy_field(&mut self, id: &str) {
+        self.focus(id).await;
         self.keys(json!(["ctrl", "a"])).await;
         self.keys(json!(["ctrl", "c"])).await;
     }
@@ -171,9 +176,7 @@ fn content_survives_navigation_and_cut_removes_the_text() {
         tenant.focus("to").await;
         tenant.keys(json!(["shift", "insert"])).await;
         assert_eq!(tenant.js("to.value").await, "cut out");
-        tenant.focus("secret").await;
-        tenant.keys(json!(["ctrl", "a"])).await;
-        tenant.keys(json!(["ctrl", "c"])).await;
+        tenant.copy_field("secret").await;
         assert_eq!(tenant.paste_by_keys().await, "cut out", "a password is not copied");
         tenant.instance.dispose().await.unwrap();
     });
@@ -292,7 +295,7 @@ fn click_waits_for_clipboard_operations() {
         tenant.click_named("write").await;
         assert_eq!(tenant.paste_by_button().await, "late");
         assert_eq!(tenant.paste_by_keys().await, "late");
-        // An operation that fails is over.
+        // An operation that fails leaves the clipboard as it was.
         tenant.js("byId('write').onclick = () => navigator.clipboard.write([new ClipboardItem({ 'text/plain': Promise.reject(new Error('no data')) })]).catch((error) => log(error.name))").await;
         tenant.click_named("write").await;
         assert_eq!(tenant.paste_by_keys().await, "late");
@@ -309,9 +312,7 @@ fn half_a_character_is_replaced() {
         for copy in ["keys", "write"] {
             tenant.js(r"void (byId('from').value = 'half \ud83c!')").await;
             if copy == "keys" {
-                tenant.focus("from").await;
-                tenant.keys(json!(["ctrl", "a"])).await;
-                tenant.keys(json!(["ctrl", "c"])).await;
+                tenant.copy_field("from").await;
             } else {
                 tenant.click_named("write").await;
             }
