@@ -51,6 +51,10 @@ async fn sigterm_finishes_running_request() {
     assert_eq!(status.code(), Some(0), "{}", webgym.log());
     assert!(browsers.iter().all(testkit::Browser::is_gone), "its browsers are gone before it exits");
     assert_eq!(webgym.leftovers(), Vec::<String>::new());
+    let log = webgym.log();
+    let warnings =
+        ["ends its leases leases=2", "lost a leased instance"].map(|text| log.matches(text).count());
+    assert_eq!(warnings, [1, 0], "one warning for all leases: {log}");
 }
 
 #[tokio::test]

@@ -48,7 +48,10 @@ impl PoolInner {
         audit::ended(id, LeaseEnd::Lost);
         state.remember_lost(*id, reason);
         drop(state);
-        tracing::warn!(instance = %id, reason, "lost a leased instance");
+        // `Pool::stop` has logged the leases of a farm that shuts down.
+        if !self.tasks.stopping().is_cancelled() {
+            tracing::warn!(instance = %id, reason, "lost a leased instance");
+        }
         self.metrics.instances_lost.inc();
         self.dispose(tenancy);
         self.request_instance(id.slot);

@@ -85,6 +85,10 @@ impl Pool {
     /// Ends every browser. Returns whether all were gone before the timeout.
     pub async fn stop(&self, timeout: Duration) -> bool {
         self.stop_leasing();
+        let leases = self.counts().in_use;
+        if leases > 0 {
+            tracing::warn!(leases, "the farm is shutting down and ends its leases");
+        }
         self.0.tasks.stop(timeout).await
     }
 }
