@@ -5,15 +5,14 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cdp::{Connection, EventHandler, Session, SessionEnd, protocol as p};
+use cdp::{Connection, Session, SessionEnd, protocol as p};
 use proto::{
     StorageState,
     session_options::{Downloads, SessionOptions, Tabs},
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
@@ -25,7 +24,8 @@ use crate::{
     error::BrowserError,
     files::SessionFiles,
     options::Options,
-    page::{Page, SETUP_TIMEOUT, SetupCall, accept_dialog, tracker::Tracker},
+    page::{Page, SETUP_TIMEOUT, SetupCall, tracker::Tracker},
+    window_events::WindowEvents,
 };
 
 /// A target that the browser has attached us to.
@@ -242,7 +242,7 @@ impl Context {
             windows.undecided.push(attached.clone());
         }
         drop(windows);
-        let events = WindowEvents { context: Arc::downgrade(self), attached: attached.clone() };
+        let events = WindowEvents::new(self, attached.clone());
         let session = connection.attach(&attached.session, Arc::new(events));
         session.send_no_reply(p::PAGE_ENABLE, &json!({}));
         for call in &self.emulation {
@@ -323,7 +323,7 @@ impl Context {
     }
 
     /// Loads the URL that an undecided window requested in the page instead, and closes the window.
-    fn load_in_page(&self, connection: &Connection, window: &AttachedTarget, url: &str) {
+    pub(crate) fn load_in_page(&self, connection: &Connection, window: &AttachedTarget, url: &str) {
         let mut windows = self.windows();
         windows.undecided.retain(|undecided| undecided != window);
         let already_opened = std::mem::replace(&mut windows.opened_by_action, true);
@@ -364,7 +364,7 @@ impl Context {
         self.windows().undecided.clone()
     }
 
-    fn remove_window(&self, window: &AttachedTarget) {
+    pub(crate) fn remove_window(&self, window: &AttachedTarget) {
         let mut windows = self.windows();
         windows.undecided.retain(|undecided| undecided != window);
         windows.successor.take_if(|successor| successor == window);
@@ -386,67 +386,4 @@ fn wait_for_stopped_clock(setup: Vec<SetupCall>, opener: &Arc<Tracker>) {
 
 pub(crate) fn close_target(connection: &Connection, target: &str) {
     connection.root().send_no_reply(p::TARGET_CLOSE_TARGET, &json!({"targetId": target}));
-}
-
-/// Handles the events of an undecided window.
-struct WindowEvents {
-    context: Weak<Context>,
-    attached: AttachedTarget,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PausedRequest {
-    request_id: String,
-    frame_id: String,
-    request: Request,
-}
-
-#[derive(Deserialize)]
-struct Request {
-    url: String,
-    method: String,
-}
-
-impl WindowEvents {
-    fn on_paused_request(&self, session: &Session, paused: &PausedRequest) {
-        let Some(context) = self.context.upgrade() else { return };
-        let is_main_frame = paused.frame_id == self.attached.target;
-        // Only web URLs: the navigation runs with the browser's privileges, not with those of the page.
-        if is_main_frame && paused.request.method == "GET" && paused.request.url.starts_with("http") {
-            context.load_in_page(session.connection(), &self.attached, &paused.request.url);
-            return;
-        }
-        if is_main_frame {
-            // A posted form, or a document made by the opener, exists only in the window itself.
-            context.set_successor(&self.attached);
-            session.send_no_reply(p::FETCH_DISABLE, &json!({}));
-        }
-        session.send_no_reply(p::FETCH_CONTINUE_REQUEST, &json!({"requestId": paused.request_id}));
-    }
-}
-
-impl EventHandler for WindowEvents {
-    fn on_event(&self, session: &Session, method: &str, params: &[u8]) {
-        match method {
-            p::PAGE_JAVASCRIPT_DIALOG_OPENING => accept_dialog(session, params),
-            p::RUNTIME_BINDING_CALLED => {
-                if let Some(context) = self.context.upgrade() {
-                    context.clipboard.handle_event(session, params);
-                }
-            }
-            p::FETCH_REQUEST_PAUSED => {
-                if let Ok(paused) = cdp::parse_params(params) {
-                    self.on_paused_request(session, &paused);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn on_session_end(&self, _: &SessionEnd) {
-        if let Some(context) = self.context.upgrade() {
-            context.remove_window(&self.attached);
-        }
-    }
 }

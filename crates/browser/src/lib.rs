@@ -9,7 +9,7 @@
 //!    and, for cross-origin frames, `page/frames.rs` (converts the point to page coordinates);
 //! 4. `input/mouse.rs`: sends the mouse events; `input/mod.rs` waits until the page has handled them;
 //! 5. `instance/tabs.rs`: settles, and follows the click if it opened or closed a window;
-//! 6. `page/settle.rs`: waits for navigation and network (`page/tracker.rs` and `page/channels.rs`, fed by
+//! 6. `page/settle.rs`: waits for navigation and network (`page/page_state.rs` and `page/channels.rs`, fed by
 //!    `page/events.rs`), then for the page script to find the page quiet (`script/settle.js`) and complete
 //!    (`script/building.js`).
 
@@ -30,6 +30,7 @@ mod page;
 mod screencast;
 mod state;
 mod tenant;
+mod window_events;
 
 pub use clients::{StartGuard, TargetWatcher};
 pub use determinism::{DETERMINISM_FLAG, Determinism};

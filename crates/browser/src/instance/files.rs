@@ -11,7 +11,7 @@ use super::Instance;
 use crate::{
     error::BrowserError,
     files::{FileInfo, SessionFiles},
-    page::tracker::FileChooser,
+    page::page_state::FileChooser,
 };
 
 /// The longest wait for the file chooser that a click opens.

@@ -9,6 +9,7 @@ pub(crate) mod elements;
 mod events;
 mod frames;
 mod navigate;
+pub(crate) mod page_state;
 mod read;
 pub(crate) mod script;
 pub(crate) mod settle;

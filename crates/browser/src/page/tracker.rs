@@ -1,113 +1,18 @@
-//! Tracks the state of a page from the browser's events: navigations in progress, requests in flight, the current
-//! document. Owns that state; [`super::settle`] waits on it.
+//! Tracks the state of a page from the browser's events, and notifies those who wait for a change, such as
+//! [`super::settle`]. [`super::page_state`] has the state.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cdp::{SessionEnd, protocol as p};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::channels::Channels;
-
-/// A requested navigation that does not start within this time is dropped; `javascript:` links never start one.
-const NAVIGATION_START_TIMEOUT: Duration = Duration::from_millis(400);
-
-/// Bounds the memory of a page that creates frames without end. More than Chromium allows at a time, which is 1,000: a
-/// frame that is not connected would reach the clipboard of the browser.
-const MAX_NEW_FRAMES: usize = 2000;
-
-#[derive(Debug, Default)]
-pub(crate) struct PageState {
-    pub(crate) main_frame: String,
-    /// The number of the current document; changes with every commit.
-    pub(crate) document: u64,
-    pub(crate) url: String,
-    /// When the page requested a navigation that the browser has not started yet.
-    requested_navigation: Option<Instant>,
-    /// The loader id of a main-frame navigation that has started and not ended.
-    navigation_loader: Option<String>,
-    /// Whether the document is committed but its load event has not fired.
-    pub(crate) loading: bool,
-    requests: HashMap<String, Request>,
-    /// Requests that a virtual clock would wait for without end: event streams, and requests that were not answered.
-    streams: HashSet<String>,
-    /// How often the virtual time that the page was given has run out, or its clock was stopped before that.
-    pub(crate) clock_stops: u64,
-    channels: Channels,
-    /// When the page last requested a script after its load event: an application that loads its parts on demand.
-    late_script: Option<Instant>,
-    /// The file chooser that the page has opened last.
-    pub(crate) file_chooser: Option<FileChooser>,
-    /// The data of a drag that the page has started and the browser has handed to us.
-    pub(crate) drag: Option<Value>,
-    /// Frames with a new document, which are not connected to the clipboard yet.
-    new_frames: HashSet<String>,
-    /// The document that has used up its settle budget.
-    busy_document: Option<u64>,
-    pub(crate) ended: Option<SessionEnd>,
-}
-
-/// A request in flight.
-#[derive(Clone, Copy, Debug)]
-struct Request {
-    began: Instant,
-    is_script: bool,
-}
+use super::page_state::PageState;
 
 pub(crate) struct Tracker {
     state: Mutex<PageState>,
     changed: watch::Sender<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FrameEvent {
-    frame_id: String,
-    #[serde(default)]
-    loader_id: String,
-    #[serde(default)]
-    url: String,
-    #[serde(default)]
-    navigation_type: String,
-    #[serde(default)]
-    disposition: String,
-}
-
-#[derive(Deserialize)]
-struct FrameNavigated {
-    frame: Frame,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Frame {
-    parent_id: Option<String>,
-    id: String,
-    url: String,
-    #[serde(default)]
-    url_fragment: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RequestEvent {
-    request_id: String,
-    #[serde(default, rename = "type")]
-    kind: String,
-}
-
-/// A file chooser that a page has opened.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct FileChooser {
-    pub(crate) mode: String,
-    /// The file input; a chooser that a script has opened by itself has none.
-    pub(crate) backend_node_id: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -154,12 +59,12 @@ impl Tracker {
 
     /// Counts a download as an open request.
     pub(crate) fn begin_download(&self, id: String) {
-        self.state().requests.insert(id, Request { began: Instant::now(), is_script: false });
+        self.state().begin_download(id);
         self.notify();
     }
 
     pub(crate) fn end_download(&self, id: &str) {
-        self.state().requests.remove(id);
+        self.state().end_download(id);
         self.notify();
     }
 
@@ -187,245 +92,64 @@ impl Tracker {
 
     /// Updates the state from an event of the page's session.
     pub(crate) fn handle_event(&self, method: &str, params: &[u8]) {
-        let changed = match method {
-            p::EMULATION_VIRTUAL_TIME_BUDGET_EXPIRED => return self.set_clock_stopped(),
+        match method {
+            p::EMULATION_VIRTUAL_TIME_BUDGET_EXPIRED => self.set_clock_stopped(),
             p::NETWORK_REQUEST_WILL_BE_SENT
             | p::NETWORK_LOADING_FINISHED
             | p::NETWORK_LOADING_FAILED
-            | p::NETWORK_RESPONSE_RECEIVED => self.on_request_event(method, params),
+            | p::NETWORK_RESPONSE_RECEIVED => self.record(method, params, PageState::record_request_event),
             p::NETWORK_WEB_SOCKET_CREATED
             | p::NETWORK_WEB_SOCKET_HANDSHAKE_RESPONSE_RECEIVED
             | p::NETWORK_WEB_SOCKET_FRAME_SENT
             | p::NETWORK_WEB_SOCKET_FRAME_RECEIVED
             | p::NETWORK_WEB_SOCKET_CLOSED
-            | p::NETWORK_EVENT_SOURCE_MESSAGE_RECEIVED => self.on_channel_event(method, params),
-            p::PAGE_FRAME_NAVIGATED => self.on_commit(params),
-            p::PAGE_FRAME_ATTACHED | p::PAGE_FRAME_DETACHED => self.on_subframe_event(method, params),
+            | p::NETWORK_EVENT_SOURCE_MESSAGE_RECEIVED => {
+                self.record(method, params, PageState::record_channel_event);
+            }
+            p::PAGE_FRAME_NAVIGATED => self.record(method, params, PageState::record_commit),
+            p::PAGE_FRAME_ATTACHED | p::PAGE_FRAME_DETACHED => {
+                self.record(method, params, PageState::record_subframe_event);
+            }
             p::PAGE_FRAME_REQUESTED_NAVIGATION
             | p::PAGE_FRAME_STARTED_NAVIGATING
             | p::PAGE_FRAME_STARTED_LOADING
             | p::PAGE_FRAME_STOPPED_LOADING
-            | p::PAGE_NAVIGATED_WITHIN_DOCUMENT => self.on_frame_event(method, params),
+            | p::PAGE_NAVIGATED_WITHIN_DOCUMENT => self.record(method, params, PageState::record_frame_event),
             p::PAGE_LOAD_EVENT_FIRED => {
                 self.state().loading = false;
-                Ok(true)
+                self.notify();
             }
-            _ => return,
-        };
-        match changed {
-            Ok(true) => self.notify(),
-            Ok(false) => {}
-            Err(reason) => tracing::debug!(method, reason, "ignored an invalid event"),
+            _ => {}
         }
     }
 
-    fn on_request_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
-        let event: RequestEvent = cdp::parse_params(params)?;
-        let mut state = self.state();
-        match method {
-            p::NETWORK_REQUEST_WILL_BE_SENT => return Ok(state.record_request(event)),
-            p::NETWORK_RESPONSE_RECEIVED if event.kind == EVENT_SOURCE => {
-                state.requests.remove(&event.request_id);
-                state.channels.record_connected(&event.request_id);
-            }
-            p::NETWORK_RESPONSE_RECEIVED if is_long_lived(&event.kind) => {
-                state.requests.remove(&event.request_id);
-            }
-            p::NETWORK_RESPONSE_RECEIVED => return Ok(false),
-            _ => {
-                state.requests.remove(&event.request_id);
-                state.streams.remove(&event.request_id);
-                state.channels.record_closed(&event.request_id);
-                if method == p::NETWORK_LOADING_FAILED
-                    && state.navigation_loader.as_ref() == Some(&event.request_id)
-                {
-                    state.navigation_loader = None;
+    /// Records an event with a function that returns whether the state changed, and notifies the waiters if it did. The
+    /// event, which can be large, is parsed before the state is locked.
+    fn record<Event: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &[u8],
+        record: fn(&mut PageState, &str, Event) -> bool,
+    ) {
+        match cdp::parse_params(params) {
+            Ok(event) => {
+                let changed = record(&mut self.state(), method, event);
+                if changed {
+                    self.notify();
                 }
             }
+            Err(reason) => tracing::debug!(method, reason, "ignored an invalid event"),
         }
-        Ok(true)
-    }
-
-    fn on_channel_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
-        let event: RequestEvent = cdp::parse_params(params)?;
-        let channels = &mut self.state().channels;
-        match method {
-            p::NETWORK_WEB_SOCKET_CREATED => channels.record_opened(event.request_id),
-            p::NETWORK_WEB_SOCKET_HANDSHAKE_RESPONSE_RECEIVED => {
-                channels.record_connected(&event.request_id);
-            }
-            p::NETWORK_WEB_SOCKET_FRAME_SENT => channels.record_sent(event.request_id),
-            p::NETWORK_WEB_SOCKET_CLOSED => return Ok(channels.record_closed(&event.request_id)),
-            _ => return Ok(channels.record_received(&event.request_id)),
-        }
-        Ok(true)
-    }
-
-    fn on_commit(&self, params: &[u8]) -> Result<bool, String> {
-        let FrameNavigated { frame } = cdp::parse_params(params)?;
-        let mut state = self.state();
-        if frame.parent_id.is_some() {
-            state.add_new_frame(frame.id);
-            return Ok(false);
-        }
-        state.main_frame = frame.id;
-        state.url = frame.url + frame.url_fragment.as_deref().unwrap_or_default();
-        state.document += 1;
-        state.requested_navigation = None;
-        state.navigation_loader = None;
-        state.loading = true;
-        // The requests of the previous document were cancelled with it.
-        state.requests.clear();
-        state.streams.clear();
-        state.channels.clear();
-        state.late_script = None;
-        state.new_frames.clear();
-        state.drag = None;
-        state.file_chooser = None;
-        Ok(true)
-    }
-
-    fn on_subframe_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
-        let event: FrameEvent = cdp::parse_params(params)?;
-        let mut state = self.state();
-        if method == p::PAGE_FRAME_ATTACHED {
-            state.add_new_frame(event.frame_id);
-        } else {
-            state.new_frames.remove(&event.frame_id);
-        }
-        Ok(false)
-    }
-
-    fn on_frame_event(&self, method: &str, params: &[u8]) -> Result<bool, String> {
-        let event: FrameEvent = cdp::parse_params(params)?;
-        let mut state = self.state();
-        if !state.main_frame.is_empty() && event.frame_id != state.main_frame {
-            return Ok(false);
-        }
-        match method {
-            p::PAGE_FRAME_REQUESTED_NAVIGATION if event.disposition == "currentTab" => {
-                state.requested_navigation = Some(Instant::now());
-            }
-            p::PAGE_FRAME_STARTED_NAVIGATING if !event.navigation_type.ends_with("ameDocument") => {
-                state.requested_navigation = None;
-                state.navigation_loader = Some(event.loader_id);
-            }
-            p::PAGE_NAVIGATED_WITHIN_DOCUMENT => {
-                state.url = event.url;
-                state.requested_navigation = None;
-            }
-            p::PAGE_FRAME_STOPPED_LOADING => {
-                state.loading = false;
-                state.navigation_loader = None;
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-const EVENT_SOURCE: &str = "EventSource";
-
-/// Whether a request never ends (streams), or does not change the page (beacons).
-fn is_long_lived(kind: &str) -> bool {
-    matches!(kind, "WebSocket" | EVENT_SOURCE | "Ping" | "Media" | "CSPViolationReport" | "Preflight")
-}
-
-impl PageState {
-    /// Whether a main-frame navigation is in progress or about to start.
-    pub(crate) fn is_navigating(&self) -> bool {
-        self.navigation_loader.is_some()
-            || self.requested_navigation.is_some_and(|time| time.elapsed() < NAVIGATION_START_TIMEOUT)
-    }
-
-    pub(crate) fn add_new_frame(&mut self, frame: String) {
-        if self.new_frames.len() < MAX_NEW_FRAMES {
-            self.new_frames.insert(frame);
-        }
-    }
-
-    /// Takes the frames that have got a new document since the last call.
-    pub(crate) fn take_new_frames(&mut self) -> HashSet<String> {
-        std::mem::take(&mut self.new_frames)
-    }
-
-    /// Records that we are about to start a navigation, before the browser reports it.
-    pub(crate) fn expect_navigation(&mut self) {
-        self.requested_navigation = Some(Instant::now());
-    }
-
-    /// Records that the page has sent a request. Returns whether the state changed.
-    fn record_request(&mut self, event: RequestEvent) -> bool {
-        if event.kind == EVENT_SOURCE {
-            self.streams.insert(event.request_id.clone());
-            self.channels.record_opened(event.request_id);
-            return true;
-        }
-        if is_long_lived(&event.kind) {
-            return false;
-        }
-        let is_script = event.kind == "Script";
-        if is_script && !self.loading {
-            self.late_script = Some(Instant::now());
-        }
-        self.requests.entry(event.request_id).or_insert_with(|| Request { began: Instant::now(), is_script });
-        true
-    }
-
-    /// Whether requests are open that will be answered, as far as we know.
-    pub(crate) fn has_requests(&self) -> bool {
-        !self.requests.is_empty()
-    }
-
-    /// Whether the virtual clock cannot wait for all requests.
-    pub(crate) fn has_streams(&self) -> bool {
-        !self.streams.is_empty()
-    }
-
-    /// Stops waiting for the open requests, and for those that are not known to us, with a virtual clock.
-    pub(crate) fn give_up_requests(&mut self) {
-        self.streams.extend(std::mem::take(&mut self.requests).into_keys());
-        self.streams.insert(String::new());
-    }
-
-    /// Whether a WebSocket or event stream that was used after `since` is connecting or waits for an answer.
-    pub(crate) fn has_waiting_channels(&self, since: Instant) -> bool {
-        self.channels.waiting_since(since) > 0
-    }
-
-    /// The number of open requests and waiting channels that began after `since`. Earlier ones, such as long polls, do
-    /// not count.
-    pub(crate) fn requests_since(&self, since: Instant) -> usize {
-        let requests = self.requests.values().filter(|request| request.began >= since).count();
-        requests + self.channels.waiting_since(since)
-    }
-
-    /// Whether the page has done since `since` what applications do while they build themselves: loaded parts of their
-    /// code, or opened or used a channel on which content can arrive at any time.
-    pub(crate) fn is_building_since(&self, since: Instant) -> bool {
-        self.late_script.is_some_and(|requested| requested >= since) || self.channels.is_used_since(since)
-    }
-
-    /// Whether the page waits for parts of its code or for a connection that it requested after `since`.
-    pub(crate) fn awaits_parts_since(&self, since: Instant) -> bool {
-        self.requests.values().any(|request| request.is_script && request.began >= since)
-            || self.channels.is_connecting_since(since)
-    }
-
-    /// Whether the current document used up its settle budget the last time.
-    pub(crate) fn is_busy_page(&self) -> bool {
-        self.busy_document == Some(self.document)
-    }
-
-    pub(crate) fn set_busy_page(&mut self, is_busy: bool) {
-        self.busy_document = is_busy.then_some(self.document);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Instant;
+
     use serde_json::json;
+
+    use super::*;
 
     fn handle(tracker: &Tracker, method: &str, params: &Value) {
         tracker.handle_event(method, params.to_string().as_bytes());

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{
     ActionStart, Page,
+    page_state::PageState,
     settle::{Settled, wait_for_change},
-    tracker::PageState,
     workers::Workers,
 };
 use crate::{determinism::SessionClock, error::BrowserError, options::LOCATE_TIMEOUT};
