@@ -72,7 +72,7 @@ check-deploy: ## Check deploy/ with the tools that use it
 	@scripts/setup --tests --quiet
 	@scripts/check-deploy
 
-bench: ## Benchmark this machine: plain Chromium and the farm under the same load (about 25 minutes)
+bench: ## Benchmark this machine: plain Chromium and the farm under the same load (about 27 minutes)
 	@scripts/setup
 	@cargo build --quiet --release --bin webgym
 	@target/release/webgym bench

@@ -18,13 +18,13 @@ def running(program: str, *arguments: str, **variables: str) -> Iterator[str]:
     environment = {**os.environ, **variables}
     process = subprocess.Popen([program, "-q", *arguments], stdout=subprocess.PIPE, text=True, env=environment)
     try:
-        yield address(process)
+        yield wait_for_url(process)
     finally:
         process.terminate()
         process.wait()
 
 
-def address(process: subprocess.Popen[str]) -> str:
+def wait_for_url(process: subprocess.Popen[str]) -> str:
     assert process.stdout
     master = ""
     for line in process.stdout:

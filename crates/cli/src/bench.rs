@@ -15,7 +15,7 @@ pub(crate) struct BenchArgs {
     #[command(subcommand)]
     command: Option<BenchCommand>,
     /// Only these parts: steps, one (a single instance), load (up to 48 busy instances), leases, memory, start, many (256
-    /// instances), growth, master, network (recording and replaying). Default: all, which takes about 25 minutes.
+    /// instances), growth, master, network (recording and replaying). Default: all, which takes about 27 minutes.
     #[arg(long, value_delimiter = ',', value_name = "PARTS")]
     parts: Vec<Section>,
     /// The number of instances that run episodes concurrently.
