@@ -1,4 +1,4 @@
-//! Pages in a real browser: the monitor of a running demo, locally and through `webgym monitor`, and the master's page.
+//! Pages in a real browser: the monitor of a running demo, locally and through `webgym monitor`, the master's page, and the description of the API.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed helper fails its test")]
 
@@ -77,6 +77,23 @@ async fn master_page_shows_its_nodes() {
     assert!(row.starts_with(&farm.url("node")) && row.ends_with("healthy"), "{row}");
     assert!(row.contains(env!("CARGO_PKG_VERSION")), "{row}");
     tab.assert_accessible("the master's page").await;
+    tab.assert_no_errors();
+    tab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn api_pages_describe_every_call() {
+    let farm = Webgym::start(WEBGYM, &["serve", "1", "--master-port", "0", "--node-port", "0"]).await;
+    let tab = Tab::open().await;
+    for tier in [farm.master(), farm.node()] {
+        let api = tier.http.get("/openapi.json", &[]).await.ok();
+        let methods = api["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
+        let calls = methods.sum::<usize>();
+        tab.visit(&format!("{}/docs", tier.http.base())).await;
+        tab.wait_until(&format!("document.querySelectorAll('details').length === {calls}")).await;
+        let described = tab.text("#main").await;
+        assert!(described.contains("/step") && described.contains("/files/{name}"), "{described}");
+    }
     tab.assert_no_errors();
     tab.close().await;
 }
