@@ -7,7 +7,7 @@ help: ## List the targets
 demo: ## Install what is needed and run a complete example
 	@scripts/setup
 	@scripts/web
-	@echo "demo: building (a few minutes the first time)"
+	@echo "demo: building (5 to 15 minutes the first time)"
 	@cargo build --quiet --release --bin webgym
 	@target/release/webgym demo
 

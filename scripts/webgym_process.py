@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator
 
 DEFAULT_PROGRAM = "target/release/webgym"
+
+
+def program_argument(description: str | None) -> str:
+    """Returns the path of webgym: the only argument of a script with this description."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("webgym", nargs="?", default=DEFAULT_PROGRAM, help=f"the program (default: {DEFAULT_PROGRAM})")
+    program = parser.parse_args().webgym
+    if shutil.which(program) is None:
+        parser.error(f"there is no program {program}; build it (cargo build --release), or name another one")
+    return program
 
 
 @contextlib.contextmanager

@@ -13,14 +13,15 @@ pub(crate) struct BaselineArgs {
     /// The address to listen on.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// The port to listen on.
+    /// The port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 8000)]
     port: u16,
 }
 
 pub(crate) async fn run(args: &BaselineArgs) -> anyhow::Result<ExitCode> {
-    let server = baseline::Server::start((args.host, args.port).into())
-        .with_context(|| format!("cannot listen on {}:{}", args.host, args.port))?;
+    let server = baseline::Server::start((args.host, args.port).into()).with_context(|| {
+        format!("cannot listen on {}:{}; choose another port (0 picks a free one)", args.host, args.port)
+    })?;
     println!("{}", json!({"event": "listening", "tier": "policy", "url": server.url()}));
     tracing::info!(
         "the baseline policy is served at {0}/v1/chat/completions. It cannot read images: start a run with env_config.vllm_server_url={0} \

@@ -28,8 +28,9 @@ pub(crate) struct PracticeArgs {
 pub(crate) async fn run(args: &PracticeArgs) -> anyhow::Result<ExitCode> {
     let parent = Parent::watch(args.exit_with_parent)?;
     let mut signals = Signals::listen()?;
-    let sites = Sites::start((args.host, args.port).into())
-        .with_context(|| format!("cannot listen on {}:{}", args.host, args.port))?;
+    let sites = Sites::start((args.host, args.port).into()).with_context(|| {
+        format!("cannot listen on {}:{}; choose another port (0 picks a free one)", args.host, args.port)
+    })?;
     if let Some(path) = &args.tasks {
         let tasks = practice::task_file(&sites.url("/"))?;
         std::fs::write(path, tasks).with_context(|| format!("cannot write {}", path.display()))?;

@@ -329,7 +329,7 @@ impl Collector {
         if is_due && !self.has_grace_started.swap(true, Ordering::Relaxed) {
             let (grace_over, grace) = (self.grace_over.clone(), self.limits.completion_grace);
             tracing::info!(
-                "{done} of {} tasks are done; the last {} have {} s to finish",
+                "{done} of {} tasks are done; time for the other {}: {} s",
                 self.total,
                 self.total - done,
                 grace.as_secs()
