@@ -45,8 +45,14 @@ async fn click_screen(tab: &Tab, x: f64, y: f64) {
     tab.click_at(point[0].as_f64().unwrap(), point[1].as_f64().unwrap()).await;
 }
 
+/// Waits until the last command of the bar has ended. Until then another one is refused, although the page may be there.
+async fn wait_for_command(tab: &Tab) {
+    tab.wait_until("!document.getElementById('bar').classList.contains('busy')").await;
+}
+
 /// Types an address into the bar.
 async fn go_to(tab: &Tab, url: &str) {
+    wait_for_command(tab).await;
     let script = "document.getElementById('url').focus(); document.getElementById('url').value = ";
     tab.eval(&format!("{script}{}", json!(url))).await;
     tab.press("Enter").await;
@@ -78,6 +84,7 @@ async fn person_types_into_a_session_and_sees_the_result() {
     assert_eq!(metadata(&farm, &lease).await["title"], "hello", "the session got the keys");
     go_to(&tab, "data:text/html,<title>second</title>").await;
     tab.wait_until("document.getElementById('title').textContent === 'second'").await;
+    wait_for_command(&tab).await;
     tab.click("#back").await;
     tab.wait_until("document.getElementById('url').value.includes('autofocus')").await;
     // The address bar follows the rules of visits.
