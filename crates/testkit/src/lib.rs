@@ -25,6 +25,7 @@ mod python_master;
 mod python_node;
 mod recording_server;
 mod redis;
+mod reserved_port;
 mod rng;
 pub mod rogue;
 pub mod sim_farm;
@@ -49,6 +50,7 @@ pub use python_master::PythonMaster;
 pub use python_node::{NodeFault, PythonNode};
 pub use recording_server::{RecordingServer, Served};
 pub use redis::{REDIS_USER, Redis};
+pub use reserved_port::ReservedPort;
 pub use rng::Rng;
 pub use slots::{SlotMonitor, Slots};
 

@@ -13,7 +13,7 @@ use store::{
     loop_state::{LoopState, Phase, PhaseState},
 };
 use testkit::{
-    Webgym, eventually, processes,
+    ReservedPort, Webgym, eventually, processes,
     sim_farm::{SimFarm, SimFarmOptions},
 };
 
@@ -24,7 +24,7 @@ const TASKS: usize = 4;
 pub(crate) struct TestLoop {
     pub(crate) folder: tempfile::TempDir,
     farm: SimFarm,
-    port: u16,
+    port: ReservedPort,
 }
 
 impl TestLoop {
@@ -40,9 +40,7 @@ impl TestLoop {
             writeln!(file, "{task}").unwrap();
         }
         let farm = SimFarm::start(SimFarmOptions::default()).await;
-        // Free for the moment; the toy server listens there later.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let test = Self { folder, farm, port };
+        let test = Self { folder, farm, port: ReservedPort::new() };
         test.write_config();
         test
     }
@@ -58,7 +56,7 @@ impl TestLoop {
             "min_free_gb: 0".to_owned(),
             "serve:".to_owned(),
             format!("  command: [python3, {}, \"{{model}}\", \"{{port}}\"]", text(&program("serve.py"))),
-            format!("  url: http://127.0.0.1:{}", self.port),
+            format!("  url: http://127.0.0.1:{}", self.port.number()),
             "  stop_seconds: 2".to_owned(),
             "collect:".to_owned(),
             "  arguments:".to_owned(),
@@ -110,7 +108,7 @@ impl TestLoop {
     /// Waits until no program of a loop is left.
     pub(crate) async fn assert_no_processes(&self) {
         let folder = self.folder.path().display().to_string();
-        let port = self.port.to_string();
+        let port = self.port.number().to_string();
         let is_ours = |words: &[String]| {
             let line = words.join(" ");
             line.contains(&folder) || (line.contains("serve.py") && line.contains(&port))

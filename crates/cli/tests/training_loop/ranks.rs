@@ -2,21 +2,22 @@
 
 use rustix::process::Signal;
 use store::loop_state::LoopStatus;
+use testkit::ReservedPort;
 
 use crate::harness::{LIMIT, TestLoop};
 
 const RANKS: &[&str] = &["iterations=1", "--num-ranks=2", "train.ranks=all", "rank_stale_after=20"];
 
 /// The ranks run on one machine, so that each needs a port of its own for its model server.
-fn second_url() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("serve.url=http://{}", listener.local_addr().unwrap())
+fn serve_at(port: &ReservedPort) -> String {
+    format!("serve.url=http://127.0.0.1:{}", port.number())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ranks_collect_and_train_together() {
     let test = TestLoop::new().await;
-    let url = second_url();
+    let port = ReservedPort::new();
+    let url = serve_at(&port);
     let mut second = test.start("run", &[RANKS, &["--rank=1", &url]].concat());
     let (code, log) = test.run_first("run", RANKS).await;
     let status = second.wait_for_exit(LIMIT).await;
@@ -32,7 +33,8 @@ async fn ranks_collect_and_train_together() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dead_rank_is_named() {
     let test = TestLoop::new().await;
-    let url = second_url();
+    let port = ReservedPort::new();
+    let url = serve_at(&port);
     let ranks = ["iterations=1", "--num-ranks=2", "train.ranks=all", "rank_stale_after=3", "train.retries=0"];
     let behaviour = "+train.environment.BEHAVIOUR=hangs";
     let second = test.start("run", &[&ranks[..], &["--rank=1", &url, behaviour]].concat());
